@@ -12,6 +12,7 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/statistics.h"
 #include "profile/communication_ops.h"
 #include "profile/transfers.h"
 
@@ -51,12 +52,11 @@ Sums sums_of(const RankTransfers& rank) {
   return sums;
 }
 
-std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum) {
+std::vector<Table::Value> with_sum(std::vector<Table::Value> keys, const Sum& sum) {
   keys.emplace_back(sum.count);
   keys.emplace_back(sum.bytes);
   keys.emplace_back(sum.time_ns);
-  const bool rate = sum.time_ns > 0 && !sum.waits;
-  keys.emplace_back(rate ? sum.bytes / static_cast<double>(sum.time_ns) : NAN);
+  keys.emplace_back(sum.waits ? kNaN : share_of(sum.bytes, sum.time_ns));
   return keys;
 }
 
@@ -96,21 +96,21 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   Table links(declared_table("communication-matrix/links"));
   for (const auto& [key, sum] : all.links) {
     const auto& [src, dst, transport, link] = key;
-    links.add_row(behind({int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)}, sum));
+    links.add_row(with_sum({int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)}, sum));
   }
   Table ops(declared_table("communication-matrix/links-by-operation"));
   for (const auto& [key, sum] : all.ops) {
     const auto& [group, kind, src, dst, transport, link] = key;
-    ops.add_row(behind(
+    ops.add_row(with_sum(
         {std::string(group), std::string(kind), int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)},
         sum));
   }
   Table sizes(declared_table("communication-matrix/bandwidth-by-size"));
   for (const auto& [key, sum] : all.sizes) {
     const auto& [transport, link, log2] = key;
-    sizes.add_row(behind({std::string(transport), std::string(link), int64_t{1} << log2,
-                          power_text(log2) + " – " + power_text(log2 + 1)},
-                         sum));
+    sizes.add_row(with_sum({std::string(transport), std::string(link), int64_t{1} << log2,
+                            power_text(log2) + " – " + power_text(log2 + 1)},
+                           sum));
   }
   result.tables.push_back(std::move(links));
   if (!input.for_report) result.tables.push_back(std::move(ops));

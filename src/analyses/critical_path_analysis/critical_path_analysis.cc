@@ -276,6 +276,20 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
               stream_waits);
 }
 
+// Adds notes on the window and on flaws of its graph, between them those of the path.
+void add_window_notes(const Answer& a, const PathOptions& options, Diagnostics& notes) {
+  const PathGraph& graph = a.graph;
+  const Where where = {a.rank().part->source};
+  if (!graph.found || (!a.hta && graph.path.empty()))
+    notes.add(problem::critical_path_no_window, Args().set("annotation", options.annotation), where);
+  if (!a.hta && !graph.path.empty()) add_path_notes(a, notes);
+  if (!a.hta && graph.matches > 0 && options.last >= graph.matches)
+    notes.add(problem::critical_path_fewer_instances,
+              Args().set("instance", std::to_string(graph.matches - 1)).set("annotation", options.annotation), where);
+  if (!graph.sound) notes.add(problem::critical_path_unsound, where);
+  if (graph.acausal > 0) notes.add(problem::critical_path_acausal, where, graph.acausal);
+}
+
 // Returns the error for a window that does not exist. It reports the number of rows with the annotation in their names,
 // and lists the annotations.
 Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions& options, size_t matches) {
@@ -317,23 +331,18 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
   options.data_load = input.options.list("data-load-events");
   TRY_OK(read_instances(input, options));
-  Result<bool> only = input.options.flag("only-show-critical-events", true),
-               all = input.options.flag("show-all-edges", false);
   TRY_OK(take(input.options.flag("add-zero-weight-launch-edges", false), options.zero_launch));
-  if (!only) return std::move(only).error();
-  if (!all) return std::move(all).error();
+  TRY(only, input.options.flag("only-show-critical-events", true));
+  TRY(all, input.options.flag("show-all-edges", false));
   TRY(wanted, input.options.integer("rank", -1, 0));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  size_t part = torch->parts[0];
-  if (*wanted >= 0) {
-    const auto at =
-        std::ranges::find_if(torch->parts, [&](size_t p) { return torch->trace->parts[p].rank == *wanted; });
-    if (at == torch->parts.end())
-      return make_error(ErrorCode::kBadInput,
-                        (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
-                        "stageline info lists the ranks");
-    part = *at;
-  }
+  const auto at = *wanted < 0
+                      ? torch->parts.begin()
+                      : std::ranges::find(torch->parts, *wanted, [&](size_t p) { return torch->trace->parts[p].rank; });
+  if (at == torch->parts.end())
+    return make_error(ErrorCode::kBadInput, (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
+                      "stageline info lists the ranks");
+  const size_t part = *at;
   const auto made = std::make_shared<Answer>();
   made->run = *torch;
   made->held = torch_rank(*torch, part);
@@ -342,22 +351,11 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   made->data_load = names_with(*torch, options.data_load);
   made->graph = (input.hta ? hta_path_graph : exact_path_graph)(made->run, made->rank(), options);
   const Shared answer = made;
-  const TorchRank& rank = answer->rank();
-  const PathGraph& graph = answer->graph;
-  if (!input.hta && !options.annotation.empty() && graph.matches <= options.first)
-    return no_instance(*torch, rank, options, graph.matches);
+  if (!input.hta && !options.annotation.empty() && answer->graph.matches <= options.first)
+    return no_instance(*torch, answer->rank(), options, answer->graph.matches);
   AnalysisResult result;
   note_last_step(*torch, result.notes);
-  const Where where = {rank.part->source};
-  if (!graph.found || (!input.hta && graph.path.empty()))
-    result.notes.add(problem::critical_path_no_window, Args().set("annotation", options.annotation), where);
-  if (!input.hta && !graph.path.empty()) add_path_notes(*answer, result.notes);
-  if (!input.hta && graph.matches > 0 && options.last >= graph.matches)
-    result.notes.add(problem::critical_path_fewer_instances,
-                     Args().set("instance", std::to_string(graph.matches - 1)).set("annotation", options.annotation),
-                     where);
-  if (!graph.sound) result.notes.add(problem::critical_path_unsound, where);
-  if (graph.acausal > 0) result.notes.add(problem::critical_path_acausal, where, graph.acausal);
+  add_window_notes(*answer, options, result.notes);
   if (!input.hta && *wanted < 0 && torch->parts.size() > 1) result.notes.add(problem::critical_path_one_rank);
   result.tables = {summary_table(*answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),
                    path_table(answer)};

@@ -9,7 +9,12 @@ namespace stageline {
 namespace {
 
 // HTA lists the ProfilerStep rows that are left, whether they are on the host or on the device (fault F12).
-Table hta_profiler_steps_table(const std::vector<std::set<int64_t>>& found) {
+Table hta_profiler_steps_table(const TorchRun& run) {
+  std::vector<std::set<int64_t>> found(run.parts.size());
+  parallel_for(found.size(), [&](size_t k) {
+    for (const auto rank = torch_rank(run, run.parts[k]); const TorchRow& row : rank->rows)
+      if (const int64_t number = run.step_number[row.name]; number >= 0) found[k].insert(number);
+  });
   std::set<int64_t> steps;
   for (const auto& of_rank : found) steps.insert(of_rank.begin(), of_rank.end());
   Table table(declared_table("profiler-steps/profiler-steps/hta"));
@@ -34,16 +39,7 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
-  if (!input.hta) {
-    result.tables.push_back(exact_profiler_steps_table(*torch));
-    return result;
-  }
-  std::vector<std::set<int64_t>> found(torch->parts.size());
-  parallel_for(found.size(), [&](size_t k) {
-    for (const auto rank = torch_rank(*torch, torch->parts[k]); const TorchRow& row : rank->rows)
-      if (const int64_t number = torch->step_number[row.name]; number >= 0) found[k].insert(number);
-  });
-  result.tables.push_back(hta_profiler_steps_table(found));
+  result.tables.push_back(input.hta ? hta_profiler_steps_table(*torch) : exact_profiler_steps_table(*torch));
   return result;
 }
 
