@@ -276,6 +276,37 @@ const ForeignFormat* unknown_json(std::string_view head, std::string_view extens
   return &kJsonOther;
 }
 
+// Returns what a SQLite database is that no reader takes.
+const ForeignFormat* foreign_database(std::string_view head, std::string_view path, std::string_view extension) {
+  if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
+  if (is_cut_database(head, path)) return &kCutSqlite;
+  if (has(head, "ClusterStepTraceTime") || has(head, "ClusterBaseInfo") || has(head, "ClusterComm"))
+    return &kClusterAnalysis;
+  for (const std::string_view name : {"leaks_dump", "memscope_dump"})
+    if (has(head, name) || has(file_name(path), name)) return &kMemscope;
+  if (has(head, "baseTimeNs") && has(head, "COMPUTE_TASK_INFO")) return &kOldMsprof;
+  return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
+}
+
+constexpr std::pair<std::string_view, const ForeignFormat*> kExtensions[] = {{"nsys-rep", &kNsysReport},
+                                                                             {"qdrep", &kOldNsysReport},
+                                                                             {"qdstrm", &kNsysStream},
+                                                                             {"ncu-rep", &kNcuReport},
+                                                                             {"etl", &kEtl},
+                                                                             {"nvvp", &kNvprof},
+                                                                             {"nvprof", &kNvprof},
+                                                                             {"et", &kChakra},
+                                                                             {"br", &kBrotli},
+                                                                             {"pkl", &kPickle},
+                                                                             {"pickle", &kPickle},
+                                                                             {"hatchet", &kProton},
+                                                                             {"prof", &kSamples},
+                                                                             {"pstats", &kSamples},
+                                                                             {"cpuprofile", &kSamples},
+                                                                             {"otf2", &kOtf2},
+                                                                             {"pftrace", &kBeheaded},
+                                                                             {"perfetto-trace", &kBeheaded}};
+
 }  // namespace
 
 const ForeignFormat* unknown_content(std::string_view head, std::string_view path) {
@@ -310,39 +341,12 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (has(head.substr(0, 64), "memray")) return &kMemray;
   if (head.starts_with("\x04\x22\x4d\x18")) return &kLz4;
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return &kTar;
-  if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
-    if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
-    if (is_cut_database(head, path)) return &kCutSqlite;
-    if (has(head, "ClusterStepTraceTime") || has(head, "ClusterBaseInfo") || has(head, "ClusterComm"))
-      return &kClusterAnalysis;
-    for (const std::string_view name : {"leaks_dump", "memscope_dump"})
-      if (has(head, name) || has(file_name(path), name)) return &kMemscope;
-    if (has(head, "baseTimeNs") && has(head, "COMPUTE_TASK_INFO")) return &kOldMsprof;
-    return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
-  }
+  if (head.starts_with(std::string_view("SQLite format 3\0", 16))) return foreign_database(head, path, extension);
   if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && has(head, "\"Start_Timestamp\""))
     return &kRocprofCsv;
   if (head.starts_with("PERFILE2") || head.starts_with("2ELIFREP")) return &kPerf;
   if (head.starts_with(std::string_view("\x10\x00\x04\x46\x78\x54\x16\x00", 8))) return &kFuchsia;
   if (head.starts_with("PAR1") || head.starts_with("ARROW1")) return &kParquet;
-  constexpr std::pair<std::string_view, const ForeignFormat*> kExtensions[] = {{"nsys-rep", &kNsysReport},
-                                                                               {"qdrep", &kOldNsysReport},
-                                                                               {"qdstrm", &kNsysStream},
-                                                                               {"ncu-rep", &kNcuReport},
-                                                                               {"etl", &kEtl},
-                                                                               {"nvvp", &kNvprof},
-                                                                               {"nvprof", &kNvprof},
-                                                                               {"et", &kChakra},
-                                                                               {"br", &kBrotli},
-                                                                               {"pkl", &kPickle},
-                                                                               {"pickle", &kPickle},
-                                                                               {"hatchet", &kProton},
-                                                                               {"prof", &kSamples},
-                                                                               {"pstats", &kSamples},
-                                                                               {"cpuprofile", &kSamples},
-                                                                               {"otf2", &kOtf2},
-                                                                               {"pftrace", &kBeheaded},
-                                                                               {"perfetto-trace", &kBeheaded}};
   for (const auto& [end, format] : kExtensions)
     if (extension == end) return format;
   if (file_name(path).ends_with(".xplane.pb")) return &kXplane;

@@ -53,6 +53,49 @@ std::string folder_with_files(const std::string& root) {
   return found;
 }
 
+std::string first_root(const Source& source) { return source.roots.empty() ? "" : source.roots[0]; }
+
+// Returns the error for a source without files.
+Error nothing_to_read(const Source& source) {
+  const std::string root = first_root(source);
+  if (source.passed.empty())
+    return Error{
+        ErrorCode::kUnknownKind,
+        "there is no file in this folder",
+        {root},
+        "name the file, or the folder in which it lies; a recording's files appear with the program's first training "
+        "step, and stageline tail waits for them"};
+  const std::string deeper = folder_with_files(root);
+  return Error{ErrorCode::kUnknownKind,
+               "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
+                   (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
+               {root},
+               deeper.empty() ? "name the file, or the folder in which it lies"
+                              : "its files lie deeper: stageline info " + deeper};
+}
+
+// Returns the error for files that no reader takes: what they are, if that is known, otherwise what can be read.
+Error not_recognised(const Source& source) {
+  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
+    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
+      return Error{ErrorCode::kUnknownKind, foreign->what, {source.files[i].path}, foreign->hint};
+  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
+    if (const ForeignFormat* content =
+            source.files[i].given ? unknown_content(source.head(i), source.files[i].path) : nullptr)
+      return Error{ErrorCode::kUnknownKind, content->what, {source.files[i].path}, content->hint};
+  std::string known;
+  for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
+  const bool has_table = std::ranges::any_of(
+      source.files, [](const SourceFile& file) { return file.given && file_extension(file.path) == "csv"; });
+  return Error{ErrorCode::kUnknownKind,
+               "no reader recognises this input",
+               {first_root(source)},
+               "the readers are:" + known + "\n  name one with --reader if you know better" +
+                   (has_table ? "\n  a table of timings needs named columns with units, such as "
+                                "stage,kind,step,micro_batch,start_ms,dur_ms; --reader op-table says what is missing"
+                              : "")};
+}
+
 Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
   std::vector<std::string> names;
   for (const Reader* reader : readers()) names.emplace_back(reader->name);
@@ -64,26 +107,11 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                  {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
-  if (source.files.empty() && !source.passed.empty()) {
-    const std::string root = source.roots.empty() ? "" : source.roots[0], deeper = folder_with_files(root);
-    return Error{ErrorCode::kUnknownKind,
-                 "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
-                     (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
-                 {root},
-                 deeper.empty() ? "name the file, or the folder in which it lies"
-                                : "its files lie deeper: stageline info " + deeper};
-  }
-  if (source.files.empty())
-    return Error{
-        ErrorCode::kUnknownKind,
-        "there is no file in this folder",
-        {source.roots.empty() ? "" : source.roots[0]},
-        "name the file, or the folder in which it lies; a recording's files appear with the program's first training "
-        "step, and stageline tail waits for them"};
+  if (source.files.empty()) return nothing_to_read(source);
   if (named) return named;
   // Thousands of digests need not be offered to every reader, since no other reader has files of that name.
-  const auto digests = std::all_of(source.files.begin(), source.files.end(),
-                                   [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });
+  const auto digests =
+      std::ranges::all_of(source.files, [](const SourceFile& file) { return file_extension(file.path) == "sldigest"; });
   if (const Reader* reader = find_reader("digest"); digests && reader->sniff(source) == Match::kCertain) return reader;
   for (const Match wanted : {Match::kCertain, Match::kMaybe}) {
     std::vector<const Reader*> found;
@@ -99,36 +127,18 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
       for (const Reader* reader : general)
         if (notes)
           notes->add(problem::source_other_reader, Args().set("reader", reader->name).set("taken", found[0]->name),
-                     {source.roots.empty() ? "" : source.roots[0]});
+                     {first_root(source)});
       return found[0];
     }
     if (found.size() > 1) {
       return Error{ErrorCode::kAmbiguous,
                    std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
-                   {source.roots.empty() ? "" : source.roots[0]},
+                   {first_root(source)},
                    std::string("name one file instead of the folder, or say which with --reader ") + found[0]->name +
                        " or --reader " + found[1]->name};
     }
   }
-  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
-    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
-      return Error{ErrorCode::kUnknownKind, foreign->what, {source.files[i].path}, foreign->hint};
-  for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
-    if (const ForeignFormat* content =
-            source.files[i].given ? unknown_content(source.head(i), source.files[i].path) : nullptr)
-      return Error{ErrorCode::kUnknownKind, content->what, {source.files[i].path}, content->hint};
-  std::string known;
-  for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
-  std::string table_hint;
-  for (const SourceFile& file : source.files)
-    if (file.given && file_extension(file.path) == "csv")
-      table_hint =
-          "\n  a table of timings needs named columns with units, such as stage,kind,step,micro_batch,start_ms,dur_ms; "
-          "--reader op-table says what is missing";
-  return Error{ErrorCode::kUnknownKind,
-               "no reader recognises this input",
-               {source.roots.empty() ? "" : source.roots[0]},
-               "the readers are:" + known + "\n  name one with --reader if you know better" + table_hint};
+  return not_recognised(source);
 }
 
 }  // namespace
