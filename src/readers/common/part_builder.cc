@@ -21,6 +21,18 @@ std::vector<Fact> placed(std::vector<Fact>& facts, const std::vector<uint32_t>& 
   return std::move(facts);
 }
 
+// Numbers the device streams of a part with `rows` slices, and marks the slices of each.
+void number_streams(Part& part, size_t rows) {
+  std::vector<uint16_t>& ids = part.slices.stream_id;
+  ids.resize(rows);
+  int64_t next_group = kFirstGroupStream;
+  for (const Lane& lane : part.lanes) {
+    if (lane.kind != LaneKind::kDeviceStream || part.streams.size() >= UINT16_MAX) continue;
+    std::fill(ids.begin() + lane.begin, ids.begin() + lane.end, static_cast<uint16_t>(part.streams.size()));
+    part.streams.push_back(lane.tid.starts_with("stream ") ? std::atoll(lane.tid.c_str() + 7) : next_group++);
+  }
+}
+
 }  // namespace
 
 uint32_t PartBuilder::lane_of(LaneKey key, std::string name, std::string pid, std::string tid) {
@@ -101,18 +113,15 @@ void PartBuilder::add_steps() {
   for (size_t row = 0; row < start_.size(); ++row)
     if (kinds_[kind_[row]].kind == Category::kUserAnnotation)
       known.push_back(profiler_step_number(texts_.text(name_[row])));
-  std::sort(known.begin(), known.end());
-  std::stable_sort(steps_.begin(), steps_.end(),
-                   [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+  std::ranges::sort(known);
+  std::ranges::stable_sort(steps_, {}, &ProfilerStep::start_ns);
   const uint32_t lane = steps_.empty() ? 0 : main_thread();
-  const size_t annotation = std::find_if(kinds_.begin(), kinds_.end(),
-                                         [](const RowCategory& k) { return k.kind == Category::kUserAnnotation; }) -
-                            kinds_.begin();
+  const size_t annotation = std::ranges::find(kinds_, Category::kUserAnnotation, &RowCategory::kind) - kinds_.begin();
   int64_t end = INT64_MIN;
   for (const ProfilerStep& step : steps_) {
     if (step.start_ns < end) notes.add(problem::reader_overlapping_steps.of(reader_), {part.source});
     end = std::max(end, step.end_ns);
-    if (std::binary_search(known.begin(), known.end(), step.number)) continue;
+    if (std::ranges::binary_search(known, step.number)) continue;
     add(lane, annotation, step.start_ns, step.end_ns, text("ProfilerStep#" + std::to_string(step.number)));
   }
 }
@@ -146,26 +155,13 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
     if (dur_[a] != dur_[b]) return dur_[a] > dur_[b];
     return a < b;
   };
-  for (const Lane& lane : part.lanes) {
-    const auto begin = row.begin() + lane.begin;
-    const auto end = row.begin() + lane.end;
-    sort_runs(begin, end, before);
-  }
+  for (const Lane& lane : part.lanes) sort_runs(row.begin() + lane.begin, row.begin() + lane.end, before);
   Slices& s = part.slices;
   const auto gather = [&](auto& to, auto& from) {
     to.resize(n);
     for (size_t i = 0; i < n; ++i) to[i] = from[row[i]];
     std::remove_reference_t<decltype(from)>().swap(from);
   };
-  std::unordered_map<uint32_t, uint16_t> stream_of_lane;
-  int64_t next_group = kFirstGroupStream;
-  for (uint32_t l = 0; l < part.lanes.size(); ++l)
-    if (part.lanes[l].kind == LaneKind::kDeviceStream && part.streams.size() < UINT16_MAX) {
-      stream_of_lane.emplace(l, static_cast<uint16_t>(part.streams.size()));
-      const std::string& tid = part.lanes[l].tid;
-      part.streams.push_back(tid.starts_with("stream ") ? std::atoll(tid.c_str() + 7) : next_group++);
-    }
-  s.stream_id.resize(n);
   s.category_id.resize(n);
   s.kernel_class.resize(n);
   for (uint32_t i = 0; i < n; ++i) {
@@ -174,9 +170,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
     s.category_id[i] = static_cast<uint8_t>(kind + 1);
     s.kernel_class[i] = static_cast<uint8_t>(kinds_[kind].kernel_class);
   }
-  for (uint32_t l = 0; l < part.lanes.size(); ++l)
-    if (const auto it = stream_of_lane.find(l); it != stream_of_lane.end())
-      std::fill(s.stream_id.begin() + part.lanes[l].begin, s.stream_id.begin() + part.lanes[l].end, it->second);
+  number_streams(part, n);
   gather(s.start_ns, start_);
   gather(s.dur_ns, dur_);
   gather(s.name_id, name_);
@@ -252,9 +246,8 @@ Part PartBuilder::finish(FileNames& names) {
     owner[slice[row]] = slice[operator_row] + 1;
   }
   own_launched(owner);
-  const bool classified = std::any_of(kinds_.begin(), kinds_.end(), [](const RowCategory& k) {
-    return k.kind == Category::kKernel && k.kernel_class != KernelClass::kNone;
-  });
+  const bool classified = std::ranges::any_of(
+      kinds_, [](const RowCategory& k) { return k.kind == Category::kKernel && k.kernel_class != KernelClass::kNone; });
   relate_slices(names, owner,
                 {.lanes_are_typed = true,
                  .owners_are_certain = true,
