@@ -116,6 +116,63 @@ struct Search {
   }
 };
 
+// A claim: where to look, and the value that should be there.
+struct Claim {
+  std::string sql, handle, at;
+  Value expect;
+  bool is_text = false;  // or true or false; otherwise a number
+  std::string unit_name;
+  const Unit* unit = nullptr;
+  double factor = 1, wanted = 0, tolerance = 0;
+};
+
+// Returns the value that a claim is about; otherwise sets `why`.
+std::optional<Found> found_in(const Value& answer, const Claim& claim, std::string& why) {
+  if (answer["cannot_answer"].boolean().value_or(false)) {
+    why = "the run cannot say it: " + std::string(answer["why"].text());
+    return std::nullopt;
+  }
+  if (!claim.at.empty()) {
+    if (const auto value = at_pointer(answer, claim.at)) return Found{claim.at, *value, unit_at(answer, claim.at)};
+    why = "the answer has nothing at " + claim.at;
+    return std::nullopt;
+  }
+  std::optional<Found> found;
+  if (claim.sql.empty()) {
+    Search search{answer, claim.expect, claim.wanted, claim.factor, claim.unit ? claim.unit->raw : "", {}, 0};
+    search.look(answer, "", 0);
+    found = search.best;
+  } else {
+    const Value row = answer["rows"].item(0);
+    for (size_t c = 0; c < row.size() && !found; ++c)
+      if (const std::string at = "/rows/0/" + std::to_string(c);
+          claim.is_text ? row.item(c).tag() == claim.expect.tag() : is_number(row.item(c)))
+        found = Found{at, row.item(c), unit_at(answer, at)};
+  }
+  if (!found) why = claim.is_text ? "the answer holds no such value" : "the answer holds no number";
+  return found;
+}
+
+// Returns "holds" or "does_not"; otherwise sets `why`.
+const char* verdict_on(const Claim& claim, const Found& found, std::string& why) {
+  if (claim.is_text) {
+    const bool same = found.value.tag() == claim.expect.tag() &&
+                      (claim.expect.tag() == ValueTag::kText ? found.value.text() == claim.expect.text()
+                                                             : found.value.boolean() == claim.expect.boolean());
+    return same ? "holds" : "does_not";
+  }
+  if (!is_number(found.value)) {
+    why = "what stands there is no number";
+  } else if (claim.unit && !found.unit.empty() && found.unit != claim.unit->raw) {
+    why = "the claim is in " + claim.unit_name + ", the answer in " + found.unit;
+  } else {
+    const double wanted = claim.wanted * claim.factor, off = std::abs(number_of(found.value, 0) - wanted);
+    // Decimal claims in larger units are not exact in binary: 1.1 ms comes out as 1 100 000.0000000001 ns.
+    return off <= claim.tolerance + std::abs(wanted) * 1e-12 ? "holds" : "does_not";
+  }
+  return "cannot_tell";
+}
+
 }  // namespace
 
 Result<std::string> Tools::verify(const Value& arguments) {
@@ -125,71 +182,41 @@ Result<std::string> Tools::verify(const Value& arguments) {
   json.begin_object().key("claims").begin_array();
   const Value claims = arguments["claims"];
   for (size_t i = 0; i < claims.size(); ++i) {
-    const Value claim = claims.item(i), expect = claim["expect"]["value"];
+    const Value given = claims.item(i), expect = given["expect"]["value"];
     const bool is_text = expect.tag() == ValueTag::kText || expect.tag() == ValueTag::kBool;
-    if (claim["text"].tag() != ValueTag::kText || (!is_number(expect) && !is_text))
+    if (given["text"].tag() != ValueTag::kText || (!is_number(expect) && !is_text))
       return wrong("verify: a claim has a text and expect.value, a number, a text or true or false");
-    const std::string unit_name(claim["expect"]["unit"].text());
-    const Unit* const unit = find_unit(unit_name);
-    if (!unit_name.empty() && !unit)
-      return wrong("verify: there is no unit \"" + clean_text(unit_name, 20) + "\"",
+    Claim claim{std::string(given["sql"].text()),
+                std::string(given["handle"].text()),
+                std::string(given["at"].text()),
+                expect,
+                is_text,
+                std::string(given["expect"]["unit"].text())};
+    claim.unit = find_unit(claim.unit_name);
+    if (!claim.unit_name.empty() && !claim.unit)
+      return wrong("verify: there is no unit \"" + clean_text(claim.unit_name, 20) + "\"",
                    "ns, us, ms, s, min, %, share, B, kB, MB, GB, KiB, MiB, GiB, count");
-    const double factor = unit ? unit->factor : 1, wanted = is_text ? 0 : number_of(expect, 0);
-    const double tolerance = std::max(0.0, number_of(claim["expect"]["tolerance"], 0)) * factor;
-    const std::string text(claim["sql"].text()), handle(claim["handle"].text()), at(claim["at"].text());
+    if (claim.unit) claim.factor = claim.unit->factor;
+    if (!is_text) claim.wanted = number_of(expect, 0);
+    claim.tolerance = std::max(0.0, number_of(given["expect"]["tolerance"], 0)) * claim.factor;
     std::optional<Found> found;
     std::optional<JsonTree> tree;
     std::string why;
-    if (text.empty() == handle.empty()) {
+    if (claim.sql.empty() == claim.handle.empty()) {
       why = "a claim rests on either sql or a handle";
-    } else if (!handle.empty() && !handle.starts_with("h:" + id + ":")) {
+    } else if (!claim.handle.empty() && !claim.handle.starts_with("h:" + id + ":")) {
       why = "the handle is not of this run";
     } else {
-      const Result<std::string> made = text.empty() ? recompute(handle) : query(**run, text, 1, "");
+      const Result<std::string> made = claim.sql.empty() ? recompute(claim.handle) : query(**run, claim.sql, 1, "");
       if (!made) {
         why = made.error().what + (made.error().hint.empty() ? "" : "; " + made.error().hint);
       } else if (Result<JsonTree> parsed = parse_json_tree(*made, "answer")) {
         tree = std::move(*parsed);
-        const Value answer = tree->tree.root();
-        if (answer["cannot_answer"].boolean().value_or(false)) {
-          why = "the run cannot say it: " + std::string(answer["why"].text());
-        } else if (!at.empty()) {
-          if (const auto value = at_pointer(answer, at))
-            found = Found{at, *value, unit_at(answer, at)};
-          else
-            why = "the answer has nothing at " + at;
-        } else if (text.empty()) {
-          Search search{answer, expect, wanted, factor, unit ? unit->raw : "", {}, 0};
-          search.look(answer, "", 0);
-          found = search.best;
-        } else {
-          const Value row = answer["rows"].item(0);
-          for (size_t c = 0; c < row.size() && !found; ++c)
-            if (is_text ? row.item(c).tag() == expect.tag() : is_number(row.item(c)))
-              found =
-                  Found{"/rows/0/" + std::to_string(c), row.item(c), unit_at(answer, "/rows/0/" + std::to_string(c))};
-        }
-        if (!found && why.empty()) why = is_text ? "the answer holds no such value" : "the answer holds no number";
+        found = found_in(tree->tree.root(), claim, why);
       }
     }
-    const char* verdict = "cannot_tell";
-    if (found) {
-      if (is_text) {
-        const bool same = found->value.tag() == expect.tag() &&
-                          (expect.tag() == ValueTag::kText ? found->value.text() == expect.text()
-                                                           : found->value.boolean() == expect.boolean());
-        verdict = same ? "holds" : "does_not";
-      } else if (!is_number(found->value)) {
-        why = "what stands there is no number";
-      } else if (unit && !found->unit.empty() && found->unit != unit->raw) {
-        why = "the claim is in " + unit_name + ", the answer in " + found->unit;
-      } else {
-        const double off = std::abs(number_of(found->value, 0) - wanted * factor);
-        // Decimal claims in larger units are not exact in binary: 1.1 ms comes out as 1 100 000.0000000001 ns.
-        verdict = off <= tolerance + std::abs(wanted * factor) * 1e-12 ? "holds" : "does_not";
-      }
-    }
-    json.begin_object().field("text", clean_text(claim["text"].text(), 500)).field("verdict", verdict).key("number");
+    const char* verdict = found ? verdict_on(claim, *found, why) : "cannot_tell";
+    json.begin_object().field("text", clean_text(given["text"].text(), 500)).field("verdict", verdict).key("number");
     if (!found)
       json.null();
     else if (found->value.tag() == ValueTag::kText)
@@ -197,7 +224,8 @@ Result<std::string> Tools::verify(const Value& arguments) {
     else
       json.raw(canonical_json(found->value));
     if (found) json.field("unit", found->unit).field("at", clean_text(found->at));
-    json.field("from", text.empty() ? clean_text(handle, 60) : clean_text(text)).field("why", clean_text(why, 1000));
+    json.field("from", claim.sql.empty() ? clean_text(claim.handle, 60) : clean_text(claim.sql))
+        .field("why", clean_text(why, 1000));
     json.end_object();
   }
   json.end_array().end_object();
