@@ -68,6 +68,18 @@ void append_notes(JsonWriter& json, const Diagnostics& notes) {
   json.end_array();
 }
 
+// Writes an answer as one object, table by table, because there may be hundreds of thousands of rows.
+void write_json(const Analysis& analysis, const AnalysisResult& result, OutputFile& out) {
+  JsonWriter json;
+  json.begin_object().field("analysis", analysis.name).key("tables").begin_array();
+  for (const Table& table : result.tables)
+    append_table_json(json, table, [&](JsonWriter& written) { out.write(written.take()); });
+  json.end_array();
+  append_notes(json, result.notes);
+  json.end_object();
+  out.write(json.text());
+}
+
 }  // namespace
 
 Result<int> run_analyze(const Arguments& given) {
@@ -91,12 +103,11 @@ Result<int> run_analyze(const Arguments& given) {
   input->wants_overlay = arguments.has("overlay");
   Runs runs;
   TRY_OK(open_inputs(arguments, *terminal, *chosen, runs, *input));
-  Diagnostics notes = runs.trace.diagnostics;
   const int64_t origin_ns = format == "text" ? axis_zero_ns(runs.trace) : 0;
+  Diagnostics notes = runs.trace.diagnostics;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
   Diagnostics own_notes;  // for all analyses together: a note that several of them make appears once
-  JsonWriter json;
   bool first = true;
   for (const Analysis* analysis : *chosen) {
     TRY(result, analysis->run(*input));
@@ -112,16 +123,7 @@ Result<int> run_analyze(const Arguments& given) {
       // Several answers are the elements of one array.
       if (chosen->size() > 1) out->write(first ? "[\n" : ",\n");
       first = false;
-      json = JsonWriter();
-      json.begin_object().field("analysis", analysis->name);
-      json.key("tables").begin_array();
-      // Moves text out, because there may be hundreds of thousands of rows.
-      const auto flush = [&](JsonWriter& written) { out->write(written.take()); };
-      for (const Table& table : result->tables) append_table_json(json, table, flush);
-      json.end_array();
-      append_notes(json, result->notes);
-      json.end_object();
-      out->write(json.text());
+      write_json(*analysis, *result, *out);
       if (chosen->size() == 1) out->write("\n");
       continue;
     }
