@@ -2,6 +2,7 @@
 #include "base/output_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "cli/terminal.h"
 #include "readers/recording/recover.h"
 
 namespace stageline {

@@ -3,11 +3,13 @@
 #include <set>
 
 #include "base/number.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/planned_runs.h"
 #include "cli/schedule_options.h"
 #include "cli/simulate_ascend.h"
 #include "cli/simulation_mark.h"
+#include "cli/terminal.h"
 #include "exporters/timings_csv.h"
 #include "exporters/worker_logs.h"
 #include "pipeline/simulate/simulate.h"
@@ -176,8 +178,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   lines.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                   grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");
   const auto& kinds = run->trace.cells.kind;
-  const auto unlogged =
-      format == "paddle" && !ascend ? std::count(kinds.begin(), kinds.end(), CellKind::kCollective) : 0;
+  const auto unlogged = format == "paddle" && !ascend ? std::ranges::count(kinds, CellKind::kCollective) : 0;
   if (unlogged > 0)
     lines.push_back("Paddle's logs hold no collectives: " + grouped(unlogged) +
                     " of the cells are in truth.csv alone; --format ascend or csv holds them");
