@@ -10,10 +10,10 @@
 namespace stageline {
 namespace {
 
-using Place = std::pair<int32_t, int32_t>;  // stage, dp
+using Position = std::pair<int32_t, int32_t>;  // stage, dp
 
 struct OpRankFacts {
-  std::set<Place> places;  // as in the rows; kUnknown when they do not record it
+  std::set<Position> positions;  // as in the rows; kUnknown when they do not record it
   int32_t stage = kUnknown, dp = kUnknown;
 };
 
@@ -26,17 +26,17 @@ void for_each_run(const std::vector<Op>& ops, Body body) {
 }
 
 void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
-  std::map<Place, int32_t> rank_of;
+  std::map<Position, int32_t> rank_of;
   int32_t dp_count = 1;
   bool any_rank = false, any_missing = false;
   for_each_run(ops, [&](const Op& op) {
     any_rank |= op.rank != kUnknown;
     any_missing |= op.rank == kUnknown;
     dp_count = std::max(dp_count, op.dp + 1);
-    if (op.rank != kUnknown && op.stage != kUnknown) rank_of.emplace(Place(op.stage, op.dp), op.rank);
+    if (op.rank != kUnknown && op.stage != kUnknown) rank_of.emplace(Position(op.stage, op.dp), op.rank);
   });
   if (!any_missing) return;
-  std::set<Place> inferred;
+  std::set<Position> inferred;
   for (Op& op : ops) {
     if (op.rank != kUnknown || op.stage == kUnknown) continue;
     if (const auto it = rank_of.find({op.stage, op.dp}); it != rank_of.end()) {
@@ -56,17 +56,17 @@ void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnosti
 std::map<int32_t, OpRankFacts> gather(const std::vector<Op>& ops) {
   std::map<int32_t, OpRankFacts> facts;
   for_each_run(ops, [&](const Op& op) {
-    OpRankFacts& of = facts[op.rank];
-    if (of.stage == kUnknown) of.stage = op.stage;
-    if (of.dp == kUnknown) of.dp = op.dp;
-    of.places.insert({op.stage, op.dp});
+    OpRankFacts& rank = facts[op.rank];
+    if (rank.stage == kUnknown) rank.stage = op.stage;
+    if (rank.dp == kUnknown) rank.dp = op.dp;
+    rank.positions.insert({op.stage, op.dp});
   });
   return facts;
 }
 
-bool conflicts(const OpRankFacts& of) {
-  return std::any_of(of.places.begin(), of.places.end(), [&](const Place& place) {
-    return (place.first != kUnknown && place.first != of.stage) || (place.second != kUnknown && place.second != of.dp);
+bool conflicts(const OpRankFacts& rank) {
+  return std::ranges::any_of(rank.positions, [&](const Position& at) {
+    return (at.first != kUnknown && at.first != rank.stage) || (at.second != kUnknown && at.second != rank.dp);
   });
 }
 
@@ -75,11 +75,11 @@ bool conflicts(const OpRankFacts& of) {
 bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, OpRankFacts>& facts, std::string_view format,
                         Diagnostics& diagnostics) {
   int64_t count = 0;
-  for (const auto& [rank, of] : facts) count += conflicts(of);
+  for (const auto& [number, rank] : facts) count += conflicts(rank);
   if (count == 0) return false;
   const auto key = [&](const Op& op) {  // a row without stage or dp goes with the first place of its rank
-    const OpRankFacts& of = facts.at(op.rank);
-    return std::tuple(op.stage == kUnknown ? of.stage : op.stage, op.dp == kUnknown ? of.dp : op.dp, op.rank);
+    const OpRankFacts& rank = facts.at(op.rank);
+    return std::tuple(op.stage == kUnknown ? rank.stage : op.stage, op.dp == kUnknown ? rank.dp : op.dp, op.rank);
   };
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> number;
   for_each_run(ops, [&](const Op& op) { number.emplace(key(op), 0); });
@@ -102,20 +102,20 @@ void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& d
   if (renumber_conflicts(ops, facts, format, diagnostics)) facts = gather(ops);
   std::map<int32_t, int32_t> peers;
   int64_t inferred = 0;
-  for (auto& [rank, of] : facts) {
-    if (of.stage == kUnknown) continue;
-    const int32_t peer = peers[of.stage]++;
-    if (of.dp != kUnknown) continue;
-    of.dp = peer;
+  for (auto& [number, rank] : facts) {
+    if (rank.stage == kUnknown) continue;
+    const int32_t peer = peers[rank.stage]++;
+    if (rank.dp != kUnknown) continue;
+    rank.dp = peer;
     ++inferred;
   }
   diagnostics.add(problem::reader_dp_inferred.of(format), {}, inferred);
-  const OpRankFacts* of = nullptr;
-  int32_t rank = kUnknown;
+  const OpRankFacts* rank = nullptr;
+  int32_t number = kUnknown;
   for (Op& op : ops) {
-    if (!of || op.rank != rank) of = &facts.at(rank = op.rank);
-    op.stage = of->stage;
-    op.dp = of->dp;
+    if (!rank || op.rank != number) rank = &facts.at(number = op.rank);
+    op.stage = rank->stage;
+    op.dp = rank->dp;
   }
 }
 
