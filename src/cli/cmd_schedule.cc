@@ -87,7 +87,7 @@ std::string published_for(const Answer& a) {
   if (a.bubble_ns == published_bubble_ns(a)) return text;
   const ScheduleSizes& sizes = a.schedule.sizes;
   const int32_t group = sizes.group > 0 ? sizes.group : sizes.stages;
-  const int32_t min = a.def->bubble_least ? a.def->bubble_least(sizes) : 0;
+  const int32_t min = a.def->bubble_min_micro_batches ? a.def->bubble_min_micro_batches(sizes) : 0;
   const std::string here = ", here are " + std::to_string(sizes.micro_batches);
   text += "; does not hold here: ";
   if (sizes.micro_batches < min)

@@ -102,7 +102,7 @@ struct ScheduleDef {
   bool bubble_is_inner = false;
   // Returns the minimum number of micro-batches from which the published value equals the bubble of the order, at the
   // costs that the text names. It assumes whole groups, for schedules with groups; nullptr: every number will do.
-  int32_t (*bubble_least)(const ScheduleSizes& sizes) = nullptr;
+  int32_t (*bubble_min_micro_batches)(const ScheduleSizes& sizes) = nullptr;
   // The published peak of one rank's activations, counted in chunks: its formula as text and its value.
   const char* activations_text;
   int64_t (*activations)(const ScheduleSizes& sizes, int32_t rank);

@@ -35,7 +35,7 @@ extern const ScheduleDef bfs_schedule = {
     .warm_up = bfs::warm_up,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "m·v chunks",
     .activations = bfs::activations,
 };
@@ -50,7 +50,7 @@ extern const ScheduleDef bfs_unreversed_schedule = {
     .warm_up = bfs::warm_up,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "m·v chunks",
     .activations = bfs::activations,
 };

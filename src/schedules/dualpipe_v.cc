@@ -6,8 +6,7 @@ namespace stageline {
 namespace dualpipe_v {
 
 // MindSpeed's overlapping loop may run no time on the first rank, so one micro-batch fewer is enough for it.
-Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mindspeed,
-                           RankOrder (*order_of)(DualPipeRank, bool)) {
+Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mindspeed) {
   const int64_t min = std::max<int64_t>(2, 2 * int64_t{sizes.stages} - mindspeed);
   if (sizes.micro_batches < min)
     return sizes_error(
@@ -15,18 +14,15 @@ Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mi
         words(mindspeed ? "order.needs.two_a_stage_but_one" : "order.needs.two_a_stage", Args().set("count", min)),
         sizes.micro_batches);
   Schedule schedule{name, sizes, ChunkLayout::kV};
-  for (int32_t r = 0; r < sizes.stages; ++r)
-    schedule.ranks.push_back(order_of(DualPipeRank(sizes.stages, sizes.micro_batches, r), sizes.dw_detach));
+  for (int32_t r = 0; r < sizes.stages; ++r) {
+    DualPipeRank rank(sizes.stages, sizes.micro_batches, r);
+    schedule.ranks.push_back(mindspeed ? rank.mindspeed(sizes.dw_detach) : rank.dualpipe());
+  }
   return schedule;
 }
 
-Result<Schedule> make_deepseek(const ScheduleSizes& sizes) {
-  return make_with("dualpipe-v", sizes, false, [](DualPipeRank rank, bool) { return rank.dualpipe(); });
-}
-Result<Schedule> make_mindspeed(const ScheduleSizes& sizes) {
-  return make_with("dualpipe-v-mindspeed", sizes, true,
-                   [](DualPipeRank rank, bool detach) { return rank.mindspeed(detach); });
-}
+Result<Schedule> make_deepseek(const ScheduleSizes& sizes) { return make_with("dualpipe-v", sizes, false); }
+Result<Schedule> make_mindspeed(const ScheduleSizes& sizes) { return make_with("dualpipe-v-mindspeed", sizes, true); }
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return dualpipe_warm_up(sizes.stages, rank); }
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) { return dualpipe_bubble_ns(sizes.stages, costs); }

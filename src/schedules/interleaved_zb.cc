@@ -65,7 +65,7 @@ extern const ScheduleDef interleaved_zb_schedule = {
     .warm_up = interleaved_zb::warm_up,
     .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W, for m ≥ p in whole groups",
     .bubble_ns = interleaved_zb::bubble_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "min(mv, p+(v−1)g) chunks",
     .activations = interleaved_zb::activations,
 };

@@ -72,7 +72,7 @@ extern const ScheduleDef vpp_schedule = {
     .warm_up = vpp::warm_up<0>,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+1) chunks",
     .activations = vpp::activations<0>,
 };
@@ -88,7 +88,7 @@ extern const ScheduleDef vpp_ep_overlap_schedule = {
     .warm_up = vpp::warm_up<1>,
     .bubble_text = "(p−1)(F+B) in chunk times, F and B of a pair one after the other, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+2) chunks",
     .activations = vpp::activations<1>,
 };

@@ -46,7 +46,7 @@ extern const ScheduleDef zb_h1_schedule = {
     .warm_up = zb_h1::warm_h1,
     .bubble_text = "(p−1)(F+I−W), never below (p−1)F; exact for W ≤ F or I ≤ F and m ≥ p",
     .bubble_ns = zb_h1::bubble_h1_ns,
-    .bubble_least = filled_once,
+    .bubble_min_micro_batches = filled_once,
     .activations_text = "min(m, p)",
     .activations = zb_h1::activations_h1,
 };
@@ -60,7 +60,7 @@ extern const ScheduleDef zb_h2_schedule = {
     .bubble_text = "max(0, (p−1)(F+I−2W)), exact for F = I = W and m ≥ 2p−1",
     .bubble_ns = zb_h1::bubble_h2_ns,
     .bubble_is_inner = true,
-    .bubble_least = filled_twice,
+    .bubble_min_micro_batches = filled_twice,
     .activations_text = "min(m, 2p−1)",
     .activations = zb_h1::activations_h2,
 };

@@ -89,7 +89,7 @@ extern const ScheduleDef zb_v_schedule = {
     .bubble_text = "0, at F = I = W and m ≥ 2p−1",
     .bubble_ns = zb_v::bubble_ns,
     .bubble_is_inner = true,
-    .bubble_least = filled_twice,
+    .bubble_min_micro_batches = filled_twice,
     .activations_text = "at most 2p chunks, that is p stages",
     .activations = zb_v::activations,
 };

@@ -249,7 +249,7 @@ extern const ScheduleDef zbvpp_schedule = {
     .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
     .bubble_ns = zbvpp::bubble_ns,
     .bubble_is_inner = true,
-    .bubble_least = filled_twice,
+    .bubble_min_micro_batches = filled_twice,
     .activations_text = "at most 2m chunks (no memory limit)",
     .activations = zbvpp::activations,
 };

@@ -345,7 +345,7 @@ TEST_CASE("schedules: published bubbles hold from the micro-batches on that they
         const auto is = static_cast<double>(def->bubble_is_inner ? n.max_inner_bubble_ns : n.max_span_bubble_ns);
         const double published = def->bubble_ns(schedule->sizes, equal);
         const int32_t group = schedule->sizes.group > 0 ? schedule->sizes.group : p;
-        if (def->bubble_least && m < def->bubble_least(schedule->sizes)) {
+        if (def->bubble_min_micro_batches && m < def->bubble_min_micro_batches(schedule->sizes)) {
           CHECK(is > published);
           ++short_of;
         } else if (!def->grouped || m % group == 0) {
@@ -354,7 +354,7 @@ TEST_CASE("schedules: published bubbles hold from the micro-batches on that they
         }
       }
     CHECK(held > 3);
-    CHECK((short_of > 3) == (def->bubble_least != nullptr));
+    CHECK((short_of > 3) == (def->bubble_min_micro_batches != nullptr));
   }
 }
 
