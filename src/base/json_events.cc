@@ -141,7 +141,7 @@ void JsonEvents::scan_start() {
 
 // In the outer object: looks for "traceEvents" at depth 1 and skips everything else.
 void JsonEvents::scan_object() {
-  constexpr size_t kLongestKey = 16;
+  constexpr size_t kMaxKeyBytes = 16;
   for (; position_ < filled_; ++position_) {
     const char c = buffer_.data[position_];
     if (in_string_) {
@@ -153,7 +153,7 @@ void JsonEvents::scan_object() {
         in_string_ = false;
         continue;
       }
-      if (depth_ == 1 && last_string_.size() < kLongestKey) last_string_ += c;
+      if (depth_ == 1 && last_string_.size() < kMaxKeyBytes) last_string_ += c;
       continue;
     }
     switch (c) {

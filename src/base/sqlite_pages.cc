@@ -91,9 +91,9 @@ int64_t number_in(std::string_view text) {
     }
     value = value * 10 + (text[at] - '0');
   }
-  constexpr uint64_t kMost = INT64_MAX;
-  if (negative) return value > kMost ? INT64_MIN : -static_cast<int64_t>(value);
-  return value > kMost ? INT64_MAX : static_cast<int64_t>(value);
+  constexpr uint64_t kMax = INT64_MAX;
+  if (negative) return value > kMax ? INT64_MIN : -static_cast<int64_t>(value);
+  return value > kMax ? INT64_MAX : static_cast<int64_t>(value);
 }
 
 double real_in(std::string_view text) {

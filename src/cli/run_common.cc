@@ -33,7 +33,7 @@ Status take_limits(const Arguments& arguments) {
 }
 
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
-  constexpr int64_t kMost = 100'000;
+  constexpr int64_t kMaxCount = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
     return make_error(ErrorCode::kUsage, "--pp and --stages are the same and say two numbers", "give one of them");
   for (const auto& [name, value] : {std::pair{"stages", &options.layout.pp},
@@ -42,7 +42,7 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
                                     {"cp", &options.layout.cp},
                                     {"ep", &options.layout.ep},
                                     {"dp", &options.layout.dp}})
-    TRY_OK(arguments.take(name, 1, kMost, *value));
+    TRY_OK(arguments.take(name, 1, kMaxCount, *value));
   options.layout.order = dashed(arguments.get("order"));
   TRY_OK(check_rank_layout(options.layout));
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||

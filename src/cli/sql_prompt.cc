@@ -19,7 +19,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMaxHistory = 1000;
-constexpr size_t kLongestLine = 100'000;
+constexpr size_t kMaxPromptBytes = 100'000;
 
 std::atomic<bool> g_interrupted{false};
 void on_prompt_interrupt(int) { g_interrupted.store(true); }
@@ -151,7 +151,7 @@ LineEditor::Event LineEditor::key(unsigned char byte) {
     case '\t': complete(); return Event::kNone;
     default: break;
   }
-  if (byte < 0x20 || text_.size() >= kLongestLine) return Event::kNone;
+  if (byte < 0x20 || text_.size() >= kMaxPromptBytes) return Event::kNone;
   text_.insert(cursor_++, 1, static_cast<char>(byte));
   return Event::kNone;
 }

@@ -14,7 +14,7 @@ namespace {
 
 // A smaller loss is not worth a sentence. A rank is late when it is last in this share of the steps. A step pauses when
 // a rank's own part of it exceeds the usual by this share of the median step.
-constexpr double kLeast = 0.03, kMostlyLast = 0.6, kPause = 0.3;
+constexpr double kMinLossShare = 0.03, kMostlyLast = 0.6, kPause = 0.3;
 
 // Sentences of the parts: "training.part.NAME" is a label, "training.does.NAME" says what one rank does, and
 // "training.do.NAME" what all of them do.
@@ -148,7 +148,7 @@ class Teller {
     }
     for (const auto& [at, p] : found) {
       // An event in more than half of the steps does not count as a pause.
-      if (p.ns < kLeast * step_ns_ * steps() || 2 * p.steps.size() > steps()) continue;
+      if (p.ns < kMinLossShare * step_ns_ * steps() || 2 * p.steps.size() > steps()) continue;
       Finding f = finding("step.outlier", p.ns / steps());
       std::string list;
       for (size_t i = 0; i < p.steps.size() && i < 5; ++i) list += (i ? ", " : "") + std::to_string(p.steps[i]);
@@ -194,7 +194,7 @@ class Teller {
       lost.push_back((sum - ranks() * time_.ranks[min].steps[k].waiting_ns) / (ranks() - 1));
     }
     const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
-    if (price < kLeast * step_ns_) return;
+    if (price < kMinLossShare * step_ns_) return;
     const size_t who = std::max_element(last.begin(), last.end()) - last.begin();
     const double share = last[who] / steps();
     if (share < kMostlyLast) {
@@ -233,7 +233,7 @@ class Teller {
   void add_input() {
     double min = INFINITY;
     for (size_t r = 0; r < ranks(); ++r) min = std::min(min, median_over_steps(r, TrainingPart::kInput));
-    if (min < kLeast * step_ns_) return;
+    if (min < kMinLossShare * step_ns_) return;
     Finding f = finding("input.loading", min);
     say(f, "training.input", Args().set("time", human_duration(min)).flag("several", ranks() > 1));
     f.price.fix = words("training.input.fix");
@@ -242,7 +242,7 @@ class Teller {
   }
 
   void add_transfer() {
-    if (transfer_ns_ < kLeast * step_ns_) return;
+    if (transfer_ns_ < kMinLossShare * step_ns_) return;
     Finding f = finding("comm.exposed", transfer_ns_);
     Args args;
     args.set("time", human_duration(transfer_ns_)).set("largest", Text());

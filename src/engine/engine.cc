@@ -35,10 +35,10 @@ namespace {
 
 // The user's rules come before those that are shipped.
 Result<CellRules> rules_for(const OpenOptions& options) {
-  constexpr size_t kLongestRules = size_t{1} << 20;
+  constexpr size_t kMaxRuleBytes = size_t{1} << 20;
   CellRules rules = shipped_cell_rules();
   if (options.cell_rules.empty()) return rules;
-  TRY(text, read_all(options.cell_rules, kLongestRules));
+  TRY(text, read_all(options.cell_rules, kMaxRuleBytes));
   TRY_OK(rules.add(*text, options.cell_rules, true));
   return rules;
 }
@@ -54,8 +54,7 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;
   }
-  const bool known =
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage != kUnknown; });
+  const bool known = std::ranges::any_of(trace.parts, [](const Part& part) { return part.stage != kUnknown; });
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
@@ -70,7 +69,7 @@ bool links_stand(const Trace& trace, size_t cells, size_t parts) {
 // profiles.
 bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
   if (trace.cells.size() > 0 ||
-      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return !part.ranges.empty(); }))
+      std::ranges::none_of(trace.parts, [](const Part& part) { return !part.ranges.empty(); }))
     return false;
   return find_range_cells(trace, rules, TorchCellOptions{options.cells, options.layout, infer_cells});
 }
@@ -112,8 +111,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
   for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
   account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
-  const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
-                                                                [](const Part& p) { return p.event_count > 0; });
+  const bool profiled =
+      trace->cells.size() == 0 && std::ranges::any_of(trace->parts, [](const Part& p) { return p.event_count > 0; });
   if (profiled) leave_out_open_collective(*trace);
   if (profiled)
     find_cells(*trace, *rules, options);
@@ -123,7 +122,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   TRY_OK(map_clocks(*trace, options.align));
   for (const int32_t rank : options.ranks)
-    if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
+    if (std::ranges::none_of(trace->parts, [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add(problem::filter_no_such_rank, Args().set("rank", std::to_string(rank)));
   const size_t cells = trace->cells.size(), parts = trace->parts.size();
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
@@ -140,10 +139,9 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kXla: return trace.format == "xplane";
     case AnalysisNeeds::kAllocator: return has_allocators(trace);
     case AnalysisNeeds::kNodes:
-      return std::any_of(trace.parts.begin(), trace.parts.end(),
-                         [](const Part& part) { return !part.graph_nodes.empty(); });
+      return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.graph_nodes.empty(); });
     case AnalysisNeeds::kTorch:
-      return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+      return std::ranges::any_of(trace.parts, [&](const Part& part) {
         return (part.slices.size() > 0 && part.slices.has_facts()) ||
                (analysis.takes_summaries && !part.step_summaries.empty());
       });
@@ -228,7 +226,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnost
   std::vector<size_t> parts;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)) parts.push_back(p);
+    if (wanted.empty() || std::ranges::binary_search(wanted, trace.parts[p].rank)) parts.push_back(p);
   if (parts.empty())
     return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
                       "stageline info lists the ranks");
@@ -254,7 +252,7 @@ int64_t slices_beside_cells(const Trace& trace) {
   for (size_t i = 0; i < trace.cells.size(); ++i)
     if (trace.cells.slice[i] != kNoSlice)
       of_cells.push_back(static_cast<uint64_t>(trace.cells.part[i]) << 32 | trace.cells.slice[i]);
-  std::sort(of_cells.begin(), of_cells.end());
+  std::ranges::sort(of_cells);
   const auto distinct = std::unique(of_cells.begin(), of_cells.end()) - of_cells.begin();
   return static_cast<int64_t>(trace.slice_count()) - distinct;
 }

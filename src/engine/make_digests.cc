@@ -60,8 +60,8 @@ std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
            std::to_string(who.device) + " " + who.machine_name;
   for (const std::string& path : unit.rank.paths) key += " | " + path + " " + version_of(path);
   // A whole source may have thousands of files, and its key is in each of its digests, so a long key is shortened.
-  constexpr size_t kLongest = 4096;
-  if (key.size() > kLongest) {
+  constexpr size_t kMaxKeyBytes = 4096;
+  if (key.size() > kMaxKeyBytes) {
     char sum[32];
     snprintf(sum, sizeof sum, "%08x%08x", crc32c(key), crc32c(key, 0x5167u));
     key = key.substr(0, 256) + " … " + std::to_string(unit.rank.paths.size()) + " files " + sum;
@@ -321,9 +321,9 @@ DigestCount make_together(const DigestPlan& plan, std::span<const DigestUnit> un
 // Returns the first unit of each batch, whose digests appear together. Batches are small enough that all threads have
 // work and that a killed run loses little of it.
 std::vector<size_t> batches(const DigestPlan& plan) {
-  constexpr size_t kMost = 32, kPerThread = 8;
+  constexpr size_t kMaxUnits = 32, kPerThread = 8;
   constexpr int64_t kMaxBytes = int64_t{256} << 20;
-  const size_t max = std::clamp<size_t>(plan.units.size() / (kPerThread * thread_count()), 1, kMost);
+  const size_t max = std::clamp<size_t>(plan.units.size() / (kPerThread * thread_count()), 1, kMaxUnits);
   std::vector<size_t> begins;
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.units.size(); ++i) {

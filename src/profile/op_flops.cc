@@ -252,11 +252,11 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
   if (transposed && more.size() != space) return std::nullopt;
   uint64_t places = 1;
   for (size_t d = 0; d < space; ++d) {
-    constexpr int64_t kMost = int64_t{1} << 30;  // beyond what any convolution has, so that nothing below overflows
+    constexpr int64_t kMaxSize = int64_t{1} << 30;  // beyond what any convolution has, so that nothing below overflows
     for (const int64_t size : {input[2 + d], weight[2 + d], stride[d], dilation[d]})
-      if (size <= 0 || size > kMost) return std::nullopt;
-    if (padding[d] < 0 || padding[d] > kMost) return std::nullopt;
-    if (transposed && (more[d] < 0 || more[d] > kMost)) return std::nullopt;
+      if (size <= 0 || size > kMaxSize) return std::nullopt;
+    if (padding[d] < 0 || padding[d] > kMaxSize) return std::nullopt;
+    if (transposed && (more[d] < 0 || more[d] > kMaxSize)) return std::nullopt;
     const int64_t reach = dilation[d] * (weight[2 + d] - 1) + 1;
     const int64_t out = transposed ? (input[2 + d] - 1) * stride[d] - 2 * padding[d] + reach + more[d]
                                    : (input[2 + d] + 2 * padding[d] - reach) / stride[d] + 1;

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr size_t kHeadBytes = size_t{1} << 16;
 constexpr size_t kHeadsAtOnce = 16;  // this number of heads is requested from a server at once
 constexpr int kFolderDepth = 2;      // every file counts down to this depth
-constexpr int kDeepestFolder = 64;   // files with a profiler's own names count down to this depth
+constexpr int kMaxFolderDepth = 64;  // files with a profiler's own names count down to this depth
 constexpr size_t kMaxFolders = 200'000;
 // `stageline simulate` writes the true answers next to the logs under this name. They are a table of timings
 // themselves, so in a folder they would be taken for input. When named alone they are read.
@@ -66,7 +66,7 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
     const std::string rel = file.path.substr(folder.size()), name = file_name(rel);
     const auto depth = 1 + static_cast<int>(std::count(rel.begin(), rel.end(), '/'));
     const bool hidden = rel.starts_with('.') || rel.find("/.") != std::string::npos;
-    if (hidden || depth > kDeepestFolder || !is_wanted(name, depth)) continue;
+    if (hidden || depth > kMaxFolderDepth || !is_wanted(name, depth)) continue;
     source.files.push_back({file.path, prefix + rel, file.size_bytes, false});
     if (source.files.size() > kMaxSourceFiles) return too_many_files(path);
   }
@@ -110,8 +110,8 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     if (name.empty() || name[0] == '.') continue;
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
-      if (depth == kDeepestFolder) pass(source, entry.path(), rel + name, "a folder too deep to be listed");
-      if (depth < kDeepestFolder)
+      if (depth == kMaxFolderDepth) pass(source, entry.path(), rel + name, "a folder too deep to be listed");
+      if (depth < kMaxFolderDepth)
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());

@@ -23,8 +23,8 @@ RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) 
   Table table(declared_table("sql/path"));
   const Slices& s = data.trace().parts[place->part].slices;
   uint32_t at = place->slice;
-  constexpr int64_t kDeepest = 100'000;  // a damaged file may make a circle
-  for (int64_t distance = 0; at != kNoSliceIndex && distance < kDeepest; ++distance) {
+  constexpr int64_t kMaxDistance = 100'000;  // a damaged file may make a circle
+  for (int64_t distance = 0; at != kNoSliceIndex && distance < kMaxDistance; ++distance) {
     add_tree_row(data, table, place->part, at, distance);
     at = s.parent.empty() ? kNoSliceIndex : s.parent[at];
   }
@@ -35,7 +35,7 @@ RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) 
 using Distances = std::vector<std::pair<uint32_t, int64_t>>;
 
 const std::pair<uint32_t, int64_t>* distance_of(const Distances& inside, uint32_t slice) {
-  const auto found = std::lower_bound(inside.begin(), inside.end(), std::pair(slice, INT64_MIN));
+  const auto found = std::ranges::lower_bound(inside, std::pair(slice, INT64_MIN));
   return found != inside.end() && found->first == slice ? &*found : nullptr;
 }
 

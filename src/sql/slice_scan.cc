@@ -203,7 +203,7 @@ bool SliceScan::fill() {
     const Stretch& s = stretches_[stretch_];
     while (at_ < s.end) {
       const size_t count = std::min(batch_, s.end - at_);
-      if (batch_ < kLargestBatch) batch_ *= 2;
+      if (batch_ < kMaxBatchRows) batch_ *= 2;
       if (s.rows)
         std::copy_n(s.rows->begin() + at_, count, batch_rows_.begin());
       else

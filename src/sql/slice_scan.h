@@ -37,7 +37,7 @@ class SliceScan {
   size_t lane() const { return stretches_[row_stretch_].lane; }  // SIZE_MAX: rows may be of any lane
 
  private:
-  static constexpr size_t kLargestBatch = RunData::kBlock;  // rows that are looked at together
+  static constexpr size_t kMaxBatchRows = RunData::kBlock;  // rows that are looked at together
 
   // Slices of one lane, or of one name in one rank: entries [begin, end) of `rows`, or of the part itself (null).
   struct Stretch {
@@ -64,7 +64,7 @@ class SliceScan {
   std::vector<uint8_t> steps_, streams_;  // of the current part: whether each is wanted
   size_t stretch_ = 0, at_ = 0, batch_ = 64;
   size_t found_count_ = 0, row_stretch_ = 0;
-  std::array<uint32_t, kLargestBatch> batch_rows_ = {};
+  std::array<uint32_t, kMaxBatchRows> batch_rows_ = {};
 };
 
 }  // namespace stageline::sql

@@ -313,11 +313,11 @@ class TraceReader {
       });
     for (auto& [place, row] : row_at) {
       if (row != kNoTraceRow) continue;
-      constexpr int kDeepest = 64;  // calls of CANN nest a few deep
+      constexpr int kMaxCallDepth = 64;  // calls of CANN nest a few deep
       const std::vector<uint32_t>& rows = rows_of[place.first];
       auto at = std::upper_bound(rows.begin(), rows.end(), place.second,
                                  [&](int64_t time, uint32_t r) { return time < out_.rows[r].start_ns; });
-      for (int tries = 0; at != rows.begin() && tries < kDeepest && row == kNoTraceRow; ++tries)
+      for (int tries = 0; at != rows.begin() && tries < kMaxCallDepth && row == kNoTraceRow; ++tries)
         if (const TraceRow& around = out_.rows[*--at]; around.start_ns + around.dur_ns >= place.second) row = *at;
     }
   }

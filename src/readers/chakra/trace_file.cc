@@ -22,8 +22,8 @@ namespace {
 using namespace gpu_rows;
 
 constexpr size_t kWindowBytes = size_t{1} << 20;
-constexpr size_t kLongestMessage = size_t{64} << 20;
-constexpr size_t kLongestName = 4096;
+constexpr size_t kMaxMessageBytes = size_t{64} << 20;
+constexpr size_t kMaxNodeNameBytes = 4096;
 
 namespace metadata {
 enum : uint32_t { kVersion = 1, kAttribute = 2 };
@@ -74,7 +74,7 @@ class Messages {
       const char* const end = buffer_.data() + buffer_.size();
       uint64_t length = 0;
       const bool has_length = ProtoScan::read_varint(at, end, length);
-      if (has_length && length > kLongestMessage) return fail();
+      if (has_length && length > kMaxMessageBytes) return fail();
       if (has_length && length <= static_cast<uint64_t>(end - at)) {
         message = {at, static_cast<size_t>(length)};
         begin_ = (at - buffer_.data()) + static_cast<size_t>(length);
@@ -223,7 +223,7 @@ class FileReader {
     while (scan.next()) switch (scan.id) {
         case node::kId: n.id = scan.value; break;
         case node::kName:
-          if (scan.is_bytes()) n.name = scan.bytes.substr(0, kLongestName);
+          if (scan.is_bytes()) n.name = scan.bytes.substr(0, kMaxNodeNameBytes);
           break;
         case node::kType: n.type = scan.value; break;
         case node::kStart: n.start_us = scan.value; break;

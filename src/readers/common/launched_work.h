@@ -51,7 +51,7 @@ class LaunchedWork {
          ++at, ++looked_)
       for (size_t w = at->first; w < work_.size() && work_[w].correlation == at->correlation; ++w) use(work_[w]);
   }
-  // Returns true when ranges were nested around more launches than kMostLooked, so that the last were not checked.
+  // Returns true when ranges were nested around more launches than kMaxLooked, so that the last were not checked.
   bool gave_up() const { return looked_ >= kMaxLooked; }
 
  private:

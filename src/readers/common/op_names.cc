@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kLongestName = 96;
+constexpr size_t kMaxTypeBytes = 96;
 
 constexpr std::array<std::pair<std::string_view, CellKind>, 50> kWords = {{
     {"forward-compute", CellKind::kForward},
@@ -73,8 +73,8 @@ constexpr std::array<std::string_view, 9> kCollectives = {"all-reduce",    "allr
 }  // namespace
 
 std::optional<CellKind> kind_of_op(std::string_view op_type) {
-  if (op_type.empty() || op_type.size() > kLongestName) return std::nullopt;
-  char text[kLongestName];
+  if (op_type.empty() || op_type.size() > kMaxTypeBytes) return std::nullopt;
+  char text[kMaxTypeBytes];
   for (size_t i = 0; i < op_type.size(); ++i) {
     const char c = op_type[i];
     text[i] = c == '_' || c == ' ' ? '-' : to_lower(c);

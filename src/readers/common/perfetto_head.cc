@@ -13,8 +13,8 @@ namespace stageline {
 namespace {
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr size_t kLongestPacket = size_t{64} << 20;
-constexpr size_t kLongestHead = 11;
+constexpr size_t kMaxPacketBytes = size_t{64} << 20;
+constexpr size_t kMaxPacketHeadBytes = 11;
 constexpr int kSureOf = 3;
 
 struct PacketHead {
@@ -75,10 +75,10 @@ int count_packets(std::string_view head, int max, bool whole) {
   int count = 0;
   while (at != end && count < max) {
     const auto packet = packet_head(at, end);
-    if (!packet) return whole || end - at > static_cast<ptrdiff_t>(kLongestHead) ? -1 : count;
+    if (!packet) return whole || end - at > static_cast<ptrdiff_t>(kMaxPacketHeadBytes) ? -1 : count;
     const size_t left = (end - at) - packet->head;
     const bool cut = packet->length > left;
-    if (packet->length > kLongestPacket) return -1;
+    if (packet->length > kMaxPacketBytes) return -1;
     ProtoScan scan({at + packet->head, std::min(packet->length, left)});
     int fields = 0;
     for (; fields < 64 && scan.next(); ++fields) {

@@ -19,7 +19,7 @@ namespace {
 namespace od = simdjson::ondemand;
 
 constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // the maximum that the JSON parser takes
-constexpr size_t kLongestText = size_t{1} << 16;                              // for the tensors of a node
+constexpr size_t kMaxTensorBytes = size_t{1} << 16;                           // for the tensors of a node
 constexpr double kAlike = 0.9;  // so large a share of the nodes that have an event must have its name
 
 struct Node {
@@ -29,7 +29,7 @@ struct Node {
 
 std::string cut(std::string_view text) {
   text = trim(text);
-  return valid_utf8(text.size() <= kLongestText ? text : text.substr(0, kLongestText));
+  return valid_utf8(text.size() <= kMaxTensorBytes ? text : text.substr(0, kMaxTensorBytes));
 }
 
 // Reads "inputs": {"values": […], …}; before schema 1.0.2 it was the list itself.
@@ -196,7 +196,7 @@ std::unordered_map<int64_t, uint32_t> slices_by_record(const Part& part, std::st
   const Slices& s = part.slices;
   std::vector<uint32_t> order(s.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return s.args_offset(a) < s.args_offset(b); });
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return s.args_offset(a) < s.args_offset(b); });
   for (const SourceRef& file : part.files) {
     size_t next = 0;
     for (const FoundRecord& found : find_records(file.path, word)) {
@@ -240,8 +240,7 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
     fact.outputs = trace.names.intern(node.outputs);
     fact.schema = trace.names.intern(node.schema);
   }
-  std::stable_sort(facts.begin(), facts.end(),
-                   [](const GraphNodeFact& a, const GraphNodeFact& b) { return a.slice < b.slice; });
+  std::ranges::stable_sort(facts, {}, &GraphNodeFact::slice);
   part.graph_nodes = std::move(facts);
   trace.diagnostics.add(problem::kineto_execution_trace,
                         Args().set("found", std::to_string(found)).set("recorded", std::to_string(recorded)), {path});

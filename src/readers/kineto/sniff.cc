@@ -61,7 +61,7 @@ Match sniff_file(const Source& source, size_t file) {
   std::string window;
   size_t read = 0;
   constexpr size_t kOverlap = 64;
-  while (read < kLongestPreamble) {
+  while (read < kMaxPreambleBytes) {
     const size_t kept = std::min(window.size(), kOverlap);
     window.erase(0, window.size() - kept);
     window.resize(kept + (size_t{1} << 18));

@@ -188,8 +188,8 @@ class TimelineReader {
     if (!event.name.empty()) {
       const StringId wanted = name_id(event);
       // A stack grows without bound only in damaged files, and there a name far down is not a partner.
-      constexpr size_t kDeepestPartner = 4096;
-      const auto limit = stack.rbegin() + std::min(stack.size(), kDeepestPartner);
+      constexpr size_t kMaxPartnerDepth = 4096;
+      const auto limit = stack.rbegin() + std::min(stack.size(), kMaxPartnerDepth);
       at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
       if (at == limit) at = stack.rend();
     }

@@ -9,13 +9,13 @@ namespace stageline::recording {
 namespace {
 
 constexpr int64_t kStepNs = 1'000'000;
-constexpr double kMost = kMaxTimeNs;
+constexpr double kMaxDistanceNs = kMaxTimeNs;
 
 // Takes the difference of arbitrary numbers as a double: exact where it matters (below 2^53), and never undefined.
 double difference(int64_t a, int64_t b) { return a - static_cast<double>(b); }
 
 int64_t shifted(int64_t base, double distance) {
-  const double far = std::clamp(distance, -kMost, kMost);
+  const double far = std::clamp(distance, -kMaxDistanceNs, kMaxDistanceNs);
   const int64_t rounded = std::llround(far);
   if (rounded > 0 ? base > INT64_MAX - rounded : base < INT64_MIN - rounded) return rounded > 0 ? INT64_MAX : INT64_MIN;
   return base + rounded;
@@ -29,8 +29,7 @@ double exact_difference(int64_t a, int64_t b) {
 }  // namespace
 
 Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
-  std::sort(points.begin(), points.end(),
-            [](const Point& a, const Point& b) { return a.x != b.x ? a.x < b.x : a.y < b.y; });
+  std::ranges::sort(points, [](const Point& a, const Point& b) { return a.x != b.x ? a.x < b.x : a.y < b.y; });
   for (const Point& p : points) {
     if (!points_.empty() && p.x == points_.back().x && p.y == points_.back().y)
       continue;  // written twice, as tables are
@@ -60,7 +59,7 @@ Clocks::Clocks(const std::vector<HostSnapshot>& snapshots, const std::vector<Dev
       sane.push_back(s);
     else
       ++bad_readings;
-  std::stable_sort(sane.begin(), sane.end(), [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+  std::ranges::stable_sort(sane, [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
   std::vector<Line::Point> points;
   const int64_t epoch = sane.empty() ? static_cast<int64_t>(std::min<uint64_t>(start_realtime_ns, kMaxTimeNs))
                                      : sane[0].realtime_ns - sane[0].monotonic_ns;
@@ -82,7 +81,7 @@ Clocks::Clocks(const std::vector<HostSnapshot>& snapshots, const std::vector<Dev
     }
     of_clock[a.clock].push_back({a.device_ns, a.before_ticks + (a.after_ticks - a.before_ticks) / 2});
     const double half = exact_difference(a.after_ticks, a.before_ticks) / 2 * tick_ns;
-    worst_bracket_ns = std::max(worst_bracket_ns, static_cast<int64_t>(std::min(half, kMost)));
+    worst_bracket_ns = std::max(worst_bracket_ns, static_cast<int64_t>(std::min(half, kMaxDistanceNs)));
   }
   for (auto& [clock, line] : of_clock) {
     const auto made = devices_.try_emplace(clock, Line(std::move(line), 1 / tick_ns)).first;

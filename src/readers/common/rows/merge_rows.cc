@@ -4,13 +4,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/source_limits.h"
 #include "readers/common/rows/problems.h"
 
 namespace stageline::rows {
 namespace {
 
-// The model's limit: sums and differences of two times fit.
-constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;
 // Limit on all slices of a rank together, since analyses add durations up, over ranks too. An hour of 200 threads, each
 // 100 calls deep, is a fifteenth of it.
 constexpr int64_t kMaxSliceTimeNs = 1'000'000'000'000'000'000;
@@ -74,8 +73,7 @@ class RowCursor {
 };
 
 std::string_view base_time(const FileRows& rows) {
-  const auto it = std::find_if(rows.metadata.begin(), rows.metadata.end(),
-                               [](const MetaField& field) { return field.key == "baseTimeNanoseconds"; });
+  const auto it = std::ranges::find(rows.metadata, "baseTimeNanoseconds", &MetaField::key);
   return it == rows.metadata.end() ? std::string_view() : std::string_view(it->json);
 }
 
@@ -84,9 +82,9 @@ std::string_view base_time(const FileRows& rows) {
 bool times_fit(const FileRows& rows, int64_t base_ns) {
   const auto fits = [&](int64_t at) {
     int64_t sum = 0;
-    return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kLargestTimeNs && sum >= -kLargestTimeNs;
+    return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kMaxTimeNs && sum >= -kMaxTimeNs;
   };
-  bool good = base_ns >= -kLargestTimeNs && base_ns <= kLargestTimeNs;  // differences of two bases then fit as well
+  bool good = base_ns >= -kMaxTimeNs && base_ns <= kMaxTimeNs;  // differences of two bases then fit as well
   for_rows(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
   for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
   for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);
@@ -167,7 +165,7 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
     }
   }
   for (MetaField& field : from.metadata)
-    if (std::none_of(to.metadata.begin(), to.metadata.end(), [&](const MetaField& m) { return m.key == field.key; }))
+    if (std::ranges::none_of(to.metadata, [&](const MetaField& m) { return m.key == field.key; }))
       to.metadata.push_back(std::move(field));
   to.forget_parsers();
   to.append(std::move(chunk), from.dictionaries, 0);
