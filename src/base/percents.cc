@@ -26,8 +26,7 @@ std::vector<std::string> percents(const std::vector<double>& shares) {
   for (size_t i = 1; i < tenths.size(); ++i) open -= whole[i] = std::floor(tenths[i]);
   std::vector<size_t> order(tenths.size() - 1);
   std::iota(order.begin(), order.end(), size_t{1});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return tenths[a] - whole[a] > tenths[b] - whole[b]; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return tenths[a] - whole[a] > tenths[b] - whole[b]; });
   for (size_t i = 0; i < order.size() && open >= 1; ++i, --open) ++whole[order[i]];
   for (const double tenth : whole) out.push_back(percent(tenth / kTenths));
   return out;

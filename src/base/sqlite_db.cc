@@ -425,8 +425,7 @@ SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_
   for (std::string_view name : columns) {
     const bool optional = name.ends_with('?');
     if (optional) name.remove_suffix(1);
-    const bool found =
-        std::any_of(there.begin(), there.end(), [&](const std::string& c) { return same_name(c, name); });
+    const bool found = std::ranges::any_of(there, [&](const std::string& c) { return same_name(c, name); });
     if (!found && !optional) return lacks(std::string(table) + "." + std::string(name));
     sql += sql.empty() ? "SELECT " : ",";
     sql += found ? sql_name(name) : "NULL";

@@ -163,9 +163,8 @@ Status check_readable(const std::vector<std::string>& paths) {
   const std::vector<std::string>& barred = source->unreadable;
   if (source->files.empty() && barred.empty())
     return Error{ErrorCode::kNotFound, "there are no files in this folder", {paths[0]}, ""};
-  if (std::all_of(source->files.begin(), source->files.end(), [&](const SourceFile& file) {
-        return std::find(barred.begin(), barred.end(), file.path) != barred.end();
-      }))
+  if (std::ranges::all_of(source->files,
+                          [&](const SourceFile& file) { return std::ranges::find(barred, file.path) != barred.end(); }))
     return Error{ErrorCode::kIo, "no permission to read this", {barred[0]}, ""};
   return {};
 }

@@ -83,7 +83,7 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
     append_item(names, analysis->name);
     append_item(help, std::string(analysis->name) + ": " + option->help, "; ");
     for (const std::string_view choice : split(option->choices, ','))
-      if (const auto known = split(choices, ','); std::find(known.begin(), known.end(), choice) == known.end())
+      if (const auto known = split(choices, ','); std::ranges::find(known, choice) == known.end())
         append_item(choices, choice, ",");
   }
   if (alike) help = (uses.size() <= kFew ? names + ": " : "") + first.help;
@@ -95,11 +95,9 @@ void add_analysis_flags(std::vector<Flag>& flags) {
   std::vector<std::vector<std::pair<const Analysis*, const AnalysisOption*>>> options;  // for each name
   for (const Analysis* analysis : analyses())
     for (const AnalysisOption& option : analysis->options()) {
-      if (std::any_of(flags.begin(), flags.end(),
-                      [&](const Flag& f) { return std::string_view(f.name) == option.name; }))
-        continue;
+      if (std::ranges::any_of(flags, [&](const Flag& f) { return std::string_view(f.name) == option.name; })) continue;
       const auto same = [&](const auto& uses) { return std::string_view(uses[0].second->name) == option.name; };
-      auto of_name = std::find_if(options.begin(), options.end(), same);
+      auto of_name = std::ranges::find_if(options, same);
       if (of_name == options.end()) of_name = options.emplace(of_name);
       of_name->emplace_back(analysis, &option);
     }
@@ -160,7 +158,7 @@ const Flag& flag_of(const Command& command, std::string_view name) {
   for (const Flag& own : command.own_flags)
     if (own.name == name) return own;
   const auto& table = flag_table();
-  return *std::find_if(table.begin(), table.end(), [&](const Flag& f) { return f.name == name; });
+  return *std::ranges::find(table, name, &Flag::name);
 }
 
 const Command* find_command(std::string_view name) {

@@ -118,15 +118,14 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
       if (equals != std::string::npos) value = word.substr(equals + 1);
     } else {
       name = long_name(word[1]);
-      if (name.empty() ||
-          (word[1] != 'o' && word[1] != 'h' && std::find(allowed.begin(), allowed.end(), name) == allowed.end()))
+      if (name.empty() || (word[1] != 'o' && word[1] != 'h' && std::ranges::find(allowed, name) == allowed.end()))
         return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
       if (word.size() > 2) {
         if (flag_of(command, name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
         value = word.substr(2);
       }
     }
-    if (std::find(allowed.begin(), allowed.end(), name) == allowed.end()) {
+    if (std::ranges::find(allowed, name) == allowed.end()) {
       const std::string near = nearest(name, allowed);
       return usage(command, "\"" + std::string(command.name) + "\" has no flag --" + name,
                    near.empty() ? "" : "did you mean --" + near + "?");

@@ -84,8 +84,8 @@ void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& l
 }
 
 bool works_on_device(const Part& part) {
-  return std::any_of(part.lanes.begin(), part.lanes.end(),
-                     [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin; });
+  return std::ranges::any_of(
+      part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream && lane.end > lane.begin; });
 }
 
 // For profiler traces: what kinds of slices are left by --ranks, --steps and --range.
@@ -118,8 +118,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
   std::vector<size_t> order;
   for (size_t c = 0; c < kCategoryCount; ++c)
     if (counts.by_category[c] > 0) order.push_back(c);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
   for (const size_t c : order)
     lines.emplace_back(
         "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));
@@ -151,8 +150,7 @@ std::string info_text(const Trace& trace) {
   lines.emplace_back("format", trace.format + (trace.description.empty() ? "" : "  (" + trace.description + ")"));
   if (trace.machine_count() > 1) lines.emplace_back("machines", std::to_string(trace.machine_count()));
   lines.emplace_back("ranks", std::to_string(trace.parts.size()));
-  const bool profiled =
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  const bool profiled = std::ranges::any_of(trace.parts, [](const Part& part) { return part.event_count > 0; });
   const bool of_slices = profiled || (trace.cells.size() == 0 && trace.slice_count() > 0);
   if (of_slices) slice_lines(trace, lines);
   if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);

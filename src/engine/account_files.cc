@@ -40,7 +40,7 @@ std::string shape_of(const std::string& path) {
 }
 
 bool all_zeros(std::string_view head) {
-  return !head.empty() && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; });
+  return !head.empty() && std::ranges::all_of(head, [](char c) { return c == '\0'; });
 }
 
 // Returns true for an output of Stageline that was not finished: "out.json.partial.4711.a1b2c3".
@@ -198,8 +198,7 @@ class Skipped {
   void add(const std::string& path, const std::string& rel, const std::string& why) {
     if (static_cast<size_t>(++count_) > kMaxNamed) return;
     if (first_.empty()) first_ = path;
-    const auto at =
-        std::find_if(by_reason_.begin(), by_reason_.end(), [&](const auto& one) { return one.first == why; });
+    const auto at = std::ranges::find_if(by_reason_, [&](const auto& one) { return one.first == why; });
     if (at == by_reason_.end())
       by_reason_.emplace_back(why, rel);
     else

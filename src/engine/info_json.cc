@@ -114,9 +114,8 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
 
 std::string info_json(const Trace& trace) {
   const bool with_cells = trace.cells.size() > 0;
-  const bool by_slices =
-      (!with_cells && trace.slice_count() > 0) ||
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  const bool by_slices = (!with_cells && trace.slice_count() > 0) ||
+                         std::ranges::any_of(trace.parts, [](const Part& part) { return part.event_count > 0; });
   JsonWriter json;
   json.begin_object();
   json.field("format", trace.format);

@@ -62,7 +62,7 @@ std::vector<std::string> newest_files(const Source& source) {
       out.push_back(file.path);
   }
   for (auto& [stem, files] : by_recording) {
-    std::sort(files.begin(), files.end(), [](const std::string& a, const std::string& b) {
+    std::ranges::sort(files, [](const std::string& a, const std::string& b) {
       return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 comes after part 999
     });
     const size_t first = files.size() > kNewestFiles ? files.size() - kNewestFiles : 0;
@@ -74,7 +74,7 @@ std::vector<std::string> newest_files(const Source& source) {
 bool is_silent(const std::vector<std::string>& files) {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  return std::none_of(files.begin(), files.end(), [&](const std::string& path) {
+  return std::ranges::none_of(files, [&](const std::string& path) {
     struct stat facts;
     return stat(path.c_str(), &facts) == 0 && now.tv_sec - facts.st_mtim.tv_sec < kSilentSeconds;
   });
@@ -151,8 +151,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, std::span<const R
   }
   const std::vector<StageRatio> stages = stage_ratios(trace, ranks);
   if (stages.size() < 2) return out;
-  const StageRatio& slowest = *std::max_element(
-      stages.begin(), stages.end(), [](const StageRatio& a, const StageRatio& b) { return a.busy_ns < b.busy_ns; });
+  const StageRatio& slowest = *std::ranges::max_element(stages, {}, &StageRatio::busy_ns);
   out.stage = slowest.stage;
   out.stage_ratio = std::isfinite(slowest.ratio) ? slowest.ratio : 0;
   return out;
@@ -197,9 +196,8 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     if (!trace) {
       // The end of a file may hold no range of ours, or be part of a chunk that is longer than what was read.
       if (!may_grow) return trace;
-      const bool longer = std::any_of(files.begin(), files.end(), [&](const std::string& path) {
-        return path.ends_with(".slrec") && size_of(path) > newest_bytes_;
-      });
+      const bool longer = std::ranges::any_of(
+          files, [&](const std::string& path) { return path.ends_with(".slrec") && size_of(path) > newest_bytes_; });
       if (!longer) return trace;
       grow();
       continue;
@@ -321,7 +319,7 @@ Look NewestSteps::look(int32_t after, size_t count, bool early) {
   if (furthest > look.under_way)
     for (const auto& [part, steps] : parts)
       if (steps.second == look.under_way) look.behind.push_back(trace->parts[part].rank);
-  std::sort(look.behind.begin(), look.behind.end());
+  std::ranges::sort(look.behind);
 
   const PipelineSums sums = pipeline_sums(*trace);
   look.last_may_grow = !parts.empty() && done.size() == parts.size();

@@ -48,7 +48,7 @@ std::string files_at(const std::vector<std::string>& paths) {
          !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error))
       add(at->path().string());
   }
-  std::sort(lines.begin(), lines.end());
+  std::ranges::sort(lines);
   std::string all;
   for (const std::string& line : lines) all += line;
   return all;
@@ -273,8 +273,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   json.end_array();
   std::vector<const Diagnostic*> flaws;
   for (const Diagnostic& d : run.trace.diagnostics.items()) flaws.push_back(&d);
-  std::stable_sort(flaws.begin(), flaws.end(),
-                   [](const Diagnostic* a, const Diagnostic* b) { return a->severity > b->severity; });
+  std::ranges::stable_sort(flaws, std::ranges::greater(), &Diagnostic::severity);
   json.key("diagnostics").begin_array();
   for (size_t i = 0; i < flaws.size() && i < 20; ++i)
     json.begin_object()
@@ -308,7 +307,7 @@ Result<std::string> Tools::analyses(const Value& arguments) {
                 (std::string_view(analysis->name).find(word) != std::string_view::npos ? 3 : 0);
     ranked.emplace_back(-hits, analysis);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
   // With words, only analyses that have one of them are listed; all are where none has.
   const bool asked = !ranked.empty() && ranked.front().first < 0;
   JsonWriter json;

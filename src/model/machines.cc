@@ -26,8 +26,7 @@ bool of_hosts_alone(const Trace& trace) {
   bool facts = false;
   for (const Part& part : trace.parts) {
     facts |= !part.slices.category_id.empty();
-    if (std::any_of(part.lanes.begin(), part.lanes.end(),
-                    [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
+    if (std::ranges::any_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
       return false;
   }
   return facts;

@@ -54,9 +54,8 @@ std::vector<Place> shared_places(const std::vector<Place>& some, const std::vect
   std::vector<Place> shared;
   for (const Place& place : some) {
     if (place.kind == PlaceKind::kHost && place.ranks.empty()) continue;
-    const bool also = std::any_of(others.begin(), others.end(), [&](const Place& other) {
-      return place.ranks == other.ranks && same_place(place, other);
-    });
+    const bool also = std::ranges::any_of(
+        others, [&](const Place& other) { return place.ranks == other.ranks && same_place(place, other); });
     if (also) shared.push_back(place);
   }
   return shared;

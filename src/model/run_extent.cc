@@ -31,7 +31,7 @@ int32_t micro_batches_per_step(const Trace& trace) {
         ++different;
       }
     }
-    std::sort(labels.begin(), labels.end());
+    std::ranges::sort(labels);
     if (seen.empty()) different = std::unique(labels.begin(), labels.end()) - labels.begin();
     if (step != kUnknown && different > 0) ++counts[different];
   }
@@ -48,7 +48,7 @@ MicroBatchRange micro_batch_range(const Trace& trace) {
   std::vector<int32_t> forwards(trace.parts.size(), 0);  // of the step looked at
   for (size_t i = 0; i < cells.size();) {
     const int32_t step = cells.step[i];
-    std::fill(forwards.begin(), forwards.end(), 0);
+    std::ranges::fill(forwards, 0);
     for (; i < cells.size() && cells.step[i] == step; ++i) {
       const size_t part = cells.part[i];
       const bool forward = cells.kind[i] == CellKind::kForward || cells.kind[i] == CellKind::kForwardBackward;
@@ -72,8 +72,7 @@ int64_t step_count_of(const Trace& trace) {
 }
 
 int64_t recording_ns(const Trace& trace) {
-  const bool profiled =
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  const bool profiled = std::ranges::any_of(trace.parts, [](const Part& part) { return part.event_count > 0; });
   if (trace.cells.size() > 0 && !profiled) {
     const Extent extent = extent_of(trace);
     return between_ns(extent.start_ns, extent.end_ns);

@@ -7,11 +7,10 @@ namespace stageline {
 namespace {
 
 bool any_of_prefixes(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return text.starts_with(p); });
+  return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
 }
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view w) { return text.find(w) != std::string_view::npos; });
+  return std::ranges::any_of(words, [&](std::string_view w) { return text.find(w) != std::string_view::npos; });
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ std::string torch_era(const Trace& trace, const Part& part) {
   }
   if (old) return "1.8–1.11";
   if (!known) return {};  // any tool can write a Chrome trace with Kineto's categories, so nothing is known
-  const bool numbered = std::any_of(part.collectives.begin(), part.collectives.end(),
-                                    [](const CollectiveFact& fact) { return fact.seq >= 0 || fact.comms_id != 0; });
+  const bool numbered = std::ranges::any_of(
+      part.collectives, [](const CollectiveFact& fact) { return fact.seq >= 0 || fact.comms_id != 0; });
   // Forks wrote some of these fields earlier; no release of torch did before 2026.
   constexpr int64_t kYear2026 = 1'767'225'600'000'000'000;
   const bool recent = part.slices.start_ns.empty() || part.slices.start_ns[0] >= kYear2026;
@@ -115,8 +115,7 @@ SliceCounts count_slices(const Trace& trace) {
   const int64_t zero = first_start_ns(trace);
   SliceCounts out;
   for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (filter.ranks.empty() || std::binary_search(filter.ranks.begin(), filter.ranks.end(), trace.parts[p].rank))
-      out.parts.push_back(p);
+    if (filter.ranks.empty() || std::ranges::binary_search(filter.ranks, trace.parts[p].rank)) out.parts.push_back(p);
   const auto wanted = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
   std::vector<SliceCounts> ranks(out.parts.size());
   // For each name of a communication kernel, 1 for a message and 2 for a collective. Threads may compute an entry

@@ -15,12 +15,12 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
   const auto key = [&](uint32_t i) { return std::tuple(rows.start_ns[i], -rows.dur_ns[i], rows.file_index[i], i); };
   // Rows that follow each other in the file keep its order, also where timestamps are so rough that two begin at once.
   int64_t end_ns = INT64_MIN;
-  bool follow = std::is_sorted(rows.file_index.begin(), rows.file_index.end());
+  bool follow = std::ranges::is_sorted(rows.file_index);
   for (size_t i = 0; i < rows.size() && follow; ++i) {
     follow = rows.start_ns[i] >= end_ns;
     end_ns = rows.start_ns[i] + rows.dur_ns[i];
   }
-  if (!follow) std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  if (!follow) std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   const size_t begin = slices.size();
   std::vector<uint32_t> new_index(rows.size());
   for (size_t k = 0; k < order.size(); ++k) {
@@ -103,8 +103,7 @@ ClockSummary clock_summary(const Trace& trace) {
   if (!estimated) out.error_ns = -1;
   out.by.assign(by.begin(), by.end());
   if (out.by.empty()) return out;
-  const auto max = std::max_element(ranks_of.begin(), ranks_of.end(),
-                                    [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto max = std::ranges::max_element(ranks_of, [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const Part& part : trace.parts)
     if (max == ranks_of.end() || reference(part) != max->first) out.untied.push_back(part.rank);
   return out;
@@ -116,7 +115,7 @@ Text evidence_list(const std::vector<ClockEvidence>& evidence) {
     const std::string name(evidence_name(one)), known = "clocks.by." + name;
     Text text = has_words(known) ? words(known) : Text{name, name};
     if (one == ClockEvidence::kOperator) text.en = "an " + text.en;
-    if (std::none_of(names.begin(), names.end(), [&](const Text& other) { return other.en == text.en; }))
+    if (std::ranges::none_of(names, [&](const Text& other) { return other.en == text.en; }))
       names.push_back(std::move(text));
   };
   for (const ClockEvidence one : evidence) {
@@ -199,7 +198,7 @@ void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first
   std::vector<int32_t> new_part(trace.parts.size(), -1);
   std::vector<Part> kept;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
-    if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), trace.parts[p].rank)) continue;
+    if (!ranks.empty() && !std::ranges::binary_search(ranks, trace.parts[p].rank)) continue;
     new_part[p] = static_cast<int32_t>(kept.size());
     kept.push_back(std::move(trace.parts[p]));
   }

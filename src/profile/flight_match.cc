@@ -197,9 +197,8 @@ class Matcher {
     const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
     // A collective that a member never made, or made as another one, cannot be finished by any rank. Who made another
     // one after it got out of it.
-    const bool possible = problem.culprits.empty() && std::all_of(last.begin(), last.end(), [&](const Call& c) {
-                            return op_key(c) == op_key(last.front());
-                          });
+    const bool possible = problem.culprits.empty() &&
+                          std::ranges::all_of(last, [&](const Call& c) { return op_key(c) == op_key(last.front()); });
     for (const Call& c : last)
       if (!possible && c.call->completed_ns < 0 && last_of_[c.part] == sequence) gave_up_.insert(c.call);
     size_t through = 0;
@@ -485,8 +484,7 @@ std::string_view flight_verdict_name(FlightVerdict verdict) {
 }
 
 bool has_flight_calls(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return !part.flight_calls.empty(); });
+  return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.flight_calls.empty(); });
 }
 
 FlightReport match_flight(const Trace& trace) { return Matcher(trace).match(); }

@@ -85,22 +85,22 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
 Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const TorchRank& rank) {
   std::vector<bool> launches(run.trace->names.size());
   for (StringId id = 0; id < launches.size(); ++id)
-    launches[id] = std::find(kHtaLaunches.begin(), kHtaLaunches.end(), run.trace->names.text(id)) != kHtaLaunches.end();
+    launches[id] = std::ranges::find(kHtaLaunches, run.trace->names.text(id)) != kHtaLaunches.end();
   const auto is_call = [&](const TorchRow& row) { return launches[row.name] && row.partner_index > 0; };
 
   std::vector<int64_t> called;  // the calls' correlations
   for (const TorchRow& row : rank.rows)
     if (is_call(row)) called.push_back(row.correlation);
-  std::sort(called.begin(), called.end());
+  std::ranges::sort(called);
   std::vector<std::pair<int64_t, uint32_t>> work;  // device rows with these, by correlation, then in table order
   std::vector<Step> starts;
   for (uint32_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
-    if (!row.on_device || !std::binary_search(called.begin(), called.end(), row.correlation)) continue;
+    if (!row.on_device || !std::ranges::binary_search(called, row.correlation)) continue;
     work.emplace_back(row.correlation, i);
     starts.push_back({i, i, -1});
   }
-  std::sort(work.begin(), work.end());
+  std::ranges::sort(work);
   std::vector<Step> steps;
   steps.reserve(starts.size() * 2);
   for (uint32_t i = 0; i < rank.rows.size(); ++i) {
@@ -127,8 +127,7 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
     const TorchRow& device = rank.rows[step.device_row];
     points.push_back({keys[at], rank.rows[step.row].index, device.stream, device.lane, step.change});
   }
-  std::stable_sort(points.begin(), points.end(),
-                   [](const QueuePoint& a, const QueuePoint& b) { return a.stream < b.stream; });
+  std::ranges::stable_sort(points, {}, &QueuePoint::stream);
   for (size_t i = 1; i < points.size(); ++i)
     if (points[i].stream == points[i - 1].stream) points[i].length += points[i - 1].length;
   return points;
@@ -171,8 +170,7 @@ std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<Stre
   std::vector<FullQueue> out;
   for (const StreamQueue& q : queues) {
     if (q.in_flight.size() == 0) continue;
-    const int64_t longest =
-        q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
+    const int64_t longest = q.waiting.size() == 0 ? 0 : *std::ranges::max_element(q.waiting.value);
     out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, max), recorded.length_ns()});
   }
   return out;

@@ -73,8 +73,8 @@ class AnalysisSource : public TableSource {
                   std::string help) const {
     std::string known = underscored(name);
     const auto taken = [&] {
-      return std::any_of(columns.begin(), columns.end(),
-                         [&](const SqlColumn& c) { return sqlite3_stricmp(c.name.c_str(), known.c_str()) == 0; });
+      return std::ranges::any_of(
+          columns, [&](const SqlColumn& c) { return sqlite3_stricmp(c.name.c_str(), known.c_str()) == 0; });
     };
     if (taken()) known = "option_" + known;
     columns.push_back(
@@ -117,7 +117,7 @@ class AnalysisSource : public TableSource {
                 "a rival's numbers are made of the stamps as recorded, and the clocks of this run were put on one axis",
                 "open it with --align never");
           const auto known = split(analysis_.compat, ',');
-          if (std::find(known.begin(), known.end(), value) == known.end())
+          if (std::ranges::find(known, value) == known.end())
             return make_error(ErrorCode::kUsage, std::string(analysis_.name) + " has no compat \"" + value + "\"",
                               "it has " + std::string(analysis_.compat));
           input.hta = value == "hta";
@@ -154,8 +154,7 @@ class AnalysisSource : public TableSource {
     // A table that exists only with some option takes the first option that gives it.
     for (const Option& option : single_options()) {
       if (table || table.error().code != ErrorCode::kUnavailable) break;
-      if (std::any_of(options.begin(), options.end(), [&](const Option& given) { return given.first == option.first; }))
-        continue;
+      if (std::ranges::any_of(options, [&](const Option& given) { return given.first == option.first; })) continue;
       Options with = options;
       with.push_back(option);
       if (Result<std::shared_ptr<const Table>> given = answer(with); given) {

@@ -195,10 +195,8 @@ class CounterCursor : public Cursor {
         if (!data_->is_mapped() && sorted_[p][k]) {
           const auto place = [&](auto found) { return static_cast<size_t>(found - series.time_ns.begin()); };
           const int64_t zero = data_->zero_ns(p);
-          if (low != INT64_MIN)
-            begin = place(std::lower_bound(series.time_ns.begin(), series.time_ns.end(), sum_or_limit(low, zero)));
-          if (high != INT64_MAX)
-            end = place(std::upper_bound(series.time_ns.begin(), series.time_ns.end(), sum_or_limit(high, zero)));
+          if (low != INT64_MIN) begin = place(std::ranges::lower_bound(series.time_ns, sum_or_limit(low, zero)));
+          if (high != INT64_MAX) end = place(std::ranges::upper_bound(series.time_ns, sum_or_limit(high, zero)));
         }
         if (begin < end) stretches_.push_back({p, &series, begin, end});
         count += begin < end ? end - begin : 0;
@@ -209,7 +207,7 @@ class CounterCursor : public Cursor {
     if (mode != 0 && (stretches_.size() > 1 || !all_sorted)) {  // several series by time are sorted together
       for (size_t k = 0; k < stretches_.size(); ++k)
         for (size_t i = stretches_[k].begin; i < stretches_[k].end; ++i) rows_.emplace_back(k, i);
-      std::stable_sort(rows_.begin(), rows_.end(), [&](const auto& a, const auto& b) { return time(a) < time(b); });
+      std::ranges::stable_sort(rows_, [&](const auto& a, const auto& b) { return time(a) < time(b); });
     }
     stretch_ = 0;
     within_ = 0;
@@ -289,8 +287,7 @@ class CounterTable : public TableSource {
     std::call_once(looked_, [&] {
       for (const Part& part : data_->trace().parts) {
         std::vector<bool>& sorted = sorted_.emplace_back();
-        for (const CounterSeries& series : part.counters)
-          sorted.push_back(std::is_sorted(series.time_ns.begin(), series.time_ns.end()));
+        for (const CounterSeries& series : part.counters) sorted.push_back(std::ranges::is_sorted(series.time_ns));
       }
     });
     return std::make_unique<CounterCursor>(data_, sorted_);

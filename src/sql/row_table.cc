@@ -19,7 +19,7 @@ class RowCursor : public Cursor {
     list_ = nullptr;
     at_ = end_ = 0;
     for (const Pushed& p : given) {
-      const auto option = std::find(options_.begin(), options_.end(), p.column);
+      const auto option = std::ranges::find(options_, p.column);
       if (option == options_.end()) continue;
       Argument& argument = arguments[option - options_.begin()];
       switch (sqlite3_value_type(p.value)) {
@@ -51,7 +51,7 @@ class RowCursor : public Cursor {
   bool at_end() const override { return at_ >= end_; }
   void next() override { ++at_; }
   void column(sqlite3_context* out, int column) const override {
-    const auto option = std::find(options_.begin(), options_.end(), column);
+    const auto option = std::ranges::find(options_, column);
     if (option == options_.end()) return rows_->show(out, row(), column);
     const Argument& argument = arguments_[option - options_.begin()];
     if (const auto* number = std::get_if<int64_t>(&argument)) return sqlite3_result_int64(out, *number);
@@ -175,9 +175,8 @@ std::vector<SqlColumn> columns_of(const Table& table) {
     const ColumnSpec& spec = table.columns()[c];
     const size_t storage = table.column(c).index();
     std::string name = spec.name;
-    for (int again = 2;
-         std::any_of(columns.begin(), columns.end(),
-                     [&](const SqlColumn& known) { return sqlite3_stricmp(known.name.c_str(), name.c_str()) == 0; });
+    for (int again = 2; std::ranges::any_of(
+             columns, [&](const SqlColumn& known) { return sqlite3_stricmp(known.name.c_str(), name.c_str()) == 0; });
          ++again)
       name = spec.name + "_" + std::to_string(again);
     columns.push_back({name,

@@ -239,8 +239,7 @@ class SumsCursor : public Cursor {
     }
     std::vector<Axis> axes;
     for (const Field key : keys_)
-      if (const Axis axis = axis_of(key);
-          axis != Axis::kNone && std::find(axes.begin(), axes.end(), axis) == axes.end())
+      if (const Axis axis = axis_of(key); axis != Axis::kNone && std::ranges::find(axes, axis) == axes.end())
         axes.push_back(axis);
     SliceScan scan(data_, kernels_);
     TRY_OK(scan.ask(layout_.specs, conditions));
@@ -249,7 +248,7 @@ class SumsCursor : public Cursor {
     sums_.assign(pieces.size(), {});
     std::vector<uint8_t> done(pieces.size());
     parallel_for(pieces.size(), [&](size_t i) { done[i] = Adder(*data_, axes, numbers_).add(pieces[i], sums_[i]); });
-    if (std::find(done.begin(), done.end(), 0) != done.end())
+    if (std::ranges::find(done, 0) != done.end())
       return make_error(ErrorCode::kLimit, "there are more combinations of these columns than can be told apart");
     piece_ = group_ = 0;
     skip_empty();
@@ -267,7 +266,7 @@ class SumsCursor : public Cursor {
     const Group& group = sums_[piece_].groups[group_];
     if (column < layout_.count_column()) {
       const Field field = layout_.specs[column].field;
-      if (std::find(keys_.begin(), keys_.end(), field) == keys_.end())
+      if (std::ranges::find(keys_, field) == keys_.end())
         return sqlite3_result_error(out, "slices were not aggregated by this column", -1);
       const bool by_lane = axis_of(field) == Axis::kLane && group.lane == SIZE_MAX;
       return show_slice(*data_, group.part, by_lane ? data_->lane_of(group.part, group.slice) : group.lane, group.slice,
@@ -277,7 +276,7 @@ class SumsCursor : public Cursor {
     if (column >= layout_.keys_column()) return sqlite3_result_null(out);
     const int place = column - layout_.count_column() - 1;
     const Field field = layout_.numbers[place / kOfANumber];
-    const auto asked = std::find(numbers_.begin(), numbers_.end(), field);
+    const auto asked = std::ranges::find(numbers_, field);
     if (asked == numbers_.end()) return sqlite3_result_error(out, "this column was not aggregated", -1);
     const Number& number =
         sums_[piece_].numbers[group_ * numbers_.size() + static_cast<size_t>(asked - numbers_.begin())];

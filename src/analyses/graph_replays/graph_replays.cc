@@ -67,7 +67,7 @@ Replay replay_of(const TorchRank& rank, const TorchRow& launch, const std::vecto
     replay.busy_ns += busy.add(row.start_ns, row.end_ns());
   }
   replay.last_end_ns = busy.end_ns();
-  std::sort(replay.names.begin(), replay.names.end());
+  std::ranges::sort(replay.names);
   return replay;
 }
 
@@ -76,7 +76,7 @@ using Launched = std::pair<int32_t, uint32_t>;  // row of the call, row of the w
 // Sorts by the start of the call, then by the start of the work.
 void sort_by_call(const TorchRank& rank, std::vector<Launched>& launched) {
   const auto start = [&](uint32_t row) { return rank.rows[row].start_ns; };
-  std::sort(launched.begin(), launched.end(), [&](const Launched& a, const Launched& b) {
+  std::ranges::sort(launched, [&](const Launched& a, const Launched& b) {
     if (a.first == b.first)
       return start(a.second) != start(b.second) ? start(a.second) < start(b.second) : a.second < b.second;
     const int64_t x = start(static_cast<uint32_t>(a.first)), y = start(static_cast<uint32_t>(b.first));
@@ -116,8 +116,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     out.graph_call_ns += replay.call_ns;
     out.graph_work_ns += replay.work_ns;
   }
-  std::stable_sort(out.graphs.begin(), out.graphs.end(),
-                   [](const Graph& a, const Graph& b) { return a.busy_ns > b.busy_ns; });
+  std::ranges::stable_sort(out.graphs, std::ranges::greater(), &Graph::busy_ns);
   return out;
 }
 
@@ -131,7 +130,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   for (StringId id = 0; id < is_graph_launch.size(); ++id)
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return graphs_of(rank, is_graph_launch); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
+  if (std::ranges::all_of(ranks, [](const RankGraphs& rank) { return rank.replays == 0; })) {
     if (input.for_report) return AnalysisResult{};  // graphs were not asked for
     return make_error(ErrorCode::kNotFound, "no device work of this trace was launched by a graph");
   }

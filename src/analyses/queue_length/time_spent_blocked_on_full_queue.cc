@@ -27,8 +27,7 @@ double hta_span_us(const TorchRank& rank) {
 // HTA selects the rows of a stream by a mask that is computed over all streams and matched by event index. When an
 // index occurs twice (dropping the last step duplicates rows), the mask gets longer than the stream and selects other
 // rows, or none.
-Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points,
-                                            int64_t max) {
+Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points, int64_t max) {
   std::multimap<uint32_t, size_t> by_index;
   const std::vector<QueueRange> ranges = streams_of(points);
   bool repeated = false;
@@ -36,7 +35,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
     std::vector<uint32_t> indexes;
     for (const QueuePoint& p : points) indexes.push_back(p.index);
     std::ranges::sort(indexes);
-    repeated = std::adjacent_find(indexes.begin(), indexes.end()) != indexes.end();
+    repeated = std::ranges::adjacent_find(indexes) != indexes.end();
     if (repeated)
       for (size_t i = 0; i < points.size(); ++i) by_index.emplace(points[i].index, i);
   }
@@ -79,8 +78,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
       const auto held = torch_rank(*torch, torch->parts[k]);
       const TorchRank& rank = *held;
       Result<std::vector<QueuePoint>> points = hta_queue_points(*torch, rank);
-      ranks[k] =
-          points ? hta_blocked(rank, *points, *max) : Result<std::vector<HtaBlocked>>(std::move(points).error());
+      ranks[k] = points ? hta_blocked(rank, *points, *max) : Result<std::vector<HtaBlocked>>(std::move(points).error());
     });
     Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue/hta"));
     for (size_t k = 0; k < count; ++k) {

@@ -21,9 +21,8 @@ std::vector<Figure> device_time(const SharedRun& run, const char* name, const st
   if (parts.empty() || !(e.parts_of_ns > 0)) return {{.name = name, .why_unknown = words("figure.no_devices")}};
   double share = 0;
   for (const SpanPart& part : parts)
-    if (std::any_of(ids.begin(), ids.end(), [&](std::string_view id) {
-          return part.id == id || (id.ends_with('-') && part.id.starts_with(id));
-        }))
+    if (std::ranges::any_of(
+            ids, [&](std::string_view id) { return part.id == id || (id.ends_with('-') && part.id.starts_with(id)); }))
       share += part.share;
   return {{.name = name, .value = share * e.parts_of_ns}};
 }

@@ -34,7 +34,7 @@ constexpr CounterTable kTables[] = {
 };
 
 bool has_column(const std::vector<std::string>& columns, std::string_view wanted) {
-  return std::any_of(columns.begin(), columns.end(), [&](const std::string& c) {
+  return std::ranges::any_of(columns, [&](const std::string& c) {
     return c.size() == wanted.size() && sqlite3_strnicmp(c.data(), wanted.data(), static_cast<int>(c.size())) == 0;
   });
 }
@@ -80,11 +80,10 @@ void read_series(RankDb& rank, const CounterTable& of) {
             });
   for (size_t s = first; s < out.size(); ++s) {
     CounterSeries& series = out[s];
-    if (std::is_sorted(series.time_ns.begin(), series.time_ns.end())) continue;
+    if (std::ranges::is_sorted(series.time_ns)) continue;
     std::vector<size_t> order(series.time_ns.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return series.time_ns[a] < series.time_ns[b]; });
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return series.time_ns[a] < series.time_ns[b]; });
     CounterSeries sorted{series.name, {}, {}};
     for (const size_t i : order) {
       sorted.time_ns.push_back(series.time_ns[i]);
@@ -94,10 +93,9 @@ void read_series(RankDb& rank, const CounterTable& of) {
   }
   // Modules that never reserved anything are left out.
   if (std::string_view(of.table) == "NPU_MODULE_MEM")
-    out.erase(std::remove_if(out.begin() + first, out.end(),
-                             [](const CounterSeries& s) {
-                               return std::all_of(s.value.begin(), s.value.end(), [](double v) { return v == 0; });
-                             }),
+    out.erase(std::remove_if(
+                  out.begin() + first, out.end(),
+                  [](const CounterSeries& s) { return std::ranges::all_of(s.value, [](double v) { return v == 0; }); }),
               out.end());
 }
 
@@ -131,8 +129,7 @@ void read_blocks(RankDb& rank) {
                 memory.push_back(record);
               }
             });
-  std::stable_sort(memory.begin(), memory.end(),
-                   [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
+  std::ranges::stable_sort(memory, {}, &MemoryRecord::time_ns);
   for (uint32_t i = 0; i < memory.size(); ++i) memory[i].file_index = i;
 }
 

@@ -30,8 +30,8 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
     return {};
   };
   if (part.metadata.empty()) part.metadata = metadata_of(text_of(files.profiler_metadata));
-  const bool known = std::any_of(part.metadata.begin(), part.metadata.end(),
-                                 [](const MetaField& field) { return field.key == "profiler_info"; });
+  const bool known =
+      std::ranges::any_of(part.metadata, [](const MetaField& field) { return field.key == "profiler_info"; });
   if (known) return;
   if (std::string info = text_of(files.profiler_info); !info.empty()) {
     if (!trim(info).ends_with('}')) notes.add(problem::ascend_unreadable_text_cut, {files.profiler_info});
@@ -244,8 +244,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
     return error;
   }
   // The sums say that the device computed, but no file says what.
-  const bool computed =
-      std::any_of(sums.steps.begin(), sums.steps.end(), [](const StepSummary& step) { return step.computing_ns > 0; });
+  const bool computed = std::ranges::any_of(sums.steps, [](const StepSummary& step) { return step.computing_ns > 0; });
   if (!has_kernels && computed) notes.add(problem::ascend_no_kernels, {part.source});
   add_operations(operations, sums.communication, groups, builder);
   link_operations(links, operations, builder);

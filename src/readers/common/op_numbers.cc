@@ -15,7 +15,7 @@ constexpr bool is_forward(CellKind kind) { return kind == CellKind::kForward || 
 template <class Key, class Rest, class Body>
 void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key key, Rest rest, Body body) {
   const auto full = [&](uint32_t i) { return std::tuple(key(ops[i]), rest(ops[i]), i); };
-  std::sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return full(a) < full(b); });
+  std::ranges::sort(rows, [&](uint32_t a, uint32_t b) { return full(a) < full(b); });
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin + 1;
     while (end < rows.size() && key(ops[rows[end]]) == key(ops[rows[begin]])) ++end;
@@ -34,8 +34,7 @@ std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
 
 // Returns true if an operation of such a kind has no micro-batch.
 bool any_unnumbered(const std::vector<Op>& ops, bool (*of_kind)(CellKind)) {
-  return std::any_of(ops.begin(), ops.end(),
-                     [&](const Op& op) { return op.micro_batch == kUnknown && of_kind(op.kind); });
+  return std::ranges::any_of(ops, [&](const Op& op) { return op.micro_batch == kUnknown && of_kind(op.kind); });
 }
 
 // True where the k-th message of one kind can only belong to the k-th cell, for all k. `work` are the cells of one
@@ -125,11 +124,11 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
           if (is_backward(ops[i].kind)) backwards.push_back(i);
         }
         const auto by_start = [&](uint32_t a, uint32_t b) { return ops[a].start_ns < ops[b].start_ns; };
-        std::stable_sort(forwards.begin(), forwards.end(), by_start);
-        std::stable_sort(backwards.begin(), backwards.end(), by_start);
+        std::ranges::stable_sort(forwards, by_start);
+        std::ranges::stable_sort(backwards, by_start);
         for (const CellKind kind :
              {CellKind::kSendForward, CellKind::kRecvForward, CellKind::kSendBackward, CellKind::kRecvBackward}) {
-          const auto begin = std::find_if(group.begin(), group.end(), [&](uint32_t i) { return ops[i].kind == kind; });
+          const auto begin = std::ranges::find_if(group, [&](uint32_t i) { return ops[i].kind == kind; });
           const auto end = std::find_if(begin, group.end(), [&](uint32_t i) { return ops[i].kind != kind; });
           const std::span<const uint32_t> messages(begin, end);
           const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;

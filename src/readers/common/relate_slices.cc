@@ -228,8 +228,7 @@ class Finisher {
     }
     std::vector<ProfilerStep>& steps = part_.steps;
     if (steps.empty()) return;
-    std::sort(steps.begin(), steps.end(),
-              [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+    std::ranges::sort(steps, {}, &ProfilerStep::start_ns);
     for (size_t i = 0; i < s_.size(); ++i) {
       if (is_device_work(category(i)) || category(i) == Category::kDeviceSync) continue;
       const auto after = std::upper_bound(steps.begin(), steps.end(), s_.start_ns[i],
@@ -307,8 +306,7 @@ NameMap adopt_names(const FileNames& names, Trace& trace) {
   NameMap map;
   for (const std::string& name : names.names) map.names.push_back(trace.names.intern(name));
   for (const CategoryInfo& category : names.categories) {
-    const auto known = std::find_if(trace.categories.begin(), trace.categories.end(),
-                                    [&](const CategoryInfo& c) { return c.text == category.text; });
+    const auto known = std::ranges::find(trace.categories, category.text, &CategoryInfo::text);
     const size_t at = known - trace.categories.begin();
     if (known == trace.categories.end() && at <= kMaxCategories)
       trace.categories.push_back(at < kMaxCategories ? category : CategoryInfo{"(more categories)", Category::kOther});

@@ -169,10 +169,10 @@ bool between(Number value, int64_t low, int64_t high) {
 }
 template <class Ids>
 bool all_below(const Ids& ids, size_t end) {
-  return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id < end; });
+  return std::ranges::all_of(ids, [&](auto id) { return id < end; });
 }
 bool all_below_or_none(const std::vector<uint32_t>& rows, size_t end) {
-  return std::all_of(rows.begin(), rows.end(), [&](uint32_t row) { return row == UINT32_MAX || row < end; });
+  return std::ranges::all_of(rows, [&](uint32_t row) { return row == UINT32_MAX || row < end; });
 }
 
 // No slice is its own ancestor: whoever climbs from parent to parent comes to an end.
@@ -257,12 +257,12 @@ bool facts_are_sound(const Trace& trace) {
                            return slice_or_none(f.op) && between(f.bytes, -1, kMaxReported) && rank(f.src_rank) &&
                                   rank(f.dst_rank);
                          }) &&
-         std::all_of(part.steps.begin(), part.steps.end(),
-                     [&](const ProfilerStep& step) {
-                       return slice_or_none(step.slice) && sane_interval(step.start_ns, step.end_ns);
-                     }) &&
-         std::is_sorted(part.steps.begin(), part.steps.end(),
-                        [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+         std::ranges::all_of(part.steps,
+                             [&](const ProfilerStep& step) {
+                               return slice_or_none(step.slice) && sane_interval(step.start_ns, step.end_ns);
+                             }) &&
+         std::ranges::is_sorted(part.steps,
+                                [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
 }
 
 bool cells_are_sound(const Trace& trace) {
@@ -284,7 +284,7 @@ bool sums_are_sound(const Part& part) {
     for (const int64_t ns : {s.computing_ns, s.communication_ns, s.overlapped_ns, s.communication_not_overlapped_ns,
                              s.free_ns, s.stage_ns, s.bubble_ns, s.not_overlapped_without_receive_ns, s.preparing_ns})
       if (!duration(ns)) return false;
-  return std::all_of(part.link_summaries.begin(), part.link_summaries.end(), [&](const LinkSummary& link) {
+  return std::ranges::all_of(part.link_summaries, [&](const LinkSummary& link) {
     return duration(link.transit_ns) && std::abs(link.bytes) <= kMaxReported &&
            between(link.src_rank, -1, kMaxRankNumber) && between(link.dst_rank, -1, kMaxRankNumber);
   });
@@ -295,9 +295,8 @@ bool part_is_sound(const Part& part) {
     if (!between(number, kUnknown, kMaxRankNumber)) return false;
   if (part.stage != kUnknown && part.dp == kUnknown) return false;  // who knows the one knows the other
   for (const CounterSeries& counter : part.counters) {
-    if (!std::all_of(counter.time_ns.begin(), counter.time_ns.end(), sane_time)) return false;
-    if (!std::all_of(counter.value.begin(), counter.value.end(), [](double x) { return std::isfinite(x); }))
-      return false;
+    if (!std::ranges::all_of(counter.time_ns, sane_time)) return false;
+    if (!std::ranges::all_of(counter.value, [](double x) { return std::isfinite(x); })) return false;
   }
   int64_t before = 0;
   for (const SourceRef& file : part.files) {
@@ -305,14 +304,14 @@ bool part_is_sound(const Part& part) {
     before = file.first_offset;
   }
   return between(part.rank, 0, kMaxRankNumber) && between(part.event_count, 0, kMaxCounted) &&
-         sane_time(part.base_time_ns) && std::all_of(part.reader_numbers.begin(), part.reader_numbers.end(), sane_time);
+         sane_time(part.base_time_ns) && std::ranges::all_of(part.reader_numbers, sane_time);
 }
 
 bool is_sound(const Trace& trace) {
   return !trace.format.empty() && trace.clock <= ClockState::kAligned && trace.device_family <= DeviceFamily::kNpu &&
          trace.categories.size() <= kMaxCategories + 1 &&
-         std::all_of(trace.categories.begin(), trace.categories.end(),
-                     [](const CategoryInfo& category) { return category.kind <= Category::kSpan; }) &&
+         std::ranges::all_of(trace.categories,
+                             [](const CategoryInfo& category) { return category.kind <= Category::kSpan; }) &&
          part_is_sound(trace.parts[0]) && slices_are_sound(trace) && facts_are_sound(trace) && cells_are_sound(trace) &&
          sums_are_sound(trace.parts[0]);
 }

@@ -112,8 +112,7 @@ void make_ranks_global(std::vector<Dump>& dumps, Diagnostics& diagnostics) {
   const auto size_of = [](const Dump& dump) {
     int32_t last = -1;
     for (const FlightGroup& group : dump.groups)
-      if (group.members_known && !group.ranks.empty())
-        last = std::max(last, *std::max_element(group.ranks.begin(), group.ranks.end()));
+      if (group.members_known && !group.ranks.empty()) last = std::max(last, *std::ranges::max_element(group.ranks));
     return last + 1;
   };
   std::vector<Dump*> outside;
@@ -157,7 +156,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                               {files[k].path});
       });
   if (good.empty()) return *first_error;
-  if (std::all_of(good.begin(), good.end(), [](const Dump& dump) { return dump.part.flight_calls.empty(); }))
+  if (std::ranges::all_of(good, [](const Dump& dump) { return dump.part.flight_calls.empty(); }))
     return Error{ErrorCode::kBadInput,
                  "no dump here holds a call",
                  {files.front().path},
@@ -173,7 +172,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     taken.insert(next);
     trace.diagnostics.add(problem::flight_recorder_no_rank, {dump.part.source});
   }
-  std::stable_sort(good.begin(), good.end(), [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
+  std::ranges::stable_sort(good, [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
   make_ranks_global(good, trace.diagnostics);
   std::set<std::string> versions;
   bool frames = false;

@@ -35,7 +35,7 @@ Match sniff(const Source& source) {
   // JSON that JAX writes next to a profile of XLA is the same recording with less in it, so it is left to that reader.
   const std::vector<size_t> twins = xplane_files(source).json_twins;
   for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
-    if (std::find(twins.begin(), twins.end(), i) == twins.end()) best = std::max(best, sniff_file(source, i));
+    if (std::ranges::find(twins, i) == twins.end()) best = std::max(best, sniff_file(source, i));
   return best;
 }
 
@@ -53,8 +53,8 @@ std::vector<size_t> files_to_read(const Source& source) {
   }
   if (!certain.empty()) {
     for (const size_t i : maybe)
-      if (source.files[i].given && std::find(certain.begin(), certain.end(), i) == certain.end()) certain.push_back(i);
-    std::sort(certain.begin(), certain.end());
+      if (source.files[i].given && std::ranges::find(certain, i) == certain.end()) certain.push_back(i);
+    std::ranges::sort(certain);
     return certain;
   }
   if (!maybe.empty()) return maybe;
@@ -169,8 +169,7 @@ std::vector<File> read_one(const std::string& path, size_t workers, Progress* pr
 
 // Joins several files of one rank, which are read once more, in order of time. Copies of a file count once.
 File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
-  std::stable_sort(facts.begin(), facts.end(),
-                   [](const rows::FileFacts* a, const rows::FileFacts* b) { return a->start_ns < b->start_ns; });
+  std::ranges::stable_sort(facts, {}, &rows::FileFacts::start_ns);
   File joint;
   Diagnostics& notes = joint.notes;
   std::vector<rows::FileRows> tables;
@@ -184,8 +183,7 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
       continue;
     }
     rows::FileRows& rows = (*ranks)[at].rows;
-    if (std::any_of(tables.begin(), tables.end(),
-                    [&](const rows::FileRows& known) { return rows::same_rows(known, rows); })) {
+    if (std::ranges::any_of(tables, [&](const rows::FileRows& known) { return rows::same_rows(known, rows); })) {
       notes.add(problem::kineto_same_file_twice, {one->path});
       continue;
     }
@@ -246,8 +244,7 @@ void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnost
   std::vector<const rows::FileFacts*> order;
   for (const rows::FileFacts& file : files)
     if (file.end_ns >= file.start_ns && file.end_ns != 0) order.push_back(&file);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const rows::FileFacts* a, const rows::FileFacts* b) { return a->start_ns < b->start_ns; });
+  std::ranges::stable_sort(order, {}, &rows::FileFacts::start_ns);
   const rows::FileFacts* last = order.empty() ? nullptr : order[0];
   for (const rows::FileFacts* next : order) {
     const double gap = next->start_ns - static_cast<double>(last->end_ns);
@@ -273,7 +270,7 @@ std::string describe(const Trace& trace) {
   for (const Part& part : trace.parts) {
     events += part.event_count;
     const std::string era = torch_era(trace, part);
-    if (!era.empty() && std::find(eras.begin(), eras.end(), era) == eras.end()) eras.push_back(era);
+    if (!era.empty() && std::ranges::find(eras, era) == eras.end()) eras.push_back(era);
     if (const std::string device = device_name(part); !device.empty()) ++devices[device];
   }
   const size_t ranks = trace.parts.size();
@@ -353,7 +350,7 @@ Usable choose_usable(const std::vector<File>& files, Trace& trace) {
 std::vector<std::string> execution_traces_of(const Source& source, const std::vector<size_t>& chosen, Trace& trace) {
   std::vector<std::string> paths;
   for (size_t i = 0; i < source.files.size(); ++i) {
-    if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
+    if (std::ranges::find(chosen, i) != chosen.end()) continue;
     if (looks_like_execution_trace(source.head(i)))
       paths.push_back(source.files[i].path);
     else if (source.files[i].given)
@@ -405,9 +402,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.categories.push_back({"", Category::kOther});
   Usable usable = choose_usable(files, trace);
   const std::vector<std::string> execution_traces = execution_traces_of(source, chosen, trace);
-  if (std::none_of(usable.files.begin(), usable.files.end(), [&](size_t k) { return files[k].slices > 0; })) {
-    const auto failed =
-        std::find_if(files.begin(), files.end(), [](const File& file) { return file.error.has_value(); });
+  if (std::ranges::none_of(usable.files, [&](size_t k) { return files[k].slices > 0; })) {
+    const auto failed = std::ranges::find_if(files, [](const File& file) { return file.error.has_value(); });
     return nothing_usable(source, failed == files.end() ? std::nullopt : failed->error);
   }
   for (const size_t i : perfetto_files(source).with_twin)
@@ -423,8 +419,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   check_runs(usable.facts, trace.diagnostics);
   number_machines(trace);
   check_clocks(trace);
-  if (!trace.parts.empty() && std::all_of(trace.parts.begin(), trace.parts.end(),
-                                          [](const Part& part) { return rows::is_paddle(part.metadata); }))
+  if (!trace.parts.empty() &&
+      std::ranges::all_of(trace.parts, [](const Part& part) { return rows::is_paddle(part.metadata); }))
     trace.writer = "paddle.profiler";
   trace.description = describe(trace);
   return trace;

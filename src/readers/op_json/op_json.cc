@@ -115,7 +115,7 @@ class Lanes {
   void add(FileOps& file, const std::vector<std::string>& thread_names) {
     std::vector<size_t> order(thread_names.size());
     for (size_t t = 0; t < order.size(); ++t) order[t] = t;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
       return std::pair(file.threads[a].pid_number, file.threads[a].tid_number) <
              std::pair(file.threads[b].pid_number, file.threads[b].tid_number);
     });
@@ -170,8 +170,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       },
       [&](size_t k, const Error&) { unusable(paths[k]); });
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-      unusable(source.files[i].path);
+    if (source.files[i].given && std::ranges::find(chosen, i) == chosen.end()) unusable(source.files[i].path);
   if (ops.size() > kMaxOps)
     return Error{ErrorCode::kLimit,
                  "more than " + std::to_string(kMaxOps) + " events",

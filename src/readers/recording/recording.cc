@@ -99,8 +99,7 @@ class Maker {
       Part* part = part_of(rank);
       if (!part) continue;
       for (const auto& [mark, lane] : marks) {
-        const auto at = std::find_if(part->lanes.begin(), part->lanes.end(),
-                                     [&](const Lane& l) { return l.name == lane_names_[lane]; });
+        const auto at = std::ranges::find(part->lanes, lane_names_[lane], &Lane::name);
         if (at == part->lanes.end()) continue;
         part->marks.push_back(mark);
         part->marks.back().lane = static_cast<uint32_t>(at - part->lanes.begin());
@@ -110,7 +109,7 @@ class Maker {
       Part* part = part_of(rank);
       if (!part) continue;
       for (auto& [name, values] : series) {
-        std::stable_sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::ranges::stable_sort(values, [](const auto& a, const auto& b) { return a.first < b.first; });
         CounterSeries out;
         out.name = name;
         for (const auto& [time_ns, value] : values) {
@@ -310,8 +309,7 @@ class Maker {
   void lose(const Place& p) { trace_.diagnostics.add(problem::recording_bad_time, {paths_[p.file]}); }
 
   Part* part_of(int32_t rank) {
-    const auto at =
-        std::find_if(trace_.parts.begin(), trace_.parts.end(), [rank](const Part& part) { return part.rank == rank; });
+    const auto at = std::ranges::find_if(trace_.parts, [rank](const Part& part) { return part.rank == rank; });
     return at == trace_.parts.end() ? nullptr : &*at;
   }
 

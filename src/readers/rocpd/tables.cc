@@ -26,7 +26,7 @@ struct Header {
     for (size_t i = 0; i < fields.size(); ++i) at.try_emplace(std::string(trim(fields[i])), i);
   }
   bool has(std::initializer_list<std::string_view> columns) const {
-    return std::all_of(columns.begin(), columns.end(), [&](std::string_view c) { return at.contains(c); });
+    return std::ranges::all_of(columns, [&](std::string_view c) { return at.contains(c); });
   }
 };
 
@@ -281,9 +281,8 @@ std::string table_stem(std::string_view path) {
 
 Result<Record> read_tables(std::vector<TableFile> files, Progress* progress) {
   // Names of devices come before what runs on them, and calls of processes before work that names no process.
-  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
-  const auto shown =
-      std::find_if(files.begin(), files.end(), [](const auto& f) { return f.kind != TableKind::kAgents; });
+  std::ranges::stable_sort(files, [](const auto& a, const auto& b) { return a.kind < b.kind; });
+  const auto shown = std::ranges::find_if(files, [](const auto& f) { return f.kind != TableKind::kAgents; });
   const std::string path = shown == files.end() ? files.front().path : shown->path;
   return TablesReader(path, folder_name(path)).read(files, progress);
 }

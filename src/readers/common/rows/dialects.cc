@@ -80,8 +80,7 @@ void translate_paddle(FileRows& rows) {
   // "ts" is cut to microseconds; "start_time" counts from the first event, to the nanosecond.
   std::vector<Row*> at;
   each_row(rows, [&](Row& row) { at.push_back(&row); });
-  const auto first = std::min_element(rest.exact_starts.begin(), rest.exact_starts.end(),
-                                      [](const ExactStart& a, const ExactStart& b) { return a.ns < b.ns; });
+  const auto first = std::ranges::min_element(rest.exact_starts, {}, &ExactStart::ns);
   if (first == rest.exact_starts.end()) return;
   const int64_t zero = at[first->slice]->start_ns - first->ns;
   for (const ExactStart& entry : rest.exact_starts)
@@ -146,7 +145,7 @@ void translate_devices(FileRows& rows) {
     rows.rest.collectives.push_back(fact);
   });
   for (std::vector<Row*>& line : lines) {
-    std::stable_sort(line.begin(), line.end(), [](const Row* a, const Row* b) {
+    std::ranges::stable_sort(line, [](const Row* a, const Row* b) {
       return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->dur_ns > b->dur_ns;
     });
     for (size_t k = 0; k + 1 < line.size(); ++k)
@@ -158,8 +157,8 @@ void translate_devices(FileRows& rows) {
 }  // namespace
 
 bool is_paddle(const std::vector<MetaField>& metadata) {
-  return std::any_of(metadata.begin(), metadata.end(),
-                     [](const MetaField& field) { return field.key == "span_index" || field.key == "span_indx"; });
+  return std::ranges::any_of(
+      metadata, [](const MetaField& field) { return field.key == "span_index" || field.key == "span_indx"; });
 }
 
 void translate(FileRows& rows) {

@@ -67,7 +67,7 @@ struct Columns {
     if (sorted) return;
     std::vector<uint32_t> order(end - begin);
     std::iota(order.begin(), order.end(), static_cast<uint32_t>(begin));
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return before(a, b); });
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return before(a, b); });
     permute_lane(s.start_ns, order, begin);
     permute_lane(s.dur_ns, order, begin);
     permute_lane(s.name_id, order, begin);
@@ -138,10 +138,8 @@ void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index
     const uint32_t slice = new_index[p.slice];
     if (part.slices.parent[slice] != it->second) part.python_parents.push_back({slice, it->second});
   }
-  std::sort(part.python_parents.begin(), part.python_parents.end(),
-            [](const PythonFact& a, const PythonFact& b) { return a.slice < b.slice; });
-  std::sort(part.modules.begin(), part.modules.end(),
-            [](const ModuleFact& a, const ModuleFact& b) { return a.slice < b.slice; });
+  std::ranges::sort(part.python_parents, {}, &PythonFact::slice);
+  std::ranges::sort(part.modules, {}, &ModuleFact::slice);
 }
 
 void link_flows(const FileRows& rows, Part& part) {

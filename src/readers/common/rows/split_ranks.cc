@@ -67,11 +67,11 @@ std::vector<std::optional<int32_t>> ranks_of(const std::vector<std::string>& lab
         field.key == "distributedInfo" && world && *world >= int64_t{tensor} * stages && *world % stages == 0)
       tensor = static_cast<int32_t>(std::min<int64_t>(*world / stages, 1 << 24));
   std::vector<std::array<int32_t, 3>> order = places;
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<std::optional<int32_t>> out;
   for (const auto& place : places) {
     const int64_t number = int64_t{std::max(place[1], 0)} * tensor + std::max(place[2], 0);
-    const auto nth = std::lower_bound(order.begin(), order.end(), place) - order.begin();
+    const auto nth = std::ranges::lower_bound(order, place) - order.begin();
     if (place[1] < 0 && place[2] < 0)
       out.emplace_back();
     else
@@ -173,9 +173,7 @@ std::vector<uint32_t> parts_of_threads(const FileRows& rows, const Deal& deal) {
     if (out[t] != kNobody) continue;
     const auto own = votes.find(pid_of(rows, t));
     out[t] =
-        own == votes.end()
-            ? 0
-            : static_cast<uint32_t>(std::max_element(own->second.begin(), own->second.end()) - own->second.begin());
+        own == votes.end() ? 0 : static_cast<uint32_t>(std::ranges::max_element(own->second) - own->second.begin());
   }
   return out;
 }
