@@ -19,7 +19,7 @@ _threads = None
 
 
 class TraceWarning(UserWarning):
-    """Part of an input could not be used; Trace.diagnostics says what."""
+    """Part of an input could not be used or is odd; Trace.diagnostics says what."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,13 +53,14 @@ def _paths(paths):
 
 
 def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), trust_clocks=False, cells=None, cell_rules=None,
-         pp=None, tp=None, cp=None, ep=None, dp=None, order=None, devices=None, reader=None, max_memory=None, threads=None, progress=None):
+         pp=None, tp=None, cp=None, ep=None, dp=None, order=None, devices=None, file_ranks=None, reader=None, max_memory=None, threads=None,
+         progress=None):
     """Reads a run: files or folders of every format that `stageline report` takes, and with pyarrow what
     `nsys export --type parquetdir` or `arrowdir` makes.
 
     ranks: [0, 1] or '0-3,8'. steps: 3, (3, 5) or '3:5', both ends included. range: (from, to) in ns or as '200ms:1.5s'.
     progress: True, False, None (a bar in a terminal or notebook after half a second) or a callable of (bytes done, bytes
-    expected or 0, events). max_memory: '8G': reading stops when the process holds this much, and says so. The rest are the
+    expected or 0, events). file_ranks: [3, 5] are the ranks of two named profiler traces, whatever they say. max_memory: '8G': reading stops when the process holds this much, and says so. The rest are the
     program's flags (`stageline report --help`).
     Raises UsageError, NotFound, UnknownFormat, BadInput …, all of them stageline.Error.
 
@@ -67,7 +68,7 @@ def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), 
     """
     flags = words('analyze', {'ranks': ranks, 'steps': steps, 'range': range, 'align': align, 'align_on': align_on or None,
                               'trust_clocks': trust_clocks, 'cells': cells, 'cell_rules': cell_rules, 'pp': pp, 'tp': tp, 'cp': cp,
-                              'ep': ep, 'dp': dp, 'order': order, 'devices': devices, 'reader': reader, 'max_memory': max_memory,
+                              'ep': ep, 'dp': dp, 'order': order, 'devices': devices, 'file_ranks': file_ranks, 'reader': reader, 'max_memory': max_memory,
                               'threads': threads if threads is not None else _threads})
     paths = _paths(paths)
     from ._notebook import progress_for
@@ -75,10 +76,10 @@ def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), 
     with converted(paths) as readable, progress_for(progress) as report:
         run = _engine.open(readable, flags, report)
     trace = Trace(run, paths)
-    lost = [d for d in trace.diagnostics if d.severity == 'loss']
-    if lost:
-        more = f' (and {len(lost) - 1} more; Trace.diagnostics has all)' if len(lost) > 1 else ''
-        warnings.warn(f'{lost[0]}{more}', TraceWarning, stacklevel=2)
+    flaws = sorted((d for d in trace.diagnostics if d.severity != 'info'), key=lambda d: d.severity != 'loss')
+    if flaws:
+        more = f' (and {len(flaws) - 1} more; Trace.diagnostics has all)' if len(flaws) > 1 else ''
+        warnings.warn(f'{flaws[0]}{more}', TraceWarning, stacklevel=2)
     return trace
 
 

@@ -119,7 +119,7 @@ Command command_from(std::string_view name, const dom::element& from) {
   };
   if (std::string_view flags; !from["flags"].get(flags)) add_flags(flags);
   if (from["opens"].error() == 0)
-    add_flags("reader ranks steps pp stages tp cp ep dp order cells cell-rules devices max-memory");
+    add_flags("reader ranks steps pp stages tp cp ep dp order cells cell-rules devices file-ranks max-memory");
   if (dom::object own; !from["own"].get(own))
     for (const auto& [flag, element] : own) command.own_flags.push_back(flag_from(flag, element));
   if (name == "analyze") {

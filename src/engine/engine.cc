@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <set>
 
 #include "base/error_words.h"
 #include "base/input.h"
@@ -74,6 +75,24 @@ bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions
   return find_range_cells(trace, rules, TorchCellOptions{options.cells, options.layout, infer_cells});
 }
 
+Status take_file_ranks(const std::vector<std::string>& paths, const std::vector<int32_t>& ranks, const Reader& reader,
+                       ReadOptions& options) {
+  if (ranks.empty()) return {};
+  if (!reader.takes_file_ranks)
+    return make_error(ErrorCode::kUsage,
+                      "--file-ranks is for profiler traces; " + std::string(reader.name) + " is none");
+  if (ranks.size() != paths.size())
+    return make_error(
+        ErrorCode::kUsage,
+        "--file-ranks has " + std::to_string(ranks.size()) + " numbers for " + std::to_string(paths.size()) + " files",
+        "give one number per file");
+  for (size_t i = 0; i < paths.size(); ++i) options.file_ranks.emplace(paths[i], ranks[i]);
+  const std::set<int32_t> distinct(ranks.begin(), ranks.end());
+  if (options.file_ranks.size() != paths.size() || distinct.size() != paths.size())
+    return make_error(ErrorCode::kUsage, "--file-ranks: a file or a rank is there twice");
+  return {};
+}
+
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -91,6 +110,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   read_options.progress = options.progress;
   read_options.early = options.early;
   read_options.devices = options.devices;
+  TRY_OK(take_file_ranks(paths, options.file_ranks, **reader, read_options));
   read_options.only_ranges = options.only_ranges;
   read_options.newest_bytes = options.newest_bytes;
   TRY(rules, rules_for(options));

@@ -140,6 +140,7 @@ struct Part {
   int32_t device = kUnknown;   // index within the machine
   int32_t stage = kUnknown;    // pipeline stage
   int32_t dp = kUnknown;       // data-parallel index
+  bool rank_given = false;     // the rank is the user's (ReadOptions::file_ranks), whatever the file says
   std::string machine_name;    // folder or host name, may be empty
   std::string source;          // the file it was read from
   ClockMap clock_map;          // filled when the clocks of the run have been aligned

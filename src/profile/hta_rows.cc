@@ -187,6 +187,7 @@ void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow
 
 // HTA looks in the text of the file for "rank":, a blank and a number; without it the rank is 0.
 int32_t hta_rank_of(const Part& part) {
+  if (part.rank_given) return part.rank;
   constexpr std::string_view kKey = "\"rank\":";
   for (const MetaField& field : part.metadata) {
     const std::string_view text = field.json;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,6 +89,9 @@ struct ReadOptions {
   // For recordings: read at most about this number of bytes of the end of each file, and the tables at its beginning; 0
   // reads everything. The note recording.newest_only reports that the rest was skipped.
   int64_t newest_bytes = 0;
+  // For profiler traces: the rank of each file by its path, whatever it says itself. Nothing is then taken for a copy
+  // or for an earlier run of another file.
+  std::map<std::string, int32_t> file_ranks = {};
 };
 
 // One rank of a source, identified by file names.
@@ -124,6 +128,7 @@ struct Reader {
   bool accounts_files = false;  // reports itself what became of each of its files
   bool from_disk = false;       // opens its files by SQLite or as folders, so it cannot read from a network address
   const RankReading* ranks = nullptr;  // nullptr when the source can only be read as a whole
+  bool takes_file_ranks = false;  // the reader heeds ReadOptions::file_ranks
 };
 
 const std::vector<const Reader*>& readers();

@@ -89,7 +89,8 @@ class Frames(unittest.TestCase):
         names = ['|'.join(c) if isinstance(c, tuple) else c for c in frame.columns]
         self.assertEqual(names, list(record['columns']))
         for name, kind in zip(names, frame.dtypes):
-            self.assertEqual(str(kind), record['columns'][name], name)
+            wanted = record['columns'][name]  # the frames are pandas 1.5's, which keeps texts as objects
+            self.assertEqual(str(kind), str(pandas.Series(['']).dtype) if wanted == 'object' else wanted, name)
         if any('|' in name for name in names):
             rows = rows[3:]  # two lines of columns and one of the index
             ours = [list(index if isinstance(index, tuple) else (index,)) + list(row) for index, row in zip(frame.index, frame.values.tolist())]

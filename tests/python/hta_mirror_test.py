@@ -74,7 +74,7 @@ class Mirror(unittest.TestCase):
     def test_trace_diff_agrees_with_the_engine(self):
         from stageline.hta.trace_diff import TraceDiff
         from stageline.hta.common.trace import Trace
-        traces = [Trace(trace_files={0: path}, trace_dir='') for path in self.analysis._paths]
+        traces = [Trace(trace_files={0: path}, trace_dir='') for path in self.analysis._frames.trace_files.values()]
         frame = TraceDiff.compare_traces(*traces)
         self.assertEqual(frame['diff_counts'].sum(), frame.iloc[:, 2].sum() - frame.iloc[:, 0].sum())
         changed = TraceDiff.ops_diff(*traces)

@@ -1,5 +1,18 @@
 """The memory timeline that torch's memory profiler writes (.raw.json.gz): docs/analyses/memory-timeline.md."""
+import enum
+
 _CATEGORIES = ['Parameter', 'Optimizer state', 'Input', 'Temporary', 'Activation', 'Gradient', 'Autograd detail', 'Unknown']
+
+
+class Category(enum.Enum):
+    """What memory is for."""
+    INPUT = enum.auto()
+    TEMPORARY = enum.auto()
+    ACTIVATION = enum.auto()
+    GRADIENT = enum.auto()
+    AUTOGRAD_DETAIL = enum.auto()
+    PARAMETER = enum.auto()
+    OPTIMIZER_STATE = enum.auto()
 
 
 class MemoryAnalysis:

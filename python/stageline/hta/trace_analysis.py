@@ -6,10 +6,10 @@ import json
 import os
 import pathlib
 import tempfile
-import warnings
 
+from .analyzers import _figures
+from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from .common.trace import DEFAULT_TRACE_DIR, Trace
-from .configs.config import logger
 
 _STATISTICS = ['count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max']
 
@@ -31,8 +31,11 @@ def _smallest(series):
 
 
 def _frame(table, small=(), reals=(), without=()):
-    """Returns the engine's table as HTA's frame: `small` in the smallest type, `reals` as floats, texts as objects."""
+    """Returns the engine's table as HTA's frame: `small` in the smallest type, `reals` as floats, texts in pandas' own type for them."""
+    import pandas
     frame = table.to_pandas(categories=False).drop(columns=list(without))
+    for name in frame.columns[[kind == object for kind in frame.dtypes]]:  # pandas 3 has a type of its own for texts
+        frame[name] = pandas.Series(frame[name].tolist(), index=frame.index, dtype=None if len(frame) else object)
     for name in small:
         frame[name] = _smallest(frame[name])
     for name in reals:
@@ -64,24 +67,30 @@ class TraceAnalysis:
     """HTA's TraceAnalysis: the same methods, arguments and frames; times in µs."""
 
     def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, include_last_profiler_step=False):
-        trace_dir = trace_dir if trace_dir is not None else DEFAULT_TRACE_DIR
-        self._given = (trace_files, trace_dir)
-        if trace_files is None:
-            self._paths = [trace_dir]
-        else:
-            files = trace_files.values() if isinstance(trace_files, dict) else trace_files
-            self._paths = [os.path.join(trace_dir, f) if trace_dir and not os.path.isabs(f) else f for f in map(os.fspath, files)]
+        # Which files there are, and whose: as HTA finds them, in one folder and not below it.
+        self._frames = Trace(trace_files, trace_dir if trace_dir is not None else DEFAULT_TRACE_DIR)
         self._last = bool(include_last_profiler_step)
-        if trace_files is None and not os.path.isdir(trace_dir):
-            logger.error('%s: there is no such folder', trace_dir)  # as HTA, which fails at the first question
-        else:
-            self._trace  # reads now
+        if self._frames.trace_files:
+            self._trace  # reads now; without a file HTA fails at the first question
+
+    @classmethod
+    def _of_trace(cls, trace):
+        """Of the files of a Trace, which was loaded or not."""
+        made = cls.__new__(cls)
+        made._frames, made._last = trace, trace.include_last_profiler_step
+        return made
+
+    def _open(self, ranks):
+        import stageline
+        files = self._frames.trace_files
+        if not files:
+            raise ValueError(f'{self._frames.trace_path}: there is no trace file')
+        # As stamped: HTA aligns no clocks.
+        return stageline.open([files[r] for r in ranks], file_ranks=ranks, align='never', cells='off', progress=False)
 
     @functools.cached_property
     def _trace(self):
-        import stageline
-        # As stamped: HTA aligns no clocks.
-        return stageline.open(self._paths, align='never', cells='off', progress=False)
+        return self._open(sorted(self._frames.trace_files))
 
     def _ask(self, analysis, **options):
         return self._trace.analyze(analysis, compat='hta', include_last_profiler_step=self._last or None, **options)
@@ -89,9 +98,9 @@ class TraceAnalysis:
     @functools.cached_property
     def t(self):
         """Frames of whole traces, read when first asked for: no question of this class needs them."""
-        trace = Trace(*self._given)
-        trace.load_traces(self._last)
-        return trace
+        if not self._frames.is_parsed:
+            self._frames.load_traces(self._last)
+        return self._frames
 
     def _ranks(self, ranks):
         """HTA's default is the rank 0, whatever ranks there are."""
@@ -122,7 +131,7 @@ class TraceAnalysis:
         frame = _frame(self._ask('temporal-breakdown').table, reals=['idle_time(us)', 'compute_time(us)', 'non_compute_time(us)',
                                                                      'kernel_time(us)'])
         if visualize:
-            _bars(frame, 'rank', ['idle_time_pctg', 'compute_time_pctg', 'non_compute_time_pctg'], 'Temporal breakdown by rank', 'percent')
+            _figures.temporal_breakdown(frame)
         return frame
 
     def get_gpu_kernel_breakdown(self, visualize=True, duration_ratio=0.8, num_kernels=10, include_memory_kernels=True, image_renderer=''):
@@ -132,7 +141,7 @@ class TraceAnalysis:
         types = _frame(types)
         kernels = _frame(kernels, reals=['sum (us)', 'max (us)', 'min (us)', 'stddev', 'mean (us)'])
         if visualize:
-            _pie(types, 'kernel_type', 'sum', 'Device time by kind of kernel', image_renderer)
+            _figures.kernel_breakdown(types, kernels, image_renderer)
         return types, kernels
 
     def get_idle_time_breakdown(self, ranks=None, streams=None, visualize=True, visualize_pctg=True, show_idle_interval_stats=False,
@@ -145,14 +154,13 @@ class TraceAnalysis:
         if show_idle_interval_stats and 'interval-stats' in answer:
             stats = self._of(_frame(answer['interval-stats'], reals=_STATISTICS), ranks).set_index('idle_category')
         if visualize:
-            _bars(frame, 'stream', ['idle_time_ratio' if visualize_pctg else 'idle_time'], 'Idle time by stream', 'share' if visualize_pctg else 'µs',
-                  colour='idle_category')
+            _figures.idle_time_breakdown(frame, visualize_pctg)
         return frame, stats
 
     def get_comm_comp_overlap(self, visualize=True):
         frame = _frame(self._ask('comm-comp-overlap').table)
         if visualize:
-            _bars(frame, 'rank', ['comp_comm_overlap_pctg'], 'Communication hidden under computation', 'percent')
+            _figures.comm_comp_overlap(frame)
         return frame
 
     def get_gpu_user_annotation_breakdown(self, use_gpu_annotation=True, visualize=True, duration_ratio=0.8, num_kernels=1000,
@@ -163,7 +171,7 @@ class TraceAnalysis:
         if frame.empty:
             return None
         if visualize:
-            _pie(frame, 'name', 'sum (us)', 'Time by annotation', image_renderer)
+            _figures.annotation_breakdown(frame, image_renderer)
         return frame
 
     # ---- kernels and launches ----
@@ -178,13 +186,16 @@ class TraceAnalysis:
             one['correlation'] = _smallest(one['correlation'])
         if visualize:
             for rank, one in made.items():
-                _histogram(one, ['cpu_duration', 'gpu_duration', 'launch_delay'], f'Launches of rank {rank}')
+                _figures.launch_stats(rank, one, runtime_cutoff, launch_delay_cutoff)
         return made
 
     def get_aten_op_kernels_and_delay(self, ranks=None, sort_by=None):
         ranks = self._ranks(ranks)
         frame = _frame(self._ask('aten-op-kernels-and-delay', sort_by=sort_by).table)
-        return _by_rank(frame, ranks)
+        made = _by_rank(frame, ranks)
+        for rank, one in made.items():  # always, as in HTA
+            _figures.aten_op_kernels(rank, one)
+        return made
 
     def get_gpu_kernels_with_user_annotations(self, rank, expand_names=True, shorten_names=True):
         answer = self._ask('gpu-kernels-with-user-annotations', expand_names=bool(expand_names), shorten_names=bool(shorten_names))
@@ -197,17 +208,18 @@ class TraceAnalysis:
                                            compress_other_kernels=True):
         pathlib.Path(output_dir).mkdir(parents=True, exist_ok=True)
         source = pathlib.Path(self._source(rank)).name
-        import stageline
-        with stageline.open(self._paths, ranks=[rank], align='never', cells='off', progress=False) as one:
+        with self._open([rank]) as one:
             answer = one.analyze('frequent-cuda-kernel-sequences', compat='hta', include_last_profiler_step=self._last or None,
                                  rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len, top_k=top_k,
                                  compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
         frame = _frame(next(iter(answer.values())))
-        return frame.drop(columns=[c for c in ('rank',) if c in frame])
+        frame = frame.drop(columns=[c for c in ('rank',) if c in frame])
+        if visualize:
+            _figures.kernel_sequences(frame, rank, top_k)
+        return frame
 
     def _source(self, rank):
-        devices = self._trace.devices
-        return dict(zip(devices['rank'], devices['source']))[rank]
+        return self._frames.trace_files[rank]
 
     # ---- series ----
 
@@ -228,7 +240,7 @@ class TraceAnalysis:
         frame = self._of(_frame(self._ask('queue-length-summary')['queue-length-summary']), ranks)
         return _statistics(frame, ['rank', 'stream'], 'queue_length')
 
-    def get_time_spent_blocked_on_full_queue(self, queue_length_dict=None, max_queue_length=1024):
+    def get_time_spent_blocked_on_full_queue(self, queue_length_dict, max_queue_length=1024):
         """The ranks are those of `queue_length_dict`; lengths are the engine's own."""
         ranks = list(queue_length_dict) if queue_length_dict else [0]
         frame = self._of(_frame(self._ask('time-spent-blocked-on-full-queue', max_queue_length=max_queue_length).table,
@@ -248,19 +260,17 @@ class TraceAnalysis:
 
     def get_queue_length_summary_from_time_series(self, queue_length_dict):
         """The statistics of series that get_queue_length_time_series gave."""
-        import pandas
-        parts = [frame.assign(rank=rank) for rank, frame in queue_length_dict.items()]
-        return pandas.concat(parts)[['rank', 'stream', 'queue_length']].groupby(['rank', 'stream']).describe() if parts else None
+        from .analyzers.trace_counters import TraceCounters
+        return TraceCounters.get_queue_length_summary_from_time_series(queue_length_dict)
 
     def generate_trace_with_counters(self, time_series=None, ranks=None, output_suffix='_with_counters'):
         """Writes each rank's trace with its counters next to the source."""
-        import stageline
         wanted = time_series if time_series is not None else TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
         for rank in self._ranks(ranks):
             source = self._source(rank)
             with tempfile.TemporaryDirectory() as folder:
                 made = os.path.join(folder, 'counters.json')
-                with stageline.open(source, align='never', cells='off', progress=False) as one:
+                with self._open([rank]) as one:
                     one.export(made, 'trace-with-counters', compat='hta')
                 with open(made, encoding='utf-8', errors='surrogateescape') as file:
                     content = json.load(file)
@@ -277,9 +287,20 @@ class TraceAnalysis:
         table = self._ask('profiler-steps').table
         return sorted(set(table[_step_column(table)]))
 
-    def get_potential_stragglers(self, profiler_steps=None, num_candidates=2, visualize=False):
-        answer = self._ask('potential-stragglers', profiler_steps=profiler_steps or None, num_candidates=num_candidates)
-        return next(iter(answer.values()))['rank']
+    def get_potential_stragglers(self, profiler_steps=None, num_candidates=2, visualize=False,
+                                 straggler_identification_impl=find_stragglers_with_late_start_comm_kernels):
+        """A way of your own gets (rows of the steps with rank, symbol table, num_candidates, visualize) and returns a series by rank."""
+        if straggler_identification_impl is find_stragglers_with_late_start_comm_kernels and not visualize:
+            answer = self._ask('potential-stragglers', profiler_steps=profiler_steps or None, num_candidates=num_candidates)
+            return next(iter(answer.values()))['rank']
+        known = self.get_profiler_steps()
+        steps = known if profiler_steps is None else [i for i in profiler_steps if i in known]
+        if not steps:
+            raise ValueError(f'the trace has none of the steps {profiler_steps}; it has {known}')
+        import pandas
+        rows = pandas.concat([frame.assign(rank=rank) for rank, frame in self.t.get_all_traces().items()])
+        late = straggler_identification_impl(rows[rows['iteration'].isin(steps)], self.t.symbol_table, max(1, num_candidates), visualize)
+        return late.sort_values(ascending=False)[:num_candidates].index.tolist()
 
     # ---- counters of CUPTI, the critical path ----
 
@@ -308,25 +329,3 @@ class TraceAnalysis:
 def _step_column(table):
     names = [c.name for c in table.columns]
     return next(n for n in ('iteration', 'step', 'profiler_step') if n in names)
-
-
-def _figure(make):
-    try:
-        import plotly.express as express
-    except ImportError:
-        warnings.warn('plotly is not installed: the frame comes without a figure (pip install plotly, or visualize=False)', stacklevel=4)
-        return
-    make(express).show()
-
-
-def _bars(frame, x, y, title, unit, colour=None):
-    _figure(lambda px: px.bar(frame, x=x, y=y if len(y) > 1 else y[0], color=colour, title=title, labels={'value': unit}))
-
-
-def _pie(frame, names, values, title, renderer):
-    _figure(lambda px: px.pie(frame, names=names, values=values, title=title))
-
-
-def _histogram(frame, columns, title):
-    for column in columns:
-        _figure(lambda px, column=column: px.histogram(frame, x=column, title=f'{title}: {column} (µs)'))

@@ -26,12 +26,12 @@ def _chosen(wanted, known, what):
 class LabeledTrace:
     """A trace as recorded, not aligned and with its last step, and what to call it."""
 
-    def __init__(self, label=None, t=None, trace_files=None, trace_dir=''):
+    def __init__(self, label=None, t=None, trace_dir=None):
         self.label = label or f't{random.randint(0, 10)}'
         if t is None:
-            if trace_files is None and not os.path.isdir(trace_dir):
-                raise ValueError(f'give a trace, files, or a folder that exists, not {trace_dir!r}')
-            t = Trace(trace_files=trace_files, trace_dir=trace_dir) if trace_files is not None else Trace(trace_dir=trace_dir)
+            if not trace_dir or not os.path.isdir(trace_dir):
+                raise ValueError(f'give a trace or a folder that exists, not {trace_dir!r}')
+            t = Trace(trace_dir=trace_dir)
         if not t.is_parsed:
             t.parse_traces()
         self.t = t
@@ -58,9 +58,12 @@ class LabeledTrace:
             parts.append(frame.assign(rank=one, s_name=[shorten_name(texts[i]) for i in frame['name']], name=[texts[i] for i in frame['name']]))
         return pandas.concat(parts)
 
-    def get_ops_summary(self, ops, use_short_name=False):
+    def get_ops_summary(self, ops):
         """name, counts and total_duration."""
-        name = 's_name' if use_short_name else 'name'
+        return self._summary(ops, 'name')
+
+    @staticmethod
+    def _summary(ops, name):
         made = ops.groupby(name)['dur'].agg(counts='count', total_duration='sum').reset_index()
         return made.rename(columns={name: 'name'})
 
@@ -89,7 +92,7 @@ class TraceDiff:
             labels = [f'{labels[0]}_control', f'{labels[1]}_test']
         parts = []
         for side, label, rank, step in zip(sides, labels, (control_rank, test_rank), (control_iteration, test_iteration)):
-            made = side.get_ops_summary(side.extract_ops(rank, step, device_type), use_short_name).set_index('name')
+            made = side._summary(side.extract_ops(rank, step, device_type), 's_name' if use_short_name else 'name').set_index('name')
             parts.append(made.rename(columns={'counts': f'{label}_counts', 'total_duration': f'{label}_total_duration'}))
         both = parts[0].join(parts[1], how='outer').fillna(0).sort_index()
         both['diff_counts'] = both[f'{labels[1]}_counts'] - both[f'{labels[0]}_counts']
@@ -108,11 +111,11 @@ class TraceDiff:
                 'decreased': names(after.gt(0) & after.lt(before)), 'unchanged': names(after.gt(0) & after.eq(before))}
 
     @classmethod
-    def visualize_counts_diff(cls, df, show_image=True, export_image_path=''):
+    def visualize_counts_diff(cls, df, show_image=True, export_image_path=None):
         cls._draw(df, '_counts', 'diff_counts', 'Counts', show_image, export_image_path)
 
     @classmethod
-    def visualize_duration_diff(cls, df, show_image=True, export_image_path=''):
+    def visualize_duration_diff(cls, df, show_image=True, export_image_path=None):
         cls._draw(df, '_total_duration', 'diff_duration', 'Time (µs)', show_image, export_image_path)
 
     @staticmethod

@@ -225,14 +225,13 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   }
   if (!only_critical) return overlay;
   overlay.leave_out.assign(p.event_count, false);
-  for (const TorchRow& row : a.rank().rows)
-    overlay.leave_out[row.index] =
-        row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
-  // The profiler's own span over the whole trace is not a row; HTA skips it, as it does other events without a
-  // row.
-  for (size_t i = 0; a.hta && i < p.slices.size(); ++i)
-    if (a.run.trace->categories[p.slices.category_id[i]].kind == Category::kSpan)
-      overlay.leave_out[p.slices.file_index[i]] = true;
+  // Of all the file's slices: also of those that are no rows here, such as the last step's.
+  for (size_t i = 0; i < p.slices.size(); ++i) {
+    const Category kind = a.run.trace->categories[p.slices.category_id[i]].kind;
+    overlay.leave_out[p.slices.file_index[i]] = kind != Category::kUserAnnotation &&
+                                                kind != Category::kPythonFunction &&
+                                                (a.hta || kind != Category::kSpan);
+  }
   for (const auto& [index, args] : overlay.extra_args) overlay.leave_out[index] = false;
   return overlay;
 }

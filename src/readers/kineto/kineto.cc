@@ -400,6 +400,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "kineto";
   trace.categories.push_back({"", Category::kOther});
+  for (File& file : files)
+    if (const auto said = options.file_ranks.find(file.path); said != options.file_ranks.end())
+      file.facts.identity.stated_rank = said->second, file.facts.identity.contradicts_itself = false;
   Usable usable = choose_usable(files, trace);
   const std::vector<std::string> execution_traces = execution_traces_of(source, chosen, trace);
   if (std::ranges::none_of(usable.files, [&](size_t k) { return files[k].slices > 0; })) {
@@ -409,11 +412,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const size_t i : perfetto_files(source).with_twin)
     trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
 
-  usable.skip(rows::merged_copies(usable.facts), problem::kineto_same_file_twice, trace.diagnostics);
-  rows::join_processes(usable.facts);
-  usable.skip(rows::earlier_runs(usable.facts), problem::reader_earlier_run.of("kineto"), trace.diagnostics);
+  if (options.file_ranks.empty()) {
+    usable.skip(rows::merged_copies(usable.facts), problem::kineto_same_file_twice, trace.diagnostics);
+    rows::join_processes(usable.facts);
+    usable.skip(rows::earlier_runs(usable.facts), problem::reader_earlier_run.of("kineto"), trace.diagnostics);
+  }
   const std::vector<int32_t> ranks = rows::assign_ranks(usable.facts, trace.diagnostics);
   join_ranks(std::move(files), usable, ranks, trace);
+  for (Part& part : trace.parts) part.rank_given = options.file_ranks.contains(part.source);
   lay_over(execution_traces, trace);
   rows::check_world(usable.facts, ranks, trace.diagnostics);
   check_runs(usable.facts, trace.diagnostics);
@@ -434,6 +440,7 @@ const Reader kineto_reader = {.name = "kineto",
                               .summary = "PyTorch profiler traces (Kineto) and other Chrome-trace JSON",
                               .sniff = kineto::sniff,
                               .read = kineto::read,
-                              .is_general = true};
+                              .is_general = true,
+                              .takes_file_ranks = true};
 
 }  // namespace stageline

@@ -2,9 +2,11 @@
 (docs/analyses/critical-path-analysis.md); the object can be changed and asked again."""
 import dataclasses
 import enum
+import functools
 import json
 import os
 import pathlib
+import time
 import zipfile
 
 import networkx
@@ -21,13 +23,38 @@ class CPEdgeType(enum.Enum):
     SYNC_DEPENDENCY = 'critical_path_sync_dependency'
 
 
+class BoundType(enum.Enum):
+    """What bounds an edge of the path."""
+    GPU_KERNEL_KERNEL_OVERHEAD = 'gpu_kernel_kernel_overhead'
+    GPU_KERNEL_LAUNCH_OVERHEAD = 'gpu_kernel_launch_overhead'
+    DATA_LOADING = 'data_loading'
+    CPU_BOUND = 'cpu_bound'
+    GPU_COMPUTE_BOUND = 'gpu_compute_bound'
+    GPU_COMMUNICATION_BOUND = 'gpu_communication_bound'
+
+
+DEFAULT_EDGE_TYPES_IN_VIZ = {CPEdgeType.DEPENDENCY, CPEdgeType.KERNEL_LAUNCH_DELAY, CPEdgeType.SYNC_DEPENDENCY}
+PROFILE_TIMES = {}  # seconds by name of what timeit wraps
+
+
+def timeit(func):
+    """The function, whose last duration PROFILE_TIMES holds."""
+    @functools.wraps(func)
+    def timed(*args, **keywords):
+        begin = time.perf_counter()
+        result = func(*args, **keywords)
+        PROFILE_TIMES[func.__name__] = time.perf_counter() - begin
+        return result
+    return timed
+
+
 @dataclasses.dataclass(frozen=True)
 class CPNode:
     """The start or end of an event; ts in µs."""
-    idx: int
-    ev_idx: int
-    ts: float
-    is_start: bool
+    idx: int = -1
+    ev_idx: int = -1
+    ts: float = 0
+    is_start: bool = False
     is_blocking: bool = False
 
 
@@ -36,8 +63,8 @@ class CPEdge:
     """An edge leads from one node to another; the weight is in µs."""
     begin: int
     end: int
-    weight: float
     type: CPEdgeType
+    weight: float = 0
 
 
 _ATTRIBUTED = (CPEdgeType.OPERATOR_KERNEL, CPEdgeType.KERNEL_KERNEL_DELAY)
@@ -47,9 +74,9 @@ _LAUNCHES = ('cudaLaunchKernel', 'cudaLaunchKernelExC', 'cuLaunchKernel', 'cuLau
 class CPGraph(networkx.DiGraph):
     """edges[u, v]['object'] is a CPEdge, node_list[i] the node i."""
 
-    def __init__(self, data=None, trace=None, rank=0, asked=None, **attributes):
-        super().__init__(data, **attributes)
-        self.rank, self.full_trace, self.asked = rank, trace, asked or {}
+    def __init__(self, t, t_full, rank, G=None, data_load_events=None):
+        super().__init__(G)
+        self.rank, self.full_trace, self.asked = rank, t_full, {'data_load_events': data_load_events}
         self.node_list, self.edge_to_event_map = [], {}
         self.event_to_start_node_map, self.event_to_end_node_map = {}, {}
         self.critical_path_nodes, self.critical_path_edges_set, self.critical_path_events_set = [], set(), set()
@@ -68,7 +95,7 @@ class CPGraph(networkx.DiGraph):
             self.node_list.append(CPNode(idx, event, ts, starts, blocks))
             (self.event_to_start_node_map if starts else self.event_to_end_node_map)[event] = idx
         for begin, end, kind, weight, used, event in edges:
-            self._add_edge(CPEdge(begin, end, weight, CPEdgeType(kind)), used)
+            self._add_edge(CPEdge(begin, end, CPEdgeType(kind), weight), used)
             if event is not None:
                 self.edge_to_event_map[begin, end] = event
         self._set_path(path)
@@ -89,7 +116,7 @@ class CPGraph(networkx.DiGraph):
         """The call ends no sooner than the work; a call that is not in the graph is passed over."""
         _, end = self.get_nodes_for_event(runtime_eid)
         if end is not None:
-            self._add_edge(CPEdge(gpu_node.idx, end.idx, 0, CPEdgeType.SYNC_DEPENDENCY))
+            self._add_edge(CPEdge(gpu_node.idx, end.idx, CPEdgeType.SYNC_DEPENDENCY))
 
     def _add_kernel_launch_delay_edge(self, runtime_index, kernel_start_node, zero_weight=False):
         """From a call to its work; whether the call is in the graph."""
@@ -97,15 +124,15 @@ class CPGraph(networkx.DiGraph):
         if start is None:
             return False
         weight = 0 if zero_weight else kernel_start_node.ts - start.ts
-        self._add_edge(CPEdge(start.idx, kernel_start_node.idx, weight, CPEdgeType.KERNEL_LAUNCH_DELAY))
+        self._add_edge(CPEdge(start.idx, kernel_start_node.idx, CPEdgeType.KERNEL_LAUNCH_DELAY, weight))
         return True
 
     # ---- asking ----
 
-    def get_nodes_for_event(self, ev_idx):
+    def get_nodes_for_event(self, ev_id):
         """(start, end); None for each that is not there."""
         def of(places):
-            return self.node_list[places[ev_idx]] if ev_idx in places else None
+            return self.node_list[places[ev_id]] if ev_id in places else None
         return of(self.event_to_start_node_map), of(self.event_to_end_node_map)
 
     def get_event_attribution_for_edge(self, edge):
@@ -188,19 +215,25 @@ class CPGraph(networkx.DiGraph):
         self._set_path(networkx.dag_longest_path(self, weight='weight'))
         return True
 
-    def _bound_by(self, edge, row):
-        if edge.type == CPEdgeType.KERNEL_KERNEL_DELAY:
-            return 'gpu_kernel_kernel_overhead'
-        if edge.type == CPEdgeType.KERNEL_LAUNCH_DELAY:
-            return 'gpu_kernel_launch_overhead'
-        if edge.type not in _ATTRIBUTED:
+    def get_events_for_edge(self, edge):
+        """(the event that it starts in, the event that it ends in)."""
+        return int(self.node_list[edge.begin].ev_idx), int(self.node_list[edge.end].ev_idx)
+
+    def bound_by(self, row):
+        """What bounds an edge of the path: `row` has its type, and stream and s_name of the event whose time it is."""
+        kind = CPEdgeType(row['type'])
+        if kind == CPEdgeType.KERNEL_KERNEL_DELAY:
+            return BoundType.GPU_KERNEL_KERNEL_OVERHEAD.value
+        if kind == CPEdgeType.KERNEL_LAUNCH_DELAY:
+            return BoundType.GPU_KERNEL_LAUNCH_OVERHEAD.value
+        if kind not in _ATTRIBUTED:
             return ''
-        if row is None or row['stream'] < 0:
+        if row['stream'] is None or row['stream'] < 0:
             import re
             loads = self.asked.get('data_load_events') or []
-            return 'data_loading' if row is not None and any(re.search(p, row['s_name']) for p in loads) else 'cpu_bound'
+            return (BoundType.DATA_LOADING if any(re.search(p, row['s_name']) for p in loads) else BoundType.CPU_BOUND).value
         from ..utils.utils import is_comm_kernel
-        return 'gpu_communication_bound' if is_comm_kernel(row['s_name']) else 'gpu_compute_bound'
+        return (BoundType.GPU_COMMUNICATION_BOUND if is_comm_kernel(row['s_name']) else BoundType.GPU_COMPUTE_BOUND).value
 
     def get_critical_path_breakdown(self):
         """One row an edge of the path: whose time it is, how long, what bound it."""
@@ -215,7 +248,8 @@ class CPGraph(networkx.DiGraph):
             event = self.get_event_attribution_for_edge(edge)
             row = frame.loc[event] if event is not None and event in frame.index else None
             reported = [row[c] for c in ('s_name', 's_cat', 'pid', 'tid', 'stream', 'index')] if row is not None else ['', '', '', '', None, None]
-            rows.append([event, self.edges[begin, end]['weight'], edge.type.value, *reported, self._bound_by(edge, row)])
+            rows.append([event, self.edges[begin, end]['weight'], edge.type.value, *reported,
+                         self.bound_by({'type': edge.type.value, 's_name': reported[0], 'stream': reported[4]})])
         return pandas.DataFrame(rows, columns=['event_idx', 'duration', 'type', 's_name', 'cat', 'pid', 'tid', 'stream', 'index', 'bound_by'])
 
     def summary(self):
@@ -255,7 +289,8 @@ def restore_cpgraph(zip_filename, t_full, rank):
     with zipfile.ZipFile(zip_filename) as archive:
         content = json.loads(archive.read('graph.json'))
         reported = pandas.read_json(io.StringIO(archive.read('breakdown.json').decode()), orient='split')
-    graph = CPGraph(trace=t_full, rank=rank, asked=content['asked'])
+    graph = CPGraph(None, t_full, rank)
+    graph.asked = content['asked']
     graph._fill(content['nodes'], content['edges'], content['path'])
     reported['bound_by'] = reported['bound_by'].fillna('')
     graph._reported = (content['path'], reported)
@@ -263,7 +298,10 @@ def restore_cpgraph(zip_filename, t_full, rank):
 
 
 class CriticalPathAnalysis:
-    """Answers TraceAnalysis.critical_path_analysis."""
+    """HTA's entry by a Trace; TraceAnalysis has the same questions."""
+
+    def __init__(self):
+        pass
 
     @staticmethod
     def _is_zero_weight_launch_edge(edge):
@@ -279,17 +317,19 @@ class CriticalPathAnalysis:
                 'add_zero_weight_launch_edges': zero}
 
     @classmethod
-    def critical_path_analysis(cls, analysis, rank, annotation, instance_id, data_load_events=None):
+    def critical_path_analysis(cls, t, rank, annotation, instance_id, data_load_events=None):
         """(graph, whether it is sound), or None where nothing has the annotation's name."""
         import stageline
+        t = _analysis(t)
         asked = cls.options(annotation, instance_id, data_load_events)
         try:
-            answer = analysis._ask('critical-path-analysis', rank=rank, **asked)
+            answer = t._ask('critical-path-analysis', rank=rank, **asked)
         except stageline.BadInput:
             return None
         if not len(answer['nodes']):
             return None
-        graph = CPGraph(trace=_Late(analysis), rank=rank, asked=asked)
+        graph = CPGraph(None, _Late(t), rank)
+        graph.asked = asked
         nodes, edges = answer['nodes'], answer['edges']
         graph._fill(zip(*(nodes[c] for c in ('node', 'event', 'ts', 'is_start', 'is_blocking'))),
                     zip(*(edges[c] for c in ('begin', 'end', 'type', 'weight', 'weight_used', 'event'))), answer['path']['node'])
@@ -299,14 +339,25 @@ class CriticalPathAnalysis:
         return graph, graph._validate_graph()
 
     @classmethod
-    def overlay_critical_path_analysis(cls, analysis, rank, graph, output_dir, only_show_critical_events=True, show_all_edges=False):
-        """Writes the rank's trace with the path marked; returns the file's path."""
+    def overlay_critical_path_analysis(cls, t, rank, critical_path_graph, output_dir, only_show_critical_events, show_all_edges, edge_types_to_viz=None):
+        """Writes the rank's trace with the path marked; returns the file's path. Other kinds of edges than HTA's three come with
+        show_all_edges alone."""
+        if edge_types_to_viz is not None and set(edge_types_to_viz) != DEFAULT_EDGE_TYPES_IN_VIZ:
+            raise NotImplementedError('the kinds of edges are HTA\'s three, or all of them: show_all_edges=True')
+        t = _analysis(t)
         folder = pathlib.Path(output_dir).expanduser()
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f'overlaid_critical_path_{pathlib.Path(analysis._source(rank)).name}'
-        analysis._ask('critical-path-analysis', rank=rank, overlay=path, only_show_critical_events=bool(only_show_critical_events),
-                      show_all_edges=bool(show_all_edges), **graph.asked)
+        path = folder / f'overlaid_critical_path_{pathlib.Path(t._source(rank)).name}'
+        t._ask('critical-path-analysis', rank=rank, overlay=path, only_show_critical_events=bool(only_show_critical_events),
+                      show_all_edges=bool(show_all_edges), **critical_path_graph.asked)
         return str(path)
+
+
+def _analysis(t):
+    """The TraceAnalysis of a Trace; that which is one."""
+    from ..common.trace import Trace
+    from ._of import analysis_of
+    return analysis_of(t) if isinstance(t, Trace) else t
 
 
 class _Late:

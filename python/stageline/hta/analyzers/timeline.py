@@ -32,14 +32,14 @@ def prepare_timeline_gpu_events(df, symbol_table, ranks=None, iterations=None, s
     return rows.sort_values(['rank', 'stream', 'ts'])
 
 
-def plot_timeline(title, df, ranks=None):
+def plot_timeline(title, events, ranks=None):
     """Shows the bars, of some ranks where they are named."""
-    missing = {'calibrated_start_global', 'calibrated_end_global', 'task', 'label'} - set(df.columns)
+    missing = {'calibrated_start_global', 'calibrated_end_global', 'task', 'label'} - set(events.columns)
     if missing:
         raise ValueError(f'the columns {sorted(missing)} are missing: prepare_timeline_gpu_events makes them')
-    if ranks is not None and 'rank' in df.columns:
-        df = df[df['rank'].isin(ranks)]
-    figure = px.timeline(df, x_start='calibrated_start_global', x_end='calibrated_end_global', y='task', color='label', title=title)
+    if ranks is not None and 'rank' in events.columns:
+        events = events[events['rank'].isin(ranks)]
+    figure = px.timeline(events, x_start='calibrated_start_global', x_end='calibrated_end_global', y='task', color='label', title=title)
     figure.show()
 
 
@@ -47,7 +47,7 @@ def plot_timeline_gpu_kernels(title, df, symbol_table, ranks=None, iterations=No
     plot_timeline(title, prepare_timeline_gpu_events(df, symbol_table, ranks, iterations, streams, duration_threshold), ranks)
 
 
-def plot_timeline_gpu_kernels_from_trace(title, trace, ranks=None, iterations=None, streams=None, duration_threshold=1000):
+def plot_timeline_gpu_kernels_from_trace(title, trace_data, ranks=None, iterations=None, streams=None, duration_threshold=1000):
     import pandas
-    frames = [frame.assign(rank=rank) for rank, frame in trace.get_all_traces().items()]
-    plot_timeline_gpu_kernels(title, pandas.concat(frames), trace.symbol_table, ranks, iterations, streams, duration_threshold)
+    frames = [frame.assign(rank=rank) for rank, frame in trace_data.get_all_traces().items()]
+    plot_timeline_gpu_kernels(title, pandas.concat(frames), trace_data.symbol_table, ranks, iterations, streams, duration_threshold)

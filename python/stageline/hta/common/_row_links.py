@@ -16,62 +16,62 @@ def gpu_side(frame, symbol_table=None):
     return side
 
 
-def transform_correlation_to_index(frame, symbol_table):
+def transform_correlation_to_index(df, symbol_table):
     """Adds index_correlation: the index of the last device row of a call, and of the last call of a device row. It is 0
     where the partner is missing, and -1 for rows without a correlation."""
-    if 'correlation' not in frame.columns:
-        return frame
+    if 'correlation' not in df.columns:
+        return df
     import pandas
-    partner = frame['correlation'].clip(upper=0).astype('int64')
-    side = gpu_side(frame, symbol_table)
-    known = frame['correlation'] != -1
-    rows = frame.loc[known, ['index', 'correlation']]
+    partner = df['correlation'].clip(upper=0).astype('int64')
+    side = gpu_side(df, symbol_table)
+    known = df['correlation'] != -1
+    rows = df.loc[known, ['index', 'correlation']]
     sides = {device: rows[side[known] == device] for device in (False, True)}
     last = {device: own.drop_duplicates('correlation', keep='last').set_index('correlation')['index'] for device, own in sides.items()}
     for device, own in sides.items():
         found = own['correlation'].map(last[not device]).dropna()
         partner.loc[found.index] = found.astype('int64')
-    frame['index_correlation'] = pandas.to_numeric(partner, downcast='integer')
-    return frame
+    df['index_correlation'] = pandas.to_numeric(partner, downcast='integer')
+    return df
 
 
-def get_cpu_gpu_correlation(frame):
+def get_cpu_gpu_correlation(df):
     """Returns cpu_index (the call) and gpu_index of each launched row of a device."""
     import pandas
-    launched = frame[frame['stream'].ge(0) & frame['index_correlation'].gt(0)]
+    launched = df[df['stream'].ge(0) & df['index_correlation'].gt(0)]
     return pandas.DataFrame({'cpu_index': launched['index_correlation'].to_numpy(), 'gpu_index': launched['index'].to_numpy()})
 
 
-def add_iteration(frame, symbol_table):
+def add_iteration(df, symbol_table):
     """Adds iteration, the number of a ProfilerStep. A host row has the step around its start (of several, the last in the
     file), and a device row has its call's."""
     import numpy
     import pandas
     steps = {i: int(found.group(1)) for s, i in symbol_table.sym_index.items() for found in [STEP_NAME.match(s)] if found}
-    iteration = pandas.Series(-1.0, index=frame.index)
-    stream = frame['stream']
+    iteration = pandas.Series(-1.0, index=df.index)
+    stream = df['stream']
     operators = symbol_table.sym_index.get('cpu_op', -1)
-    host = stream.lt(0) | (stream.eq(0) & frame['cat'].eq(operators))
-    ts = frame['ts'].to_numpy()
-    values = numpy.full(len(frame), -1.0)
-    for row in frame.loc[frame['name'].isin(list(steps)), ['name', 'ts', 'dur']].itertuples(index=False):
+    host = stream.lt(0) | (stream.eq(0) & df['cat'].eq(operators))
+    ts = df['ts'].to_numpy()
+    values = numpy.full(len(df), -1.0)
+    for row in df.loc[df['name'].isin(list(steps)), ['name', 'ts', 'dur']].itertuples(index=False):
         values[(ts >= row.ts) & (ts < row.ts + row.dur)] = steps[row.name]
     iteration[:] = numpy.where(host, values, numpy.where(stream.eq(0), numpy.nan, -1.0))
-    if 'index_correlation' in frame.columns:
-        device = frame[stream.gt(0) & frame['index_correlation'].gt(0)]
-        by_index = pandas.Series(iteration.to_numpy(), index=frame['index']).groupby(level=0).last()
+    if 'index_correlation' in df.columns:
+        device = df[stream.gt(0) & df['index_correlation'].gt(0)]
+        by_index = pandas.Series(iteration.to_numpy(), index=df['index']).groupby(level=0).last()
         iteration.loc[device.index] = device['index_correlation'].map(by_index).fillna(-1)
-    frame['iteration'] = iteration if iteration.isna().any() else pandas.to_numeric(iteration.astype('int64'), downcast='integer')
-    return frame
+    df['iteration'] = iteration if iteration.isna().any() else pandas.to_numeric(iteration.astype('int64'), downcast='integer')
+    return df
 
 
-def add_fwd_bwd_links(frame):
+def add_fwd_bwd_links(df):
     """Adds, for the two operators that a flow of category fwdbwd joins, fwdbwd_index (the other's index) and fwdbwd: 0 at
     the flow's start, 1 at its end."""
-    flows = frame[frame['cat'] == 'fwdbwd']
+    flows = df[df['cat'] == 'fwdbwd']
     if flows.empty:
         return
-    others = frame[frame['cat'] != 'fwdbwd'].drop_duplicates(['ts', 'tid', 'pid'], keep='last').set_index(['ts', 'tid', 'pid'])['index']
+    others = df[df['cat'] != 'fwdbwd'].drop_duplicates(['ts', 'tid', 'pid'], keep='last').set_index(['ts', 'tid', 'pid'])['index']
     ends = {}
     for phase, name in (('s', 'start'), ('f', 'end')):
         side = flows[flows['ph'] == phase]
@@ -79,9 +79,9 @@ def add_fwd_bwd_links(frame):
         ends[name] = {i: v for i, v in at.items() if v is not None}
     if not ends['start'] or not ends['end']:
         return
-    frame['fwdbwd_index'], frame['fwdbwd'] = -1, -1
-    place = {v: k for k, v in frame['index'].items()}
+    df['fwdbwd_index'], df['fwdbwd'] = -1, -1
+    place = {v: k for k, v in df['index'].items()}
     for i in ends['start'].keys() & ends['end'].keys():
         begin, end = ends['start'][i], ends['end'][i]
-        frame.loc[place[begin], ['fwdbwd_index', 'fwdbwd']] = [end, 0]
-        frame.loc[place[end], ['fwdbwd_index', 'fwdbwd']] = [begin, 1]
+        df.loc[place[begin], ['fwdbwd_index', 'fwdbwd']] = [end, 0]
+        df.loc[place[end], ['fwdbwd_index', 'fwdbwd']] = [begin, 1]

@@ -21,8 +21,17 @@ class CallStackNode:
     children: 'list[int]' = dataclasses.field(default_factory=list)
 
 
-def _compare(a, b):
-    """(time, ends, duration, index): which of two ends of calls is first."""
+class Event(typing.NamedTuple):
+    """The start (type 0) or end (1) of a row."""
+    idx: int
+    time: int
+    dur: int
+    type: int
+
+
+def compare_events(x, y):
+    """Which of two ends of calls is first: below 0 where x is."""
+    a, b = (x.time, x.type, x.dur, x.idx), (y.time, y.type, y.dur, y.idx)
     if a[3] == b[3]:
         return a[1] - b[1]
     if a[0] != b[0]:
@@ -53,9 +62,9 @@ class CallStackGraph(CallTree):
             return
         ends = []
         for index, ts, dur in zip(self.df['index'].tolist(), self.df['ts'].tolist(), self.df['dur'].clip(lower=0).tolist()):
-            ends += [(ts, 0, dur, index), (ts + dur, 1, dur, index)]
+            ends += [Event(index, ts, dur, 0), Event(index, ts + dur, dur, 1)]
         stack = [NULL_NODE_INDEX]
-        for _, closes, _, index in sorted(ends, key=functools.cmp_to_key(_compare)):
+        for index, _, _, closes in sorted(ends, key=functools.cmp_to_key(compare_events)):
             if closes:
                 stack.pop()
                 continue
@@ -104,7 +113,7 @@ class CallGraph:
         for rank in self.ranks:
             frame = trace.get_trace(rank)
             if pre_process_trace_data and {'python_id', 'python_parent_id'} <= set(frame.columns):
-                _trim(frame)
+                self.constrain_child_time_withinin_parent(frame)
             threads = frame['tid'].replace(remapped_tids) if remapped_tids else frame['tid']
             for (pid, tid), rows in frame.groupby([frame['pid'], threads], sort=False):
                 if rows['stream'].gt(0).any():
@@ -121,6 +130,11 @@ class CallGraph:
             frame['parent'] = frame['index'].map(parent).fillna(-1).astype('int64')
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'csg_index'])
 
+    def constrain_child_time_withinin_parent(self, df):
+        """Python frames that outlast the frame they were called from end with it, in place."""
+        if not df.empty and {'python_id', 'python_parent_id'} <= set(df.columns):
+            _trim(df)
+
     def get_call_stacks(self):
         return iter(self.call_stacks)
 
@@ -128,8 +142,8 @@ class CallGraph:
         """The call stack that holds a node of a rank."""
         return next((g for g in self.call_stacks if g.identity.rank == rank and node in g.nodes), None)
 
-    def get_stack_of_node(self, node, rank):
-        """The rows from the outermost call to the node."""
-        graph = self.get_csg_of_node(node, rank)
-        path = [i for i in reversed(graph.get_path_to_root(node)) if i >= 0]
+    def get_stack_of_node(self, node_id, rank, skip_ancestors=False):
+        """The rows from the outermost call to the node; without its ancestors the node alone."""
+        graph = self.get_csg_of_node(node_id, rank)
+        path = [node_id] if skip_ancestors else [i for i in reversed(graph.get_path_to_root(node_id)) if i >= 0]
         return self.trace_data.get_trace(rank).set_index('index', drop=False).loc[path]

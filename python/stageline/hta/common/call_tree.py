@@ -9,28 +9,28 @@ class CallTree:
     def get_nodes(self):
         return self.nodes
 
-    def get_parent(self, node):
-        return self.nodes[node].parent if node in self.nodes else NON_EXISTENT_NODE_INDEX
+    def get_parent(self, idx):
+        return self.nodes[idx].parent if idx in self.nodes else NON_EXISTENT_NODE_INDEX
 
-    def get_children(self, node):
-        return self.nodes[node].children if node in self.nodes else []
+    def get_children(self, idx):
+        return self.nodes[idx].children if idx in self.nodes else []
 
-    def get_root(self, node):
+    def get_root(self, idx):
         """The root above; of a node that is not there NULL_NODE_INDEX."""
-        if node not in self.nodes:
+        if idx not in self.nodes:
             return NULL_NODE_INDEX
-        while node >= 0:
-            node = self.nodes[node].parent
-        return node
+        while idx >= 0:
+            idx = self.nodes[idx].parent
+        return idx
 
-    def get_path_to_root(self, node):
+    def get_path_to_root(self, idx):
         """From the node to its root, both included."""
         path = []
-        while node in self.nodes:
-            path.append(node)
-            if node < 0:
+        while idx in self.nodes:
+            path.append(idx)
+            if idx < 0:
                 break
-            node = self.nodes[node].parent
+            idx = self.nodes[idx].parent
         return path
 
     def _walk(self, node):
@@ -43,9 +43,9 @@ class CallTree:
                 work.append((at, False))
                 work.extend((child, True) for child in reversed(self.nodes[at].children))
 
-    def get_paths_to_leaves(self, node):
+    def get_paths_to_leaves(self, idx):
         paths, path = [], []
-        for at, enters in self._walk(node) if node in self.nodes else ():
+        for at, enters in self._walk(idx) if idx in self.nodes else ():
             if not enters:
                 path.pop()
                 continue
@@ -54,12 +54,12 @@ class CallTree:
                 paths.append(list(path))
         return paths
 
-    def get_leaf_nodes(self, node):
-        return [path[-1] for path in self.get_paths_to_leaves(node)]
+    def get_leaf_nodes(self, idx):
+        return [path[-1] for path in self.get_paths_to_leaves(idx)]
 
-    def get_descendants(self, node):
-        """Returns all nodes below, without the node."""
-        return [at for at, enters in self._walk(node) if enters and at != node] if node in self.nodes else []
+    def _below(self, idx):
+        """All nodes below, without the node."""
+        return [at for at, enters in self._walk(idx) if enters and at != idx] if idx in self.nodes else []
 
     def dfs_traverse(self, enter_func, exit_func):
         """Calls enter_func(index, node) and exit_func(index, node) from the root."""

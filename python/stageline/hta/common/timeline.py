@@ -12,15 +12,15 @@ REQUIRED_COLUMNS_FOR_CPU_GPU_ALIGNMENT = {'index', 'stream', 'ts', 'dur', 'name'
 
 
 class PlotFormat(enum.Enum):
-    Notebook = 'notebook'
     HTML = 'html'
+    Inline = 'inline'
     File = 'file'
 
 
 class EventType(enum.Enum):
-    CPUEvents = 'cpu'
-    GPUEvents = 'gpu'
-    AllEvents = 'all'
+    GPUEvents = 0
+    CPUEvents = 1
+    AllEvents = 2
 
 
 @dataclasses.dataclass
@@ -28,24 +28,24 @@ class TimelinePlotSetting:
     """Defines the rows of the picture and how they are drawn. With auto_detect the frame decides what varies. Times are
     µs."""
     auto_detect: bool = True
-    event_type: EventType = EventType.AllEvents
-    multi_traces: bool = False
+    event_type: EventType = EventType.GPUEvents
     multi_ranks: bool = False
-    multi_iterations: bool = False
-    multi_streams: bool = False
-    compress_threads: bool = True
-    use_global_time: bool = False
-    amplify_short_events: bool = True
-    short_events_display_duration: int = 1000
-    max_name_length: int = 45
-    task_column: str = 'task'
-    color_column: str = 'label'
+    multi_traces: bool = False
+    multi_streams: bool = True
     x_start_column: str = 'calibrated_start_global'
     x_end_column: str = 'calibrated_end_global'
-    plot_format: PlotFormat = PlotFormat.Notebook
+    task_column: str = 'task'
+    color_column: str = 'name'
     task_height: int = 30
-    width: int = 1200
-    hover_columns: 'list[str]' = dataclasses.field(default_factory=lambda: ['dur', 'name'])
+    amplify_short_events: bool = True
+    short_events_display_duration: int = 1000
+    use_global_time: bool = False
+    plot_format: PlotFormat = PlotFormat.Inline
+    compress_threads: bool = True
+
+
+DefaultTimelinePlotSetting = TimelinePlotSetting()
+DefaultHoverColumns = ['dur', 'name', 'cat', 'ts']
 
 
 def _simplify_name(name, max_length=45):
@@ -65,8 +65,8 @@ def _simplify_name(name, max_length=45):
     return name if len(name) <= max_length else name[:max_length - 3] + '...'
 
 
-def get_fig_title_from_fig_name(fig_name):
-    return (fig_name or 'untitled_figure').replace('_', ' ').title()
+def get_fig_title_from_fig_name(fig_name, sep=r'\s+|_+|-+'):
+    return ' '.join(part.capitalize() for part in re.split(sep, fig_name or 'untitled_figure') if part)
 
 
 def get_fig_name_from_fig_title(title):
@@ -78,20 +78,21 @@ def _check_timeline_input(events, setting):
     if events is None or events.empty:
         logger.warning('there is no row to draw')
         return False
-    missing = {setting.x_start_column, setting.x_end_column, setting.task_column} - set(events.columns)
+    missing = {setting.x_start_column, setting.x_end_column, setting.task_column, setting.color_column} - set(events.columns)
     if missing:
         logger.warning('the columns %s are missing: prepare_timeline_events makes them', sorted(missing))
     return not missing
 
 
-def _detect(events, setting):
-    """The setting as the frame wants it."""
-    def several(column):
-        return column in events.columns and events[column].nunique() > 1
-    host = events['stream'].lt(0)
-    kind = EventType.CPUEvents if host.all() else EventType.GPUEvents if not host.any() else EventType.AllEvents
-    return dataclasses.replace(setting, event_type=kind, multi_traces=several('trace'), multi_ranks=several('rank'),
-                               multi_iterations=several('iteration'), multi_streams=bool(events.loc[~host, 'stream'].nunique() > 1))
+def auto_detect_setting(events, setting):
+    """The setting as the frame wants it, in place; nothing without auto_detect."""
+    if not setting.auto_detect:
+        return
+    def several(column):  # noqa: E306
+        return column in events.columns and bool(events[column].nunique() > 1)
+    setting.multi_ranks, setting.multi_traces, setting.multi_streams = several('rank'), several('trace'), several('stream')
+    host = events['stream'].eq(-1) if 'stream' in events.columns else None
+    setting.event_type = (EventType.CPUEvents if host is None or host.all() else EventType.AllEvents if host.any() else EventType.GPUEvents)
 
 
 def _compute_label_row(stream):
@@ -131,93 +132,91 @@ def _get_sort_columns(events, setting):
     return [*columns, 'ts']
 
 
-def align_module_with_kernels(df, module_patterns, sym_table=None, include_original_cpu_events=False):
+def align_module_with_kernels(events_df, module_list, sym_table=None, include_original_cpu_events=False):
     """Device rows, and calls whose names the patterns match once more where their kernels ran, on stream 0."""
     import pandas
-    missing = REQUIRED_COLUMNS_FOR_CPU_GPU_ALIGNMENT - set(df.columns)
+    missing = REQUIRED_COLUMNS_FOR_CPU_GPU_ALIGNMENT - set(events_df.columns)
     if missing:
         raise ValueError(f'the columns {sorted(missing)} are missing: CallGraph adds them')
     if sym_table is not None:
-        chosen = find_events_by_name_patterns_using_symbol_table(df, module_patterns, sym_table)
+        chosen = find_events_by_name_patterns_using_symbol_table(events_df, module_list, sym_table)
     else:
-        column = next((c for c in ('s_name', 'name') if c in df.columns and df[c].dtype.kind not in 'iuf'), None)
+        column = next((c for c in ('s_name', 'name') if c in events_df.columns and events_df[c].dtype.kind not in 'iuf'), None)
         if column is None:
             raise ValueError('neither name nor s_name holds texts: give the symbol table, or decode the names first')
-        chosen = find_events_by_name_patterns_using_decoded_names(df, module_patterns, column)
-    modules = df[df['index'].isin(chosen) & df['stream'].lt(0) & df['num_kernels'].gt(0)].copy()
+        chosen = find_events_by_name_patterns_using_decoded_names(events_df, module_list, column)
+    modules = events_df[events_df['index'].isin(chosen) & events_df['stream'].lt(0) & events_df['num_kernels'].gt(0)].copy()
     modules['ts'], modules['dur'], modules['stream'] = modules['first_kernel_start'], modules['kernel_span'], AnnotationStreamID
-    parts = [df[df['stream'].ge(0)], modules]
+    parts = [events_df[events_df['stream'].ge(0)], modules]
     if include_original_cpu_events:
-        parts.append(df[df['index'].isin(chosen) & df['stream'].lt(0)])
+        parts.append(events_df[events_df['index'].isin(chosen) & events_df['stream'].lt(0)])
     return pandas.concat(parts).sort_values('ts', kind='stable')
 
 
-def prepare_timeline_events(df, symbol_table=None, setting=None):
-    """The frame with task, label, start and end of bars; an empty one where columns are missing."""
+def prepare_timeline_events(df, setting=DefaultTimelinePlotSetting, symbol_table=None, hover_columns=None):
+    """The frame with task, start and end of bars; an empty one where columns are missing."""
     import pandas
-    setting = setting or TimelinePlotSetting()
     missing = {'name', 'ts', 'dur', 'stream'} - set(df.columns)
     if df.empty or missing:
-        logger.warning('no row, or columns missing: %s', sorted(missing))
+        logger.error('no row, or columns missing: %s', sorted(missing))
         return pandas.DataFrame()
-    if setting.auto_detect:
-        setting = _detect(df, setting)
-    events = df.sort_values(_get_sort_columns(df, setting), kind='stable').copy()
-    if 's_name' in events.columns:
-        names = events['s_name']
-    elif symbol_table is not None and events['name'].dtype.kind in 'iu':
-        names = events['name'].map(lambda i: symbol_table.sym_table[i])
-    else:
-        names = events['name'].map(str)
-    events['name'] = names
-    events[setting.color_column] = names.map(lambda n: _simplify_name(n, setting.max_name_length))
-    events[setting.task_column] = _set_task_names(events, setting)
+    auto_detect_setting(df, setting)
+    wanted = {*(hover_columns or DefaultHoverColumns), 'name', 'ts', 'dur', 'stream', 'trace', 'rank', 'tid', 'depth'}
+    events = df[[c for c in df.columns if c in wanted]].copy()
+    if symbol_table is not None:
+        shown = [_simplify_name(text) for text in symbol_table.get_sym_table()]
+        for column in {'name', 'cat'} & set(events.columns):
+            events[column] = events[column].map(lambda i: shown[i])
+    begin = events['ts'].min()
+    events['ts'] = events['ts'] - begin
     drawn = events['dur'].clip(lower=setting.short_events_display_duration) if setting.amplify_short_events else events['dur']
-    start = events['ts'] if setting.use_global_time else events['ts'] - events['ts'].min()
-    events[setting.x_start_column], events[setting.x_end_column] = start, start + drawn
-    return events
+    for column, times in ((setting.x_start_column, events['ts']), (setting.x_end_column, events['ts'] + drawn)):
+        events[column] = pandas.to_datetime(times + begin, unit='us') if setting.use_global_time else times
+    events[setting.task_column] = _set_task_names(events, setting)
+    return events.sort_values(_get_sort_columns(events, setting), kind='stable')
 
 
-def plot_events_timeline(title, events, setting=None, output_image_path=''):
-    """The picture: shown, as HTML, or written to a file. None where there is nothing to draw."""
+def plot_events_timeline(title, events, setting=DefaultTimelinePlotSetting, hover_columns=None, output_image_path=None):
+    """The picture: shown, as HTML where the setting says so, and in a file where one is named. None where there is nothing to draw."""
     import pandas
-    setting = setting or TimelinePlotSetting()
     if not _check_timeline_input(events, setting):
         return None
     drawn = events.copy()
     for column in (setting.x_start_column, setting.x_end_column):
-        drawn[column] = pandas.to_datetime(drawn[column], unit='us')
-    color = setting.color_column if setting.color_column in drawn.columns else 'name' if 'name' in drawn.columns else None
-    rows = drawn[setting.task_column].nunique()
-    figure = px.timeline(drawn, x_start=setting.x_start_column, x_end=setting.x_end_column, y=setting.task_column, color=color,
-                         hover_data=[c for c in setting.hover_columns if c in drawn.columns], title=title, width=setting.width,
-                         height=200 + setting.task_height * rows)
+        if drawn[column].dtype.kind != 'M':
+            drawn[column] = pandas.to_datetime(drawn[column], unit='us')
+    tasks = sorted(drawn[setting.task_column].unique())
+    figure = px.timeline(drawn, x_start=setting.x_start_column, x_end=setting.x_end_column, y=setting.task_column, color=setting.color_column,
+                         hover_data=[c for c in hover_columns or DefaultHoverColumns if c in drawn.columns],
+                         category_orders={setting.task_column: tasks}, title=title,
+                         height=50 + (80 if len(tasks) < 20 else setting.task_height) * len(tasks))
+    if output_image_path:
+        (figure.write_html if output_image_path.endswith('.html') else figure.write_image)(output_image_path)
     if setting.plot_format == PlotFormat.HTML:
-        return to_html(figure)
-    if setting.plot_format == PlotFormat.File:
-        path = output_image_path or get_fig_name_from_fig_title(title) + '.html'
-        figure.write_html(path) if path.endswith('.html') else figure.write_image(path)
-        return None
-    figure.show()
+        return to_html(figure, include_plotlyjs='cdn')
+    if setting.plot_format == PlotFormat.Inline:
+        figure.show()
     return None
 
 
 class Timeline:
     """A frame's rows, filtered, as a picture."""
 
-    def __init__(self, df, symbol_table=None, filter_func=None, setting=None):
-        self.df, self.symbol_table, self.filter_func, self.setting = df, symbol_table, filter_func, setting or TimelinePlotSetting()
-        self.timeline_events = self.prepare()
+    def __init__(self, timeline_events, symbol_table, filter_func=None, setting=DefaultTimelinePlotSetting, hover_columns=None):
+        self.timeline_events, self.symbol_table, self.setting = timeline_events, symbol_table, setting
+        self.hover_columns = hover_columns or DefaultHoverColumns
+        self.prepare(filter_func)
 
-    def prepare(self):
-        rows = self.df
-        if self.filter_func is not None:
-            rows = self.filter_func(rows, self.symbol_table)
-        return prepare_timeline_events(rows, self.symbol_table, self.setting)
+    def prepare(self, filter_func=None):
+        """Makes bars of the rows; once."""
+        if self.is_timeline_events(self.timeline_events, self.setting):
+            return
+        rows = self.timeline_events if filter_func is None else filter_func(self.timeline_events, self.symbol_table)
+        self.timeline_events = prepare_timeline_events(rows, symbol_table=self.symbol_table, setting=self.setting)
 
     @staticmethod
     def is_timeline_events(df, setting):
         return {setting.task_column, setting.x_start_column, setting.x_end_column} <= set(df.columns)
 
-    def plot(self, title='', save_path=''):
-        return plot_events_timeline(title, self.timeline_events, setting=self.setting, output_image_path=save_path)
+    def plot(self, title, save_path=None):
+        plot_events_timeline(title, self.timeline_events, setting=self.setting, hover_columns=self.hover_columns, output_image_path=save_path)

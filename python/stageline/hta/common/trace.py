@@ -24,11 +24,11 @@ PHASE_FLOW_START = 's'
 PHASE_FLOW_END = 'f'
 
 
-def parse_trace_file(path, config=None, trace_memory=False):
+def parse_trace_file(trace_file_path, cfg=None):
     """Reads a file: its metadata, its rows with their partners and steps, and its symbols."""
-    if not path.endswith(TRACE_ENDINGS):
-        raise ValueError(f'{path}: a trace file ends in .gz or .json')
-    metadata, frame, symbols = parse_trace_dataframe(path, config, trace_memory)
+    if not trace_file_path.endswith(TRACE_ENDINGS):
+        raise ValueError(f'{trace_file_path}: a trace file ends in .gz or .json')
+    metadata, frame, symbols = parse_trace_dataframe(trace_file_path, cfg)
     if not frame.empty:
         transform_correlation_to_index(frame, symbols)
         add_iteration(frame, symbols)
@@ -36,13 +36,15 @@ def parse_trace_file(path, config=None, trace_memory=False):
     return metadata, frame, symbols
 
 
-def trace_event_timestamp_to_unixtime_ns(ts, metadata):
+def trace_event_timestamp_to_unixtime_ns(trace_event_ts_us, trace_metadata):
     """Converts a timestamp of the file, in µs, to Unix time in ns."""
-    return int(ts * 1000) + metadata['baseTimeNanoseconds']
+    return int(trace_event_ts_us * 1000) + trace_metadata['baseTimeNanoseconds']
 
 
 class Trace:
     """The files of a job, one a rank, and what was read of them: traces[rank] is a frame."""
+
+    include_last_profiler_step = False
 
     def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, parser_config=None):
         self.trace_path = normalize_path(trace_dir)
@@ -52,7 +54,7 @@ class Trace:
         elif isinstance(trace_files, dict):
             self.trace_files = dict(trace_files)
         elif isinstance(trace_files, list):
-            _, self.trace_files = create_rank_to_trace_dict([os.path.join(self.trace_path, f) for f in trace_files])
+            _, self.trace_files = create_rank_to_trace_dict([self._placed(f) for f in trace_files])
         else:
             logger.error('trace_files is a dictionary or a list, not %r', trace_files)
             return
@@ -66,8 +68,12 @@ class Trace:
     def _normalize_trace_filenames(self):
         if not isinstance(self.trace_files, dict):
             raise ValueError(f'trace_files is a dictionary of rank and path, not {type(self.trace_files).__name__}')
-        folder = os.path.join(self.trace_path, '')  # files that were found in it have it in front already
-        self.trace_files = {rank: path if os.path.isabs(path) or path.startswith(folder) else folder + path for rank, path in self.trace_files.items()}
+        self.trace_files = {rank: self._placed(path) for rank, path in self.trace_files.items()}
+
+    def _placed(self, path):
+        """A name is one in the folder, unless it is absolute or has the folder in front already."""
+        path, folder = os.fspath(path), os.path.join(self.trace_path, '') if self.trace_path else ''
+        return path if os.path.isabs(path) or path.startswith(folder) else folder + path
 
     def _validate_trace_files(self):
         good = True
@@ -89,12 +95,14 @@ class Trace:
             logger.warning('the traces are loaded already')
             return
         self.parse_traces(use_multiprocessing=use_multiprocessing, use_memory_profiling=use_memory_profiling)
+        self.include_last_profiler_step = bool(include_last_profiler_step)
         self.align_and_filter_trace(include_last_profiler_step)
         for rank, frame in self.traces.items():
             logger.debug('rank %d: %d rows', rank, len(frame))
         self.is_parsed = True
 
-    def _parse(self, ranks):
+    def parse_multiple_ranks(self, ranks, use_multiprocessing=True, use_memory_profiling=True):
+        """Reads these ranks, one after the other."""
         import numpy
         config = self.parser_config or ParserConfig.get_default_cfg()
         for rank in ranks:
@@ -110,7 +118,8 @@ class Trace:
             self.traces[rank] = frame
 
     def parse_single_rank(self, rank):
-        self._parse([rank])
+        if rank in self.trace_files:
+            self.parse_multiple_ranks([rank])
 
     def parse_traces(self, max_ranks=-1, use_multiprocessing=True, use_memory_profiling=True):
         """Reads the ranks, the lowest first, with their recorded times."""
@@ -119,10 +128,8 @@ class Trace:
         if not ranks:
             logger.error('there is no rank to read')
             return
-        self._parse(ranks)
+        self.parse_multiple_ranks(ranks)
         self.is_parsed = True
-
-    parse_multiple_ranks = parse_traces
 
     def align_and_filter_trace(self, include_last_profiler_step=False):
         self._align_all_ranks()
@@ -173,7 +180,8 @@ class Trace:
         memory = device['name'].isin(table.get_memory_name_ids()) & inside[device.index]
         device = device[(device['correlation'].ge(0) & device['correlation'].isin(host['correlation'])) | memory].copy()
         lost = device['name'].isin(table.get_memory_name_ids()) & device['stream'].eq(-1)
-        device.loc[lost, 'stream'] = pandas.to_numeric(device.loc[lost, 'tid'], errors='coerce').fillna(-1)
+        if lost.any():
+            device.loc[lost, 'stream'] = pandas.to_numeric(device.loc[lost, 'tid'], errors='coerce').fillna(-1)
         return pandas.concat([device, host])
 
     def _fix_mtia_memory_kernels(self, frame):
@@ -187,7 +195,8 @@ class Trace:
             for row in frame[frame['name'] == i].itertuples():
                 frame.loc[memory & frame['iteration'].eq(-1) & frame['ts'].ge(row.ts) & frame['ts'].lt(row.ts + row.dur), 'iteration'] = int(found.group(1))
         lost = memory & frame['stream'].eq(-1)
-        frame.loc[lost, 'stream'] = frame.loc[lost, 'tid']
+        if lost.any():
+            frame.loc[lost, 'stream'] = frame.loc[lost, 'tid']
 
     # ---- asking ----
 

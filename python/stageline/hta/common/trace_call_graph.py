@@ -1,16 +1,15 @@
 """The call stacks of all threads of a trace, the backward pass under the step it belongs to."""
-import itertools
-
 from .constants import NULL_NODE_INDEX
 from ._row_links import get_cpu_gpu_correlation
+from .trace_symbol_table import TraceSymbolTable
 from .trace_call_stack import STACK_COLUMNS, CallStackGraph, CallStackIdentity
 
 
 class _OneFrame:
-    """A frame as a trace of rank 0."""
+    """A frame as a trace of one rank."""
 
-    def __init__(self, frame, symbol_table):
-        self.traces, self.symbol_table = {0: frame}, symbol_table
+    def __init__(self, frame, symbol_table, rank):
+        self.traces, self.symbol_table = {rank: frame}, symbol_table
 
     def get_all_traces(self):
         return self.traces
@@ -22,34 +21,35 @@ class _OneFrame:
 class CallGraph:
     """call_stacks, one a thread of the host; `mapping` lists them. Adds columns to the frames (docs/analyses/call-graph.md)."""
 
-    def __init__(self, trace, ranks=None, filter_func=None, use_existing_stack_columns=False):
+    def __init__(self, trace, ranks=None):
         self.trace_data = trace
-        self.ranks = list(ranks) if ranks else sorted(trace.get_all_traces())
+        known = sorted(trace.get_all_traces())
+        self.ranks = [r for r in ranks if r in known] if ranks else known
+        if not self.ranks:
+            raise ValueError(f'the trace has none of the ranks {ranks}; it has {known}')
         self.call_stacks, self.rank_to_stacks, self.rank_to_nodes, listed = [], {}, {}, []
         for rank in self.ranks:
             self.rank_to_stacks[rank], self.rank_to_nodes[rank] = {}, {}
-            listed += self._build(rank, trace.get_trace(rank), filter_func, use_existing_stack_columns)
+            listed += self._build(rank, trace.get_trace(rank))
         import pandas
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'stack_index', 'stack_root', 'label', 'num_events'])
         for rank in self.ranks:
             self._link_main_and_bwd_stacks(rank)
 
-    @classmethod
-    def from_dataframe(cls, df, symbol_table, use_existing_stack_columns=False):
-        """Makes it from one rank's frame."""
-        return cls(_OneFrame(df, symbol_table), [0], use_existing_stack_columns=use_existing_stack_columns)
+    @staticmethod
+    def from_dataframe(df, symbol_table=None, rank=-1):
+        """Makes it from a copy of one rank's frame."""
+        return CallGraph(_OneFrame(df.copy(), symbol_table or TraceSymbolTable.create_from_df(df), rank))
 
-    def _build(self, rank, frame, filter_func, existing):
+    def _build(self, rank, frame):
         import pandas
-        rows = filter_func(frame) if filter_func is not None else frame
-        if not (existing and {'parent', 'depth', 'height'} <= set(frame.columns)):
-            for column, kind in STACK_COLUMNS.items():
-                values = {'depth': -1, 'height': -1, 'parent': -1, 'first_kernel_start': -1, 'last_kernel_end': -1}.get(column, 0)
-                frame[column] = pandas.Series([values] * len(frame), index=frame.index, dtype=kind)
+        for column, kind in STACK_COLUMNS.items():
+            values = {'depth': -1, 'height': -1, 'parent': -1, 'first_kernel_start': -1, 'last_kernel_end': -1}.get(column, 0)
+            frame[column] = pandas.Series([values] * len(frame), index=frame.index, dtype=kind)
         correlations = get_cpu_gpu_correlation(frame) if 'index_correlation' in frame.columns else pandas.DataFrame({'cpu_index': [], 'gpu_index': []})
         names = self.trace_data.symbol_table.sym_table
         listed = []
-        threads = rows.groupby([rows['pid'].map(str), rows['tid'].map(str)])
+        threads = frame.groupby([frame['pid'].map(str), frame['tid'].map(str)])
         for (pid, tid), thread in sorted(threads, key=lambda named: [(int(i), '') if i.isdigit() else (-1, i) for i in named[0]]):
             if thread['stream'].gt(0).all() or pid == '0' or tid == '0':
                 continue
@@ -57,7 +57,7 @@ class CallGraph:
             if thread.empty:
                 continue
             identity = CallStackIdentity(rank, thread['pid'].iloc[0], thread['tid'].iloc[0])
-            stack = CallStackGraph(thread, identity, correlations, frame, self.trace_data.symbol_table, self.rank_to_nodes[rank], existing,
+            stack = CallStackGraph(thread, identity, correlations, frame, self.trace_data.symbol_table, self.rank_to_nodes[rank], False,
                                    save_call_stack_to_df=False)
             called = {names[i] for i in thread['name'].unique()}
             label = 'main' if any(n.startswith('ProfilerStep#') for n in called) else 'bwd' if any(n.startswith('autograd::') for n in called) else ''
@@ -71,7 +71,6 @@ class CallGraph:
         else of the step, that is around them."""
         mine = self.mapping[self.mapping['rank'] == rank]
         main, backward = mine[mine['label'] == 'main'], mine[mine['label'] == 'bwd']
-        moved = set()
         if len(main) == 1 and len(backward) == 1:
             main, backward = (self.call_stacks[int(m['stack_index'].iloc[0])] for m in (main, backward))
             frame, names = self.trace_data.get_trace(rank), self.trace_data.symbol_table.sym_table
@@ -84,8 +83,7 @@ class CallGraph:
                 tops = self.rank_to_nodes[rank][backward.root_index].children if backward.root_index in self.rank_to_nodes[rank] else []
                 inside = [c for c in tops if c in times and ts <= times[c][0] and sum(times[c]) <= ts + dur]
                 if inside and backward is not main:
-                    backward.update_parent_of_first_layer_nodes(index, inside)
-                    moved.add(index)
+                    backward.update_parent_of_first_layer_nodes(index)
                 if backward.root_index == main.root_index:
                     break
             place = self.mapping['stack_index'] == int(mine[mine['label'] == 'bwd']['stack_index'].iloc[0])
@@ -102,41 +100,38 @@ class CallGraph:
             if all(wanted is None or wanted == got for wanted, got in ((rank, identity.rank), (pid, identity.pid), (tid, identity.tid), (stack_index, number))):
                 yield stack
 
-    def get_csg_of_node(self, node, rank=None):
+    def get_csg_of_node(self, index, rank=None):
         """The stack of the thread that a row ran on; of device work that of its call."""
         for at in ([rank] if rank is not None else self.ranks):
             nodes = self.rank_to_nodes[at]
-            while node in nodes and nodes[node].height == 0:
-                node = nodes[node].parent
+            while index in nodes and nodes[index].height == 0:
+                index = nodes[index].parent
             for stack in self.rank_to_stacks[at].values():
-                if (stack.df['index'] == node).any():
+                if (stack.df['index'] == index).any():
                     return stack
         return None
 
-    def get_stack_of_node(self, node, rank=None, skip_ancestors=False):
+    def get_stack_of_node(self, index, rank=None, skip_ancestors=False):
         """Rows: the calls around a node from the outermost, where they are not skipped, the node, and all below it, by depth."""
         rank = rank if rank is not None else self.ranks[0]
-        stack = self.get_csg_of_node(node, rank)
+        stack = self.get_csg_of_node(index, rank)
         if stack is None:
             return self.trace_data.get_trace(rank).iloc[:0]
-        above = [] if skip_ancestors else [i for i in reversed(stack.get_path_to_root(node)[1:]) if i >= 0]
-        below = sorted(stack.get_descendants(node), key=lambda i: stack.nodes[i].depth)
+        above = [] if skip_ancestors else [i for i in reversed(stack.get_path_to_root(index)[1:]) if i >= 0]
+        below = sorted(stack._below(index), key=lambda i: stack.nodes[i].depth)
         frame = self.trace_data.get_trace(rank)
-        return frame.set_index('index', drop=False).loc[[*above, node, *below]]
+        return frame.set_index('index', drop=False).loc[[*above, index, *below]]
 
-    def get_node_attributes(self, node, rank=None):
+    def get_node_attributes(self, index, rank=None):
         """Returns the row of a node."""
         rank = rank if rank is not None else self.ranks[0]
         frame = self.trace_data.get_trace(rank)
-        return frame[frame['index'] == node].iloc[0]
+        return frame[frame['index'] == index].iloc[0]
 
-    def get_gpu_kernels(self, node, rank=None):
-        """Rows of the device work below a node."""
-        rank = rank if rank is not None else self.ranks[0]
-        stack = self.get_csg_of_node(node, rank)
-        frame = self.trace_data.get_trace(rank)
-        below = set(itertools.chain([node], stack.get_descendants(node))) if stack is not None else set()
-        return frame[frame['index'].isin(below) & frame['stream'].gt(0)]
+    def get_gpu_kernels(self, rank=None):
+        """Rows of the device work of a rank."""
+        frame = self.trace_data.get_trace(rank if rank is not None else self.ranks[0])
+        return frame[frame['stream'].ne(-1)]
 
 
 __all__ = ['CallGraph', 'CallStackGraph', 'CallStackIdentity', 'NULL_NODE_INDEX']

@@ -55,27 +55,28 @@ def _less_than(x, y):
     return bool(x[_INDEX] < y[_INDEX] if opens else x[_INDEX] > y[_INDEX])
 
 
-def sort_events(events):
+def sort_events(a):
     """Sorts an array of ends in place: by time, and only where times are equal by the rest."""
     import numpy
-    events[:] = events[numpy.argsort(events[:, _TS], kind='stable')]
-    cuts = numpy.flatnonzero(numpy.diff(events[:, _TS])) + 1
+    a[:] = a[numpy.argsort(a[:, _TS], kind='stable')]
+    cuts = numpy.flatnonzero(numpy.diff(a[:, _TS])) + 1
     key = functools.cmp_to_key(lambda x, y: -1 if _less_than(x, y) else 1)
-    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(events)]):
+    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(a)]):
         if end - begin > 1:
-            events[begin:end] = sorted(events[begin:end].tolist(), key=key)
+            a[begin:end] = sorted(a[begin:end].tolist(), key=key)
 
 
-def is_events_sorted(events):
-    return all(_less_than(events[i], events[i + 1]) for i in range(len(events) - 1))
+def is_events_sorted(arr):
+    return all(_less_than(arr[i], arr[i + 1]) for i in range(len(arr) - 1))
 
 
 class CallStackGraph(CallTree):
     """The calls of one thread. `nodes` may be shared by the stacks of a rank, so that work moves from one to the other."""
 
-    def __init__(self, df, identity, correlations, full_df, symbol_table, nodes=None, use_existing_stack_columns=False, save_call_stack_to_df=True):
+    def __init__(self, df, identity, cpu_gpu_correlation, full_df, symbol_table, nodes=None, use_existing_stack_columns=True,
+                 save_call_stack_to_df=True):
         self.df, self.full_df, self.identity, self.symbol_table = df, full_df, identity, symbol_table
-        self.correlations = correlations
+        self.correlations = cpu_gpu_correlation
         self.nodes = nodes if nodes is not None else {}
         self.root_index = -abs(int(identity.tid)) if str(identity.tid).lstrip('-').isdigit() else -1
         self.device_type = infer_device_type(df)
@@ -168,12 +169,17 @@ class CallStackGraph(CallTree):
             self.nodes[new_parent_index].children.append(child)
         self._measure(self.get_root(new_parent_index))
 
-    def update_parent_of_first_layer_nodes(self, new_parent_index, nodes=None):
-        """The calls below this stack's root, or these of them, go under a node of another stack; an empty root is given up."""
+    def update_parent_of_first_layer_nodes(self, new_parent_index):
+        """The calls below this stack's root that lie within the time of a node of another stack go under it; an empty root is given up."""
         if new_parent_index not in self.nodes:
             raise ValueError(f'there is no node {new_parent_index}')
-        old = self.root_index
-        self._update_parent(list(self.nodes[old].children) if nodes is None else nodes, new_parent_index)
+        old, frame = self.root_index, self.full_df
+        around = frame[frame['index'] == new_parent_index]
+        if around.empty:
+            raise ValueError(f'the frame has no row {new_parent_index}')
+        begin, end = around['ts'].iloc[0], (around['ts'] + around['dur']).iloc[0]
+        inside = frame['index'].isin(self.nodes[old].children) & frame['ts'].ge(begin) & (frame['ts'] + frame['dur']).le(end)
+        self._update_parent(frame.loc[inside, 'index'].tolist(), new_parent_index)
         if not self.nodes[old].children:
             del self.nodes[old]
             self.root_index = self.get_root(new_parent_index)
@@ -181,11 +187,18 @@ class CallStackGraph(CallTree):
 
     # ---- columns ----
 
-    def _save_call_stack_to_df(self):
+    def save_call_stack_to_dataframe(self, apply_whole_graph=False):
+        """Writes the stack into the frame's columns; with apply_whole_graph those of all stacks that share the nodes."""
+        roots = [i for i in self.nodes if i < 0] if apply_whole_graph else [self.root_index]
+        for root in roots:
+            self._measure(root)
+        self._save_call_stack_to_df(roots)
+
+    def _save_call_stack_to_df(self, roots=None):
         """Depth, height, parent and sums of kernels into the frame, where it has the columns."""
         if self.device_type == DeviceType.GPU or 'parent' not in self.full_df.columns:
             return
-        reached = [i for i in self.get_descendants(self.root_index) if i >= 0]
+        reached = [i for root in roots or [self.root_index] for i in self._below(root) if i >= 0]
         frame, at = self.full_df, self._places(reached)
         for column in ('depth', 'height', 'parent'):
             if column in frame.columns:
@@ -226,6 +239,18 @@ class CallStackGraph(CallTree):
                 frame.loc[at, column] = [int(v) for v in values]
 
     # ---- asking ----
+
+    def get_paths_to_leaves(self, idx, include_cuda_kernel=False):
+        """Paths from the node to what calls nothing more. Without device work, paths that end in it are left out."""
+        paths = super().get_paths_to_leaves(idx)
+        return paths if include_cuda_kernel else [p for p in paths if self.nodes[p[-1]].device == DeviceType.CPU]
+
+    def get_leaf_nodes(self, idx, include_gpu_kernel=False):
+        return [path[-1] for path in self.get_paths_to_leaves(idx, include_gpu_kernel)]
+
+    def get_descendants(self, idx, include_gpu_kernel=False):
+        """The node and what lies on the paths from it to its leaves."""
+        return list({node for path in self.get_paths_to_leaves(idx, include_gpu_kernel) for node in path})
 
     def get_dataframe(self):
         return self.df

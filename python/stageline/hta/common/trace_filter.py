@@ -98,54 +98,57 @@ class TimeRangeFilter(Filter):
 class NameStringColumnFilter(Filter):
     """Rows whose text the pattern matches from its start."""
 
-    def __init__(self, name_pattern, name_column='s_name'):
-        self.pattern, self.name_column = re.compile(name_pattern), name_column
+    name_column = 's_name'
+
+    def __init__(self, name_pattern):
+        self.name_pattern = name_pattern
 
     def __call__(self, df, symbol_table=None):
         from pandas.api.types import is_numeric_dtype
+        pattern = re.compile(self.name_pattern)
         column = next((c for c in (self.name_column, 's_name', 'name') if c in df.columns and not is_numeric_dtype(df[c])), None)
         if column is None:
             return df
-        return df[df[column].map(lambda name: isinstance(name, str) and self.pattern.match(name) is not None).astype(bool)]
+        return df[df[column].map(lambda name: isinstance(name, str) and pattern.match(name) is not None).astype(bool)]
 
 
 class NameIdColumnFilter(Filter):
     """Rows whose number stands for a symbol that the pattern matches from its start."""
 
-    def __init__(self, name_pattern, symbol_table=None):
-        self.name_pattern, self.symbol_table = name_pattern, symbol_table
+    def __init__(self, name_pattern):
+        self.name_pattern = name_pattern
 
     def __call__(self, df, symbol_table=None):
-        table = symbol_table or self.symbol_table
-        if table is None or 'name' not in df.columns:
+        if symbol_table is None or 'name' not in df.columns:
             return df
-        return df[df['name'].isin(table.find_matches([self.name_pattern]))]
+        return df[df['name'].isin(symbol_table.find_matches([self.name_pattern]))]
 
 
 class NameFilter(Filter):
     """Rows by name: by texts where the frame has them, else by a symbol table's numbers."""
 
-    def __init__(self, name_pattern, symbol_table=None, name_column=''):
-        self._ids = NameIdColumnFilter(name_pattern, symbol_table)
-        self._texts = NameStringColumnFilter(name_pattern, name_column or 's_name')
-        self._wants_text = bool(name_column)
+    def __init__(self, name_pattern, symbol_table=None, name_column=None):
+        self.name_pattern, self.symbol_table, self.name_column = name_pattern, symbol_table, name_column
 
     def __call__(self, df, symbol_table=None):
+        table = symbol_table or self.symbol_table
         if df.empty:
             return df
-        if not self._wants_text and (symbol_table or self._ids.symbol_table) is not None and df['name'].dtype.kind in 'iu':
-            return self._ids(df, symbol_table)
-        return self._texts(df)
+        if not self.name_column and table is not None and df['name'].dtype.kind in 'iu':
+            return NameIdColumnFilter(self.name_pattern)(df, table)
+        texts = NameStringColumnFilter(self.name_pattern)
+        texts.name_column = self.name_column or 's_name'
+        return texts(df)
 
 
 class QueryFilter(Filter):
     """Selects rows by a condition of DataFrame.query."""
 
-    def __init__(self, query):
-        self.query = query
+    def __init__(self, query_str):
+        self.filter_query = query_str
 
     def __call__(self, df, symbol_table=None):
-        return df.query(self.query)
+        return df.query(self.filter_query)
 
 
 ZeroDurationFilter = QueryFilter('dur > 0')

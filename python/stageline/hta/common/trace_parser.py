@@ -1,6 +1,7 @@
 """A trace file as a frame with HTA's columns (docs/analyses/hta-loading.md has the rules). Python's own JSON reads it, at Python's
 speed: the analyses of TraceAnalysis need no frame, the engine reads for them."""
 import contextlib
+import enum
 import gzip
 import json
 
@@ -10,6 +11,16 @@ from ..configs.default_values import ValueType
 from ..configs.parser_config import ParserBackend, ParserConfig
 from .trace_symbol_table import TraceSymbolTable
 from .types import GPUType
+
+
+
+class MetaDataKey(enum.Enum):
+    """Keys of a trace's metadata that HTA adds."""
+    DEVICE_TYPE = 'device_type'
+
+    def __str__(self):
+        return self.value
+
 
 _default_backend = ParserBackend.JSON
 _MTIA_LAUNCH = 'runFunction - job_prep_and_submit_for_execution'
@@ -24,10 +35,10 @@ def get_default_trace_parsing_backend():
     return _default_backend
 
 
-def set_default_trace_parsing_backend(backend):
+def set_default_trace_parsing_backend(parser_backend):
     """The ijson kinds pass over the event types that the configuration says; else they are one."""
     global _default_backend
-    _default_backend = backend
+    _default_backend = parser_backend
 
 
 @contextlib.contextmanager
@@ -38,41 +49,42 @@ def _open_trace_file(path):
         yield file
 
 
-def parse_trace_dict(path):
+def parse_trace_dict(trace_file_path):
     """The whole file."""
-    with _open_trace_file(path) as file:
+    with _open_trace_file(trace_file_path) as file:
         return json.loads(file.read().decode('utf-8', 'surrogateescape'), strict=False)
 
 
-def parse_metadata_ijson(file):
+def parse_metadata_ijson(fh):
     """Reads all top-level keys of an opened file but its events; lists inside of an object are None, as in HTA's reader
     of parts."""
-    made = json.loads(file.read().decode('utf-8', 'surrogateescape'), strict=False)
+    made = json.loads(fh.read().decode('utf-8', 'surrogateescape'), strict=False)
     made.pop('traceEvents', None)
     return {key: {k: None if isinstance(v, list) else v for k, v in value.items()} if isinstance(value, dict) else value
             for key, value in made.items()}
 
 
-def infer_gpu_type(metadata, symbols):
+def infer_gpu_type(metadata=None, name_set=None):
     """Decides by the backend, else by the calls that occur."""
+    name_set = name_set or ()
     backend = ((metadata or {}).get('distributedInfo') or {}).get('backend') or ''
-    if 'mtia:hccl' in backend or _MTIA_LAUNCH in symbols:
+    if 'mtia:hccl' in backend or _MTIA_LAUNCH in name_set:
         return GPUType.MTIA.value
-    if 'cudaLaunchKernel' in symbols:
+    if 'cudaLaunchKernel' in name_set:
         return GPUType.NVIDIA.value
-    return (GPUType.AMD if 'hipLaunchKernel' in symbols else GPUType.UNKNOWN).value
+    return (GPUType.AMD if 'hipLaunchKernel' in name_set else GPUType.UNKNOWN).value
 
 
-def round_down_time_stamps(frame):
+def round_down_time_stamps(df):
     """Fractional times become whole: starts up, ends down, so a short row may last 0 or -1 (fault F1)."""
     import numpy
-    if frame['ts'].dtype.kind != 'f' or env_options.disable_ns_rounding():
+    if df['ts'].dtype.kind != 'f' or env_options.disable_ns_rounding():
         return
-    end = numpy.floor(frame['ts'] + frame['dur'])
-    frame['ts'] = numpy.ceil(frame['ts'])
-    frame['dur'] = end - frame['ts']
-    if not frame['ts'].isna().any():
-        frame['ts'] = frame['ts'].astype('int64')
+    end = numpy.floor(df['ts'] + df['dur'])
+    df['ts'] = numpy.ceil(df['ts'])
+    df['dur'] = end - df['ts']
+    if not df['ts'].isna().any():
+        df['ts'] = df['ts'].astype('int64')
 
 
 def _text(value, default):
@@ -139,11 +151,11 @@ def _compress_df(frame, config=None):
     return frame.set_index('index', drop=False).rename_axis(None), symbols
 
 
-def parse_trace_dataframe(path, config=None, trace_memory=False):
+def parse_trace_dataframe(trace_file_path, cfg):
     """(metadata, frame, symbols) of one file, as recorded: not aligned, nothing dropped."""
     import pandas
-    config = config or ParserConfig.get_default_cfg()
-    whole = parse_trace_dict(path)
+    config = cfg or ParserConfig.get_default_cfg()
+    whole = parse_trace_dict(trace_file_path)
     if isinstance(whole, list):
         whole = {'traceEvents': whole}
     frame = pandas.DataFrame(whole.pop('traceEvents', []))

@@ -1,72 +1,100 @@
-"""Selects rows under, before and after an operator. The frame has the column s_name (Trace.decode_symbol_ids)."""
-import abc
+"""Selects rows under, before and after an operator. The frame has its names as texts (Trace.decode_symbol_ids)."""
+import enum
 
 from ..configs.config import logger
+from ..utils.utils import get_symbol_column_names
 from .trace_df import find_op_occurrence
 from .trace_filter import Filter, FirstIterationFilter
 
 
-def _with_kernels(df, chosen, include):
-    """With the device work that the chosen rows launched."""
-    if not include:
-        return df.loc[chosen]
-    launched = df['stream'].ge(0) & df['index_correlation'].isin(df.loc[chosen, 'index'])
-    return df.loc[chosen | launched]
+def get_matching_kernels(df_ops, df_both, cat_column):
+    """The device work that the calls of CUDA's runtime among `df_ops` launched."""
+    calls = df_ops.loc[df_ops[cat_column].eq('cuda_runtime'), 'index']
+    return df_both[df_both['index_correlation'].isin(calls)]
+
+
+class OperatorFilterMethod(enum.Enum):
+    """Which rows an operator selects; HTA has no filter of the last two either."""
+    Under = 0
+    After = 1
+    Before = 2
+    Ancestors = 3
+    Stack = 4
 
 
 class OperatorFilter(Filter):
-    """By the position-th occurrence of an operator; without it all rows stay, and the log says so."""
+    """Rows of the operator's stream by the position-th occurrence of it, from the end where negative; none without it."""
 
-    def __init__(self, op_name, position=0, include_gpu_kernels=True, name_column='s_name'):
-        self.op_name, self.position, self.include_gpu_kernels, self.name_column = op_name, position, include_gpu_kernels, name_column
-
-    @abc.abstractmethod
-    def _chosen(self, df, op):
-        ...
+    def __init__(self, op_name, position, method, include_gpu_kernels=False, name_column=None):
+        self.op_name, self.position, self.method = op_name, position, method
+        self.include_gpu_kernels, self.name_column = include_gpu_kernels, name_column or ''
 
     def __call__(self, df, symbol_table=None):
-        found, op = find_op_occurrence(df, self.op_name, self.position, self.name_column)
-        if not found:
-            logger.warning('%s: there is no occurrence %d of it among these rows, which stay all', self.op_name, self.position)
+        import pandas
+        name, category = (self.name_column, self.name_column.replace('name', 'cat')) if self.name_column else get_symbol_column_names(df)
+        if not {name, category} <= set(df.columns):
+            logger.error('the frame has no names as texts: decode_symbol_ids adds them')
             return df
-        return _with_kernels(df, self._chosen(df, op) & df['stream'].eq(op['stream']), self.include_gpu_kernels)
+        found, op = find_op_occurrence(df, self.op_name, self.position, name)
+        if not found:
+            logger.warning('%s: there is no occurrence %d of it among these rows', self.op_name, self.position)
+            return pandas.DataFrame()
+        begin, end = op['ts'], op['ts'] + op['dur']
+        ends = df['ts'] + df['dur']
+        if self.method == OperatorFilterMethod.Under:
+            chosen = df['ts'].ge(begin) & ends.le(end)
+        elif self.method == OperatorFilterMethod.After:
+            chosen = df['ts'].ge(end)
+        elif self.method == OperatorFilterMethod.Before:
+            chosen = ends.le(begin)
+        else:
+            raise NotImplementedError(f'there is no filter of {self.method}')
+        rows = df[chosen & df['stream'].eq(op['stream'])]
+        return pandas.concat([rows, get_matching_kernels(rows, df, category)]) if self.include_gpu_kernels else rows
 
 
 class UnderOperatorFilter(OperatorFilter):
     """Keeps rows within the operator's time."""
 
-    def _chosen(self, df, op):
-        return df['ts'].ge(op['ts']) & (df['ts'] + df['dur']).le(op['ts'] + op['dur'])
+    def __init__(self, op_name, position, include_gpu_kernels=False, name_column=None):
+        super().__init__(op_name, position, OperatorFilterMethod.Under, include_gpu_kernels, name_column)
 
 
 class AfterOperatorFilter(OperatorFilter):
     """Keeps rows that start once it has ended."""
 
-    def _chosen(self, df, op):
-        return df['ts'].ge(op['ts'] + op['dur'])
+    def __init__(self, op_name, position, include_gpu_kernels=False, name_column=None):
+        super().__init__(op_name, position, OperatorFilterMethod.After, include_gpu_kernels, name_column)
 
 
 class BeforeOperatorFilter(OperatorFilter):
     """Keeps rows that have ended when it starts."""
 
-    def _chosen(self, df, op):
-        return (df['ts'] + df['dur']).le(op['ts'])
+    def __init__(self, op_name, position, include_gpu_kernels=False, name_column=None):
+        super().__init__(op_name, position, OperatorFilterMethod.Before, include_gpu_kernels, name_column)
 
 
 class CombinedOperatorFilter(Filter):
-    """Filters the first step: rows under an operator, after one, before another; then, if given, at depths."""
+    """Of the first step: rows under the first `root`, after the last `preceding`, before the first `following`; an operator that
+    does not occur is passed over. Then, where given, host rows at these depths."""
 
-    def __init__(self, root_op_name, after_op_name='', before_op_name='', include_gpu_kernels=True, depths=None):
-        self.filters = [FirstIterationFilter()]
-        for kind, name in ((UnderOperatorFilter, root_op_name), (AfterOperatorFilter, after_op_name), (BeforeOperatorFilter, before_op_name)):
-            if name:
-                self.filters.append(kind(name, 0, False))
-        self.include_gpu_kernels, self.depths = include_gpu_kernels, depths
+    def __init__(self, root_op_name, preceding_op_name, following_op_name, include_gpu_kernels=False, stack_depths=None):
+        self.root_op_name, self.preceding_op_name, self.following_op_name = root_op_name, preceding_op_name, following_op_name
+        self.include_gpu_kernels, self.stack_depths = include_gpu_kernels, stack_depths or []
 
     def __call__(self, df, symbol_table=None):
-        rows = df
-        for one in self.filters:
-            rows = one(rows, symbol_table)
-        if self.depths is not None and 'depth' in rows.columns:
-            rows = rows[rows['depth'].isin(self.depths)]
-        return _with_kernels(df, df.index.isin(rows.index), self.include_gpu_kernels)
+        import pandas
+        name, category = get_symbol_column_names(df)
+        if not name or not category:
+            logger.error('the frame has no names as texts: decode_symbol_ids adds them')
+            return df
+        rows = FirstIterationFilter()(df)
+        for kind, operator, place in ((UnderOperatorFilter, self.root_op_name, 0), (AfterOperatorFilter, self.preceding_op_name, -1),
+                                      (BeforeOperatorFilter, self.following_op_name, 0)):
+            if not rows.empty and find_op_occurrence(rows, operator, place, name)[0]:
+                rows = kind(operator, place, False, name)(rows)
+        if not rows.empty and self.include_gpu_kernels:
+            rows = pandas.concat([get_matching_kernels(rows, df, category), rows])
+        if self.stack_depths and 'depth' in rows.columns:
+            rows = rows[rows['stream'].gt(0) | rows['depth'].isin(self.stack_depths)]
+        return rows

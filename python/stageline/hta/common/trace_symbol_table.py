@@ -3,6 +3,9 @@ import re
 
 from ..utils.utils import get_memory_kernel_type, is_memory_kernel, shorten_name  # noqa: F401  (names that scripts import from here)
 
+_LAUNCHES = ('cudaLaunchKernel', 'cudaLaunchKernelExC', 'cuLaunchKernel', 'cuLaunchKernelEx', 'cudaMemcpyAsync', 'cudaMemsetAsync', 'hipLaunchKernel',
+             'hipExtModuleLaunchKernel', 'hipMemcpyAsync', 'hipMemsetAsync', 'hipMemcpyWithStream', 'runFunction - job_prep_and_submit_for_execution')
+
 
 def _is_texts(series):
     from pandas.api.types import is_object_dtype, is_string_dtype
@@ -56,13 +59,13 @@ class TraceSymbolTable:
         """Their numbers."""
         return [self.sym_index[s] for s in self.find_matched_symbols(patterns)]
 
-    def get_symbol_ids(self, pattern):
+    def get_symbol_ids(self, symbol_pattern):
         """{symbol: number} of those that a GroupingPattern takes."""
-        return {s: i for s, i in self.sym_index.items() if pattern.match(s)}
+        return {s: i for s, i in self.sym_index.items() if symbol_pattern.match(s)}
 
-    def get_symbol_names(self, ids):
+    def get_symbol_names(self, symbol_ids):
         """{number: symbol}; numbers that stand for none are left out."""
-        return {i: self.sym_table[i] for i in ids if 0 <= i < len(self.sym_table)}
+        return {i: self.sym_table[i] for i in symbol_ids if 0 <= i < len(self.sym_table)}
 
     def _ids_of(self, texts):
         return [self.sym_index[t] for t in texts if t in self.sym_index]
@@ -72,10 +75,7 @@ class TraceSymbolTable:
 
     def get_runtime_launch_events_query(self):
         """Rows of calls that launch work and have some, as a condition of DataFrame.query."""
-        ids = self._ids_of(['cudaLaunchKernel', 'cudaLaunchKernelExC', 'cuLaunchKernel', 'cuLaunchKernelEx', 'cudaMemcpyAsync', 'cudaMemsetAsync',
-                            'hipLaunchKernel', 'hipExtModuleLaunchKernel', 'hipMemcpyAsync', 'hipMemsetAsync', 'hipMemcpyWithStream',
-                            'runFunction - job_prep_and_submit_for_execution'])
-        return f'(name in {ids}) and (index_correlation > 0)'
+        return f'(name in {self._ids_of(_LAUNCHES)}) and (index_correlation > 0)'
 
     def get_cpu_event_cat_ids(self):
         return self._ids_of(['cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'mtia_runtime', 'Operator', 'Runtime', 'python_function'])
@@ -86,60 +86,81 @@ class TraceSymbolTable:
     def get_memory_name_ids(self):
         return [i for s, i in self.sym_index.items() if is_memory_kernel(s)]
 
-    def get_events_mask(self, frame, names):
-        return frame['name'].isin(self._ids_of(names))
+    def get_events_mask(self, df, events):
+        return df['name'].isin(self._ids_of(events))
+
+    NULL = -128  # stands for no symbol
+
+    def get_operator_or_cuda_runtime_mask(self, df):
+        """Which rows are operators or calls of CUDA's runtime or driver."""
+        return df['cat'].isin(self._ids_of(['cpu_op', 'cuda_driver', 'cuda_runtime']))
+
+    def get_runtime_launch_events_mask(self, df):
+        """Which rows are calls that launch work and have some."""
+        return df['name'].isin(self._ids_of(_LAUNCHES)) & df['index_correlation'].gt(0)
+
+    def get_gpu_kernel_cat_ids(self):
+        return self.get_kernel_cat_ids()
+
+    def get_kernel_launch_ids(self):
+        return self.find_matches([r'cuda.*LaunchKernel', 'cuLaunchKernel', 'runFunction'])
+
+    def update_encoded_df(self, df, old_symbol_table):
+        """The numbers of another table become those of this one, in place."""
+        for column in ('cat', 'name'):
+            df[column] = df[column].map(lambda i: self.sym_index[old_symbol_table.sym_table[i]])
 
     # ---- frames ----
 
-    def add_symbols_to_trace_df(self, frame, column):
+    def add_symbols_to_trace_df(self, trace_df, col):
         """Numbers in `column` become their texts, in place."""
         texts = self.sym_table
-        frame[column] = frame[column].map(lambda i: texts[i] if 0 <= i < len(texts) else '').astype(object)
+        trace_df[col] = trace_df[col].map(lambda i: texts[i] if 0 <= i < len(texts) else '').astype(object)
 
-    def encode_df(self, frame):
+    def encode_df(self, df):
         """Names and categories become numbers, in place."""
         for column in ('name', 'cat'):
-            if not _is_texts(frame[column]):
+            if not _is_texts(df[column]):
                 raise ValueError(f'the column {column} holds no texts')
-            frame[column] = frame[column].map(self.sym_index).astype('int64')
+            df[column] = df[column].map(self.sym_index).astype('int64')
 
-    def decode_df(self, frame, create_new_columns=True):
+    def decode_df(self, df, create_new_columns=True):
         """Adds texts to the numbers, as s_name and s_cat, or replaces them."""
         for column in ('name', 'cat'):
-            texts = frame[column].map(lambda i: self.sym_table[i])
-            frame[f's_{column}' if create_new_columns else column] = texts
+            texts = df[column].map(lambda i: self.sym_table[i])
+            df[f's_{column}' if create_new_columns else column] = texts
 
-    @classmethod
-    def create_from_df(cls, frame):
+    @staticmethod
+    def create_from_df(df):
         """The symbols of a frame's names and categories."""
         for column in ('name', 'cat'):
-            if not _is_texts(frame[column]):
+            if not _is_texts(df[column]):
                 raise ValueError(f'the column {column} holds no texts')
-        made = cls()
-        made.add_symbols(frame['name'].unique().tolist())
-        made.add_symbols(frame['cat'].unique().tolist())
+        made = TraceSymbolTable()
+        made.add_symbols(df['name'].unique().tolist())
+        made.add_symbols(df['cat'].unique().tolist())
         return made
 
-    @classmethod
-    def create_from_symbol_id_map(cls, symbol_id_map):
+    @staticmethod
+    def create_from_symbol_id_map(symbol_id_map):
         """With numbers given; those between that stand for nothing are named Undefined-N."""
-        made = cls()
+        made = TraceSymbolTable()
         by_id = {i: s for s, i in symbol_id_map.items()}
         for i in range(max(by_id) + 1 if by_id else 0):
             made.add_symbols([by_id.get(i, f'Undefined-{i}')])
         return made
 
-    @classmethod
-    def combine_symbol_tables(cls, tables):
-        made = cls()
+    @staticmethod
+    def combine_symbol_tables(tables):
+        made = TraceSymbolTable()
         for table in tables:
             made.add_symbols(table.sym_table)
         return made
 
-    @classmethod
-    def clone(cls, other):
-        made = cls()
-        made.sym_table, made.sym_index = list(other.sym_table), dict(other.sym_index)
+    @staticmethod
+    def clone(symbol_table):
+        made = TraceSymbolTable()
+        made.sym_table, made.sym_index = list(symbol_table.sym_table), dict(symbol_table.sym_index)
         return made
 
     # ---- files ----
@@ -156,18 +177,18 @@ class TraceSymbolTable:
 
     to_csv_file = _to_csv_file
 
-    @classmethod
-    def from_csv_file(cls, path):
+    @staticmethod
+    def from_csv_file(file_path):
         import csv
-        made = cls()
-        with open(path, newline='', encoding='utf-8') as file:
+        made = TraceSymbolTable()
+        with open(file_path, newline='', encoding='utf-8') as file:
             made.add_symbols(row['symbol'] for row in csv.DictReader(file))
         return made
 
 
-def decode_symbol_id_to_symbol_name(frame, symbol_table, use_shorten_name=True):
+def decode_symbol_id_to_symbol_name(df, symbol_table, use_shorten_name):
     """Adds texts of names and categories to their numbers; names without parameters if requested."""
     texts = symbol_table.get_sym_table()
     shown = [shorten_name(t) for t in texts] if use_shorten_name else texts
-    frame['s_name'] = [shown[i] for i in frame['name']]
-    frame['s_cat'] = [texts[i] for i in frame['cat']]
+    df['s_name'] = [shown[i] for i in df['name']]
+    df['s_cat'] = [texts[i] for i in df['cat']]

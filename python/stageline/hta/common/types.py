@@ -6,10 +6,22 @@ import re
 
 class DeviceType(enum.Enum):
     """Where the rows of a frame ran."""
-    UNKNOWN = 'UNKNOWN'
-    CPU = 'CPU'
-    GPU = 'GPU'
-    ALL = 'ALL'
+    UNKNOWN = 0
+    CPU = 1
+    GPU = 2
+    ALL = 3
+
+
+class MemcpyType(enum.Enum):
+    """The direction of a copy."""
+    DTOD = 0
+    DTOH = 1
+    HTOD = 2
+    UNKNOWN = 3
+
+
+MEMCPY_TYPE_TO_STR = {kind: f'memcpy_{kind.name.lower()}' for kind in MemcpyType if kind != MemcpyType.UNKNOWN}
+MEMCPY_TYPE_TO_STR[MemcpyType.UNKNOWN] = 'memcpy_type_unknown'
 
 
 class GPUType(enum.Enum):
@@ -19,14 +31,14 @@ class GPUType(enum.Enum):
     MTIA = 'MTIA'
 
 
-def infer_device_type(frame):
+def infer_device_type(df):
     """GPU where every row has a stream, CPU where none has, else UNKNOWN. Process or thread 0 is a device, too."""
-    if 'stream' in frame.columns and len(frame):
-        if (frame['stream'] >= 0).all() and (frame['stream'] > 0).any():
+    if 'stream' in df.columns and len(df):
+        if (df['stream'] >= 0).all() and (df['stream'] > 0).any():
             return DeviceType.GPU
-        if {'pid', 'tid'} <= set(frame.columns) and ((frame['pid'] == 0).all() or (frame['tid'] == 0).all()):
+        if {'pid', 'tid'} <= set(df.columns) and ((df['pid'] == 0).all() or (df['tid'] == 0).all()):
             return DeviceType.GPU
-        if (frame['stream'] < 0).all():
+        if (df['stream'] < 0).all():
             return DeviceType.CPU
     return DeviceType.UNKNOWN
 
@@ -34,18 +46,18 @@ def infer_device_type(frame):
 @dataclasses.dataclass
 class GroupingPattern:
     """A group of names: those that the pattern matches from their start, or with inverse_match those that it does not."""
-    group_name: str = ''
-    pattern: 're.Pattern' = re.compile('')
+    pattern: 're.Pattern'
     inverse_match: bool = False
+    group_name: str = ''
 
     def match(self, name):
         return (self.pattern.match(name) is not None) != self.inverse_match
 
     def __hash__(self):
-        return hash((self.group_name, self.pattern, self.inverse_match))
+        return hash((self.pattern, self.inverse_match))
 
 
-def to_grouping_pattern(pattern, group_name='', inverse_match=False):
+def to_grouping_pattern(pattern, group_name=None, inverse_match=None):
     """A GroupingPattern of a regular expression, of several (any of them), or of one that is one already."""
     if isinstance(pattern, GroupingPattern):
         return pattern
@@ -55,4 +67,4 @@ def to_grouping_pattern(pattern, group_name='', inverse_match=False):
         pattern = re.compile('|'.join(f'(?:{one})' for one in pattern))
     if not isinstance(pattern, re.Pattern):
         raise ValueError(f'{pattern!r} is no pattern: give a regular expression, compiled or as text, or a list of them')
-    return GroupingPattern(group_name, pattern, inverse_match)
+    return GroupingPattern(pattern, bool(inverse_match), group_name or '')

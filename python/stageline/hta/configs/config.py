@@ -10,7 +10,7 @@ logger = logging.getLogger('hta')
 logger.setLevel(logging.INFO)
 
 
-def setup_logger(config_file=None):
+def setup_logger(config_file='logging.config'):
     """The logger of all modules; a file in logging's own form configures it."""
     if config_file and os.path.exists(config_file):
         import logging.config
@@ -21,10 +21,10 @@ def setup_logger(config_file=None):
 class HtaConfig:
     """The settings of one file, and before it those of the usual places."""
 
-    def __init__(self, config_path=None, load_default_paths=True):
+    def __init__(self, config_file_path=None, load_default_paths=True):
         self.config_file_paths = ([str(p) for p in self.get_default_paths() if p.exists()] if load_default_paths else [])
-        if config_path:
-            self.config_file_paths.append(config_path)
+        if config_file_path:
+            self.config_file_paths.append(config_file_path)
         self.config = {}
         for path in self.config_file_paths:
             with open(path, encoding='utf-8') as file:
@@ -39,11 +39,19 @@ class HtaConfig:
     def get_config_file_paths(self):
         return self.config_file_paths
 
-    def get_config(self, name=None, default=None):
+    def get_config(self, dot_path=None, default_value=None):
         """All settings, or that of a name such as 'a.b.c'; `default` where there is none."""
         value = self.config
-        for part in name.split('.') if name else ():
+        for part in dot_path.split('.') if dot_path else ():
             if not isinstance(value, dict) or part not in value:
-                return default
+                return default_value
             value = value[part]
         return value
+
+    def show(self):
+        print(json.dumps(self.config, indent=4, sort_keys=True))
+
+    @staticmethod
+    def get_test_data_path(dataset):
+        """The folder of a set of traces among HTA's test data, below STAGELINE_HTA_ROOT."""
+        return os.path.join(os.environ.get('STAGELINE_HTA_ROOT', ''), 'tests/data', dataset)

@@ -24,10 +24,10 @@ class YamlVersion(typing.NamedTuple):
         return f'{self.major}.{self.minor}.{self.patch}'
 
     @staticmethod
-    def from_string(text):
-        found = re.fullmatch(r'(\d+)\.(\d+)\.(\d+)', text)
+    def from_string(version_str):
+        found = re.fullmatch(r'(\d+)\.(\d+)\.(\d+)', version_str)
         if not found:
-            raise ValueError(f'{text!r} is no version: 1.0.0 is one')
+            raise ValueError(f'{version_str!r} is no version: 1.0.0 is one')
         return YamlVersion(*map(int, found.groups()))
 
 

@@ -72,24 +72,25 @@ def shorten_name(name):
     return ''.join(kept).split(' ')[-1]
 
 
-def flatten_column_names(frame):
+def flatten_column_names(df):
     """Columns of several levels become one, joined by an underscore."""
-    frame.columns = ['_'.join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in frame.columns]
+    df.columns = ['_'.join(filter(None, map(str, c))) if isinstance(c, tuple) else c for c in df.columns]
 
 
 def normalize_path(path):
     """A path that begins with ./ or ~/ as an absolute one."""
+    path = os.fspath(path)
     if path.startswith('./'):
         return os.path.join(os.getcwd(), path[2:])
     return os.path.expanduser(path) if path.startswith('~/') else path
 
 
-def normalize_gpu_stream_numbers(frame):
+def normalize_gpu_stream_numbers(df):
     """Streams become whole numbers in place; what is none becomes -1."""
-    if 'stream' not in frame.columns:
+    if 'stream' not in df.columns:
         return
     import pandas
-    frame['stream'] = pandas.to_numeric(frame['stream'], errors='coerce').fillna(-1).astype(int)
+    df['stream'] = pandas.to_numeric(df['stream'], errors='coerce').fillna(-1).astype(int)
 
 
 def _is_text(frame, column):
@@ -99,18 +100,33 @@ def _is_text(frame, column):
     return len(frame) == 0 or isinstance(frame[column].iloc[0], str)
 
 
-def get_symbol_column_names(frame):
+def get_symbol_column_names(df):
     """Returns which columns hold names and categories as text; '' where none does."""
     def of(*columns):
-        return next((c for c in columns if _is_text(frame, c)), '')
+        return next((c for c in columns if _is_text(df, c)), '')
     return of('name', 's_name'), of('cat', 's_cat')
 
 
-def merge_kernel_intervals(frame):
+def merge_kernel_intervals(kernel_df):
     """The union of the rows' intervals: sorted by start, those that overlap or touch as one."""
     import pandas
-    frame = frame.sort_values('ts')
-    ends = frame['ts'] + frame['dur']
-    group = (frame['ts'] > ends.cummax().shift()).cumsum()
-    merged = pandas.DataFrame({'ts': frame['ts'], 'end': ends, 'group': group}).groupby('group').agg(ts=('ts', 'min'), end=('end', 'max'))
+    kernel_df = kernel_df.sort_values('ts')
+    ends = kernel_df['ts'] + kernel_df['dur']
+    group = (kernel_df['ts'] > ends.cummax().shift()).cumsum()
+    merged = pandas.DataFrame({'ts': kernel_df['ts'], 'end': ends, 'group': group}).groupby('group').agg(ts=('ts', 'min'), end=('end', 'max'))
     return merged.reset_index(drop=True)
+
+
+def get_mp_pool_size(obj_size, num_objs):
+    """How many processes work on objects of this size at once: four fifths of the free memory hold them."""
+    free = os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+    return min(int(0.8 * free / obj_size), num_objs, os.cpu_count() or 1)
+
+
+def get_value_from_dict(d, key, default=None):
+    """The value of a dotted key in nested dictionaries."""
+    for part in key.split('.'):
+        if not isinstance(d, dict) or part not in d:
+            return default
+        d = d[part]
+    return d
