@@ -33,14 +33,25 @@ def _scoped(body):
 
 
 def _table_body(table, rows):
-    units = table._units()
+    units, body, note = table._for_people(rows)
     texts = [c.type == 'text' for c in table.columns]
     head = ''.join(f'<th{" class=t" if t else ""} title="{html.escape(c.help, quote=True)}">{html.escape(c.title)}'
                    + (f' <span class=u>{html.escape(u)}</span>' if u else '') + '</th>' for c, t, u in zip(table.columns, texts, units))
-    body = ''.join('<tr>' + ''.join(f'<td{" class=t" if texts[c] else ""}>{table._shown(r, c, v)}</td>' for c, v in enumerate(row)) + '</tr>'
-                   for r, row in enumerate(table._head(rows)))
+    lines = ''.join('<tr>' + ''.join(f'<td{" class=t" if t else ""}>{html.escape(v)}</td>' for t, v in zip(texts, row)) + '</tr>' for row in body)
     more = f'<div class=m>{len(table) - rows:,} more rows</div>' if len(table) > rows else ''
-    return f'<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
+    return f'<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}' + (f'<div class=m>{note}</div>' if note else '')
+
+
+def info_html(text):
+    """What `stageline info` prints, as rows of a label and its lines."""
+    rows = []
+    for line in text.splitlines():
+        label, value = line[:14].strip(), html.escape(line[14:].rstrip())
+        if label or not rows:
+            rows.append([html.escape(label), value])
+        else:
+            rows[-1][1] += '<br>' + value
+    return _scoped('<table>' + ''.join(f'<tr><th class=t>{label}</th><td class=t>{value}</td></tr>' for label, value in rows) + '</table>')
 
 
 def table_html(table, sentence='', rows=40):

@@ -1,5 +1,4 @@
 """Tables: columns of the engine, for Arrow's consumers as they stand, for pandas and people on demand."""
-import html
 import json
 import warnings
 from collections import namedtuple
@@ -19,8 +18,8 @@ class Table:
     Anything that reads Arrow takes it: `polars.DataFrame(table)`, `pyarrow.table(table)`, `duckdb.sql('FROM table')`.
     """
 
-    def __init__(self, frame):
-        self._frame = frame
+    def __init__(self, frame, epoch_ns=None):
+        self._frame, self._epoch_ns = frame, epoch_ns  # epoch_ns: what people see times from, where columns have them from an epoch
         self.columns = [Column(*c) for c in frame.columns]
 
     @property
@@ -171,9 +170,14 @@ class Table:
         text = self._frame.form('text', rows=rows, wide=wide, chinese=lang == 'zh')
         if text is not None:
             return text
-        head = f'{self.title}: {len(self)} rows\n'
-        return head + '  '.join(c.name for c in self.columns) + '\n' + ''.join(
-            '  '.join('–' if v is None else str(v) for v in row) + '\n' for row in self._head(rows or len(self)))
+        units, body, note = self._for_people(rows or len(self))
+        head = [' '.join(filter(None, (column.title, unit))) for column, unit in zip(self.columns, units)]
+        lines = [[_cut(text, None if wide else 60) for text in row] for row in (head, *body)]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        lefts = [column.type == 'text' for column in self.columns]
+        return f'{self.title}: {len(self)} rows\n' + ''.join('  '.join(
+            text.ljust(width) if left else text.rjust(width) for text, width, left in zip(line, widths, lefts)).rstrip() + '\n'
+            for line in lines) + (note and note + '\n')
 
     def __repr__(self):
         return self.text(rows=10) if len(self.columns) else f'Table({self.name!r})'
@@ -190,8 +194,8 @@ class Table:
             bits = None if valid is None else bytes(list(valid)[:(count + 7) // 8])
             column = []
             for i in range(min(count, len(values))):
-                value = values[i] if codes is None else codes[values[i]]
-                column.append(None if bits is not None and not bits[i >> 3] >> (i & 7) & 1 else value)
+                known = bits is None or bits[i >> 3] >> (i & 7) & 1
+                column.append(None if not known else values[i] if codes is None else codes[values[i]])
             pieces.append(column)
         return list(zip(*pieces))
 
@@ -203,13 +207,31 @@ class Table:
         return _unpickled, (self.name, self.title, [tuple(c) for c in self.columns],
                             [self._list(c) for c in range(len(self.columns))])
 
-    def _shown(self, row, place, value):
-        """One value as people read it, escaped."""
-        text = self._frame.shown(row, place)
-        return html.escape('–' if value is None else text if text is not None else str(value))
+    def _for_people(self, count):
+        """(units, the first rows as texts, a note): times from the table's epoch or its first time, durations in one unit a column."""
+        rows = self._head(count)
+        units = list(self._frame.shown_units or [''] * len(self.columns))
+        times = [v for place, c in enumerate(self.columns) if c.type == 'time' for v in (row[place] for row in rows) if v is not None]
+        base = self._epoch_ns if self._epoch_ns is not None else min(times, default=0) if min(times, default=0) > _LONGEST_RUN_NS else 0
+        columns = []
+        for place, column in enumerate(self.columns):
+            values = [row[place] for row in rows]
+            shown = [self._frame.shown(r, place) for r in range(len(rows))]
+            if column.type == 'time' and (base or None in shown) or column.type == 'duration' and None in shown:
+                values = [None if v is None else v - base if column.type == 'time' else v for v in values]
+                most = max((abs(v) for v in values if v is not None), default=0)
+                units[place], scale = next((u for u in _UNITS if most >= u[1]), _UNITS[-1])
+                shown = [None if v is None else f'{v / scale:,.3f}' if scale > 1 else f'{v:,}' for v in values]
+            columns.append(['–' if v is None else text if text is not None else str(v) for v, text in zip(values, shown)])
+        return units, list(zip(*columns)), f'times are from {base} ns' if base and times else ''
 
-    def _units(self):
-        return self._frame.shown_units or [''] * len(self.columns)
+
+_UNITS = (('s', 10**9), ('ms', 10**6), ('µs', 1000), ('ns', 1))
+_LONGEST_RUN_NS = 10**15  # later times are from an epoch
+
+
+def _cut(text, width):
+    return text if width is None or len(text) <= width else text[:width // 2] + '…' + text[-(width - width // 2 - 1):]
 
 
 class _Plain:

@@ -36,8 +36,13 @@ class Diagnostic:
         return f'{self.severity}  {place}{self.message}' + (f' (× {self.count})' if self.count > 1 else '')
 
 
+def _plain(text):
+    """Narrow spaces between a number and its unit as usual ones: Python's repr would show their code."""
+    return text.replace('\u202f', ' ')
+
+
 def _notes(tuples):
-    return [Diagnostic(*t) for t in tuples]
+    return [Diagnostic(name, severity, _plain(message), count, where) for name, severity, message, count, where in tuples]
 
 
 def set_threads(count):
@@ -112,6 +117,10 @@ class Info(Mapping):
 
     def __repr__(self):
         return self._text or repr(self._values)
+
+    def _repr_html_(self):
+        from ._notebook import info_html
+        return info_html(self._text or repr(self._values))
 
 
 class Answer(Mapping):
@@ -211,7 +220,7 @@ class Findings(Sequence):
 
     def __init__(self, trace, lang):
         reported, en, zh = trace._run.explain()
-        values = json.loads(reported)
+        values = json.loads(_plain(reported))
         pick = 'zh' if lang == 'zh' else 'en'
         self._text = zh if pick == 'zh' else en
         self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
@@ -234,7 +243,8 @@ class Findings(Sequence):
     def __str__(self):
         return self._text
 
-    __repr__ = __str__
+    def __repr__(self):
+        return _plain(self._text)
 
     def _repr_html_(self):
         from ._notebook import findings_html
@@ -262,7 +272,7 @@ class Figures(Mapping):
     def _asked(self, *name):
         en = lambda text: text['en'] if text else ''  # noqa: E731
         made = [Figure(f['name'], f['value'], f['unit'], en(f['base']), f['error'], en(f['definition']), en(f['why_unknown']))
-                for f in json.loads(self._run.figures(*name))]
+                for f in json.loads(_plain(self._run.figures(*name)))]
         return {f.name: f for f in made}
 
     def __getitem__(self, name):
@@ -309,7 +319,7 @@ class WhatIf:
         return self._tables.get('layers')
 
     def __repr__(self):
-        return f'{self.sentence}\n\n{self.fixes.text()}'
+        return _plain(f'{self.sentence}\n\n{self.fixes.text()}')
 
     def _repr_html_(self):
         from ._notebook import table_html
@@ -321,7 +331,7 @@ class Diff:
 
     def __init__(self, frames, notes, reported):
         self._tables = {frame.name: Table(frame) for frame in frames}
-        self._values = json.loads(reported)
+        self._values = json.loads(_plain(reported))
         self.notes = _notes(notes)
 
     def __getattr__(self, name):
@@ -369,7 +379,7 @@ class Trace:
         """A description of the run, and the problems of its input."""
         def make():
             reported, text = self._run.info()
-            return Info(json.loads(reported), text)
+            return Info(json.loads(_plain(reported)), _plain(text))
         return self._once('info', make)
 
     @property
@@ -447,7 +457,8 @@ class Trace:
     def slices(self, *, where=None, columns=None, batch_rows=1 << 20):
         """All slices, or those that a condition of `stageline.f` names. Without one, name, start_ns, dur_ns and file_index are the
         engine's own memory, not copies."""
-        return Table(self._run.slices(where.node if where is not None else None, list(columns or ()), batch_rows))
+        return Table(self._run.slices(where.node if where is not None else None, list(columns or ()), batch_rows),
+                     self.epoch_ns)
 
     def kernels(self, *, where=None, columns=None, batch_rows=1 << 20):
         """Work of devices."""

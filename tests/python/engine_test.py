@@ -249,6 +249,21 @@ class Opened(unittest.TestCase):
             with self.assertRaises(stageline.IoError):
                 self.trace.report('/proc/no/report.html')
 
+    def test_people_see_units_and_no_epoch(self):
+        """Times of slices count from the run's first, in one unit a column; reprs have no code of a narrow space."""
+        kernels = self.profile.kernels()
+        epoch, first = str(self.profile.epoch_ns), kernels[0]
+        for text in (kernels.text(), kernels._repr_html_()):
+            self.assertNotIn(str(first.start_ns), text)
+            self.assertIn(f'times are from {epoch} ns', text)
+            self.assertIn(f'{first.dur_ns / 1000:,.3f}', text)
+            self.assertRegex(text, 'duration (<span class=u>)?µs')
+        self.assertEqual(kernels['start_ns'][0], first.start_ns)
+        for trace in (self.profile, self.trace):
+            shown = [trace.info, trace.findings, trace.diagnostics, list(trace.findings), trace.steps, trace.slices(), trace.figures['step_period']]
+            self.assertEqual([type(x).__name__ for x in shown if '\u202f' in repr(x) or '\\u202f' in repr(x)], [])
+        self.assertIn('<th class=t>ranks</th>', self.profile.info._repr_html_())
+
     def test_pages_escape_what_traces_name(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'evil.json'
