@@ -6,9 +6,13 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/share_findings.h"
+#include "model/parts_text.h"
 
 namespace stageline {
 namespace {
+
+constexpr double kMinShown = 0.0005;  // share of the step; less is printed as 0.0 %
 
 AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
   std::string name = "account." + std::string(line.id), own = line.name;
@@ -40,6 +44,12 @@ std::vector<AccountLine> undealt(const CauseList& causes) {
   return lines;
 }
 
+bool much_is_left(const Account& account, double step_ns) {
+  return std::any_of(account.parts.begin(), account.parts.end(), [&](const AccountPart& part) {
+    return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * step_ns;
+  });
+}
+
 Account account_of(const CauseList& causes, const std::set<std::string_view>& reported, const AccountFacts& facts) {
   Account account;
   if (!(causes.step_ns > 0) || causes.left.empty()) return account;
@@ -53,17 +63,31 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& re
   if (uneven_ns > 0) account.parts.push_back(part_of({"replicas", "", CellKind::kOther, uneven_ns}));
   std::stable_sort(account.parts.begin() + 2, account.parts.end(),
                    [](const AccountPart& a, const AccountPart& b) { return a.ns > b.ns; });
-  Text lines;
-  for (auto part = account.parts.begin() + 2; part != account.parts.end(); ++part) {
-    if (part->ns < kMinLost * causes.step_ns) break;
-    if (reported.contains(part->id)) continue;
-    Args args;
-    args.flag("further", !lines.empty()).set("label", part->label);
-    args.set("time", human_duration(part->ns)).set("share", percent(part->ns / causes.step_ns));
-    lines += words("account.line", args);
+  std::vector<AccountPart> sum;
+  double found_ns = 0, others_ns = 0;
+  for (const AccountPart& part : account.parts) {
+    const bool schedule = part.id == "schedule";
+    if (part.id == "named" || reported.contains(part.id))
+      found_ns += part.ns;
+    else if (schedule || part.ns >= kMinLost * causes.step_ns)
+      sum.push_back(part);
+    else
+      others_ns += part.ns;
   }
-  if (lines.empty()) return account;
-  account.left = words("account.left", Args().set("lines", lines).flag("found", !causes.causes.empty()));
+  const double shown_ns = kMinShown * causes.step_ns;
+  if (found_ns >= shown_ns) sum.insert(sum.begin() + 1, {"named", "", words("account.named"), found_ns});
+  if (others_ns >= shown_ns) sum.push_back({"others", "", words("part.others"), others_ns});
+  // Simulations may return a little more than was recorded; then the schedule's part makes up for it.
+  double over_ns = -causes.step_ns;
+  for (const AccountPart& part : sum) over_ns += part.ns;
+  sum.front().ns -= over_ns;
+  std::vector<SpanPart> shares;
+  for (const AccountPart& part : sum) {
+    const Args args = Args().set("label", part.label).set("time", human_duration(part.ns));
+    shares.push_back({part.id, words("account.line", args), part.ns / causes.step_ns});
+  }
+  const bool usual = causes.mean_of_steps < causes.all_steps;
+  account.sum = words("account.sum", Args().set("parts", parts_text(shares)).flag("usual", usual));
   return account;
 }
 

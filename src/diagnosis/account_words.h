@@ -21,8 +21,10 @@ struct AccountPart {
 
 struct Account {
   std::vector<AccountPart> parts;  // schedule, named, then the others by size
-  Text left;                       // a sentence on what no finding names and takes at least 1 %; "" where nothing does
+  Text sum;                        // a sentence with the parts of at least 1 % and all others together; "" without parts
 };
+// Returns whether a part that no cause is named for takes kLargePart of the step or more.
+bool much_is_left(const Account& account, double step_ns);
 // Facts of the run that some lines need.
 struct AccountFacts {
   bool rows_missing = false;

@@ -12,6 +12,7 @@
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/doubt_words.h"
 #include "diagnosis/merge_findings.h"
+#include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/share_findings.h"
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
@@ -117,7 +118,6 @@ void say_costs(const Headline& headline, Explanation& e) {
 // Puts first on a page the culprit and its cost, or that the run is healthy. Step time and computing time follow below.
 // Where nothing is sure the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
-  constexpr double kMostlyComputing = 0.9;  // minimum share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
   // The headline of a recording that is cut off says so first, and stays.
   if (h.title.empty() || !e.why_not.empty() || cut_off) return;
@@ -149,11 +149,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const auto computing =
         std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
     if (!e.doubt.empty() || computing == e.parts.end()) return;
-    // The time that no finding names may still be much of the step.
-    const bool much_is_left = std::any_of(e.account.parts.begin(), e.account.parts.end(), [&](const AccountPart& part) {
-      return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
-    });
-    if (much_is_left) return;
+    if (much_is_left(e.account, e.step_ns)) return;  // what no finding names
     // Without device work (then the headline has no step) it is unknown whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = e.bubble_share > 0

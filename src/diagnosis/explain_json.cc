@@ -97,18 +97,20 @@ Text closing_words(const Explanation& e) {
   if (!e.headline.closing.empty()) return e.headline.closing;
   const bool any = !e.findings.empty();
   Args args;
-  args.flag("any", any).set("next", e.next).set("left", e.account.left);
+  args.flag("any", any)
+      .set("next", e.next)
+      .set("sum", e.account.sum)
+      .flag("quiet", !any && !much_is_left(e.account, e.step_ns));
   const auto closed = [&](Text text) {
     return any || e.bubble.empty() ? text : joined({std::move(text), e.bubble}, {" ", ""});
   };
   if (!e.doubt.empty()) {
     std::vector<Text> parts = {words("closing.unsure", args), e.doubt};
-    for (const Text& more : {e.account.left, e.next})
+    for (const Text& more : {e.account.sum, e.next})
       if (!more.empty()) parts.push_back(more);
     return closed(joined(parts, {" ", ""}));
   }
-  // The remaining time is a sum: only if each of its lines is small does nothing else cost anything.
-  if (!e.account.left.empty()) return closed(words("closing.left", args));
+  if (!e.account.sum.empty()) return closed(words("closing.sum", args));
   return closed(words(any ? "closing.small" : "closing.nothing", args));
 }
 

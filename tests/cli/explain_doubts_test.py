@@ -218,7 +218,7 @@ class BehindAnotherCause(Doubts):
         found = {f['id']: f for f in reported['findings']}
         self.assertEqual(set(found), {'rank.slow', 'stage.slow'})
         self.assertEqual(keys_of(found['stage.slow']), {'stage:0', 'stage:3'})
-        self.assertIn('Every other cause', reported['closing_en'])
+        self.assertIn('is the sum of these parts', reported['closing_en'])
 
 
 class OneDirection(Doubts):

@@ -2,6 +2,7 @@
 must be named with its place and its price, and with its time if it has one. The breakdown of a step must add up, and no
 loss may be denied."""
 import json
+import re
 import os
 import shlex
 import sys
@@ -481,6 +482,19 @@ class ExplainPlanted(Case):
         self.assertNotIn('Nothing', found['closing_en'])
         self.assertIn('optimizer', found['closing_en'])
         self.assertIn('all-reduce', found['closing_en'])
+        self.assert_sums_to_all(found['closing_en'])
+
+    def assert_sums_to_all(self, closing):
+        shares = re.findall(r'\((\d+\.\d)\u202f%\)', re.search(r'is the sum of these parts: .*?\.(?= |$)', closing)[0])
+        self.assertGreater(len(shares), 1)
+        self.assertEqual(sum(int(share.replace('.', '')) for share in shares), 1000, closing)
+
+    def test_the_closing_sentence_is_a_sum(self):
+        for name, how in (('one', dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1)), ('late', dict(jitter=0.06, dp=2, tail=lambda s: (30.0, 9.0)))):
+            with self.subTest(name):
+                _, found = self.reported('sum-' + name, Planted(**{**WELL, **how}))
+                self.assert_sums_to_all(found['closing_en'])
+                self.assertEqual('all findings together' in found['closing_en'], bool(found['findings']))
 
 
 if __name__ == '__main__':

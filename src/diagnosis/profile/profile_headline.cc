@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "model/finding_words.h"
+#include "model/parts_text.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -138,23 +139,28 @@ void warn_of_runs(const Trace& trace, Headline& h) {
 
 void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& h) {
   constexpr double kWorthALine = 0.01;
-  std::vector<Text> parts;
+  std::vector<SpanPart> parts;
+  double found = 0, others = 0, computing = 0;
   for (const SpanPart& part : h.parts) {
-    if (part.id == "compute" || part.share < kWorthALine) continue;
-    if (part.id == "graphs") {
+    if (part.id == "graphs" && part.share >= kWorthALine) {
       h.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
       return;
     }
     if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
-      continue;
-    Args args;
-    args.set("label", part.label).set("share", percent(part.share));
-    parts.push_back(words("profile.closing.part", args));
+      found += part.share;
+    else if (part.id == "compute" || part.share >= kWorthALine)
+      parts.push_back(part);
+    else
+      others += part.share;
+    computing += part.id == "compute" ? part.share : 0;
   }
+  const auto second = parts.begin() + std::min<ptrdiff_t>(1, std::ssize(parts));
+  if (found > 0) parts.insert(second, span_part("found", "profile.closing.found", found));
+  if (others > 0) parts.push_back(span_part("others", "part.others", others));
+  const bool any = std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; });
   Args args;
-  args.flag("any", std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; }));
-  args.set("parts", joined(parts, words("list.comma")));
-  h.closing = words(parts.empty() ? "profile.closing" : "profile.closing.parts", args);
+  args.flag("quiet", !any && computing >= kMostlyComputing).set("parts", parts_text(parts));
+  h.closing = words("profile.closing", args);
 }
 
 }  // namespace stageline

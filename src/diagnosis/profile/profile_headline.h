@@ -8,12 +8,14 @@
 
 namespace stageline {
 
+inline constexpr double kMostlyComputing = 0.9;  // share of its devices' time from which a profile is called healthy
+
 // Shares are of `f.whole.span_ns`; without ranks that have device work there is no bar. profile_findings() puts the
 // culprit in front of this headline.
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account);
 
-// Sets the sentence that closes the breakdown. It lists the lines of the bar of 1 % or more that none of the findings
-// with ids in `covered` is about.
+// Sets the sentence that closes the breakdown: the lines of the bar as a sum. Lines that findings with ids in `covered`
+// are about are one part of it, and so are all others of less than 1 %.
 void close_account(const std::vector<Finding>& list, const std::vector<std::string>& covered, Headline& headline);
 
 // Adds a warning if the trace contains several runs, so that the headline is about none of them. It also warns if the
