@@ -30,8 +30,9 @@ Text doubt_words(const CauseList& causes) {
   }
   // An estimate that may be off by more than the least cost worth telling could hide a cause.
   for (const Cause& c : causes.causes)
-    if (const double error_ns = c.price.lost_error_ns; c.estimated && 2 * error_ns >= kMinLost * causes.step_ns)
-      return words("doubt.estimate", args.set("share", percent(2 * error_ns / causes.step_ns)));
+    if (const double off_ns = c.price.half_interval_ns(c.price.lost_ns, c.price.lost_error_ns, causes.steps);
+        c.estimated && off_ns >= kMinLost * causes.step_ns)
+      return words("doubt.estimate", args.set("share", percent(off_ns / causes.step_ns)));
   double jitter = 0;
   for (const AccountLine& line : undealt(causes))
     if (line.id == "jitter") jitter += line.ns / causes.step_ns;

@@ -71,7 +71,7 @@ void make_offers(WhatIf model, Explanation& e) {
     f.price.fix = best->name;
     f.price.saving_ns = best->price.saving_ns;
     f.price.assumption = best->assumes;
-    f.uncertainty_ns = std::isnan(best->price.error_ns) ? 0 : best->price.error_ns;
+    f.uncertainty_ns = half_interval(best->price.error_ns, best->price.steps);
     e.offers.push_back(std::move(f));
   }
   std::stable_sort(e.offers.begin(), e.offers.end(),
@@ -172,7 +172,7 @@ void take_step_times(const StepMeans& times, Explanation& e) {
 void take_cause_times(const CauseList& causes, Explanation& e) {
   e.step_ns = causes.step_ns, e.steps = causes.mean_of_steps, e.gap_ns = causes.gap_ns, e.wall_ns = causes.wall_ns;
   e.lost_ns = causes.together_ns;
-  e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
+  e.lost_error_ns = half_interval(causes.together_error_ns, causes.steps);
 }
 
 // Breaks a step down, without the lines that findings by share report.

@@ -45,14 +45,14 @@ double left_error_ns(const CauseList& causes, std::initializer_list<std::string_
   return std::sqrt(variance);
 }
 
-Finding of_share(const char* id, double share, double step_ns, double error_ns) {
+Finding of_share(const char* id, double share, const CauseList& causes, double error_ns) {
   Finding f;
   f.id = id;
-  f.uncertainty_ns = error_ns > 0 ? error_ns : 0;
+  f.uncertainty_ns = half_interval(error_ns, causes.steps);
   f.weight = share;
   f.value = percent(share);
   f.value_note = words("note.step");
-  f.lost_ns_per_step = share * step_ns;
+  f.lost_ns_per_step = share * causes.step_ns;
   return f;
 }
 
@@ -151,7 +151,7 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   const double half_ns = share * causes.step_ns / 2;
   const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
   if (max_ns >= half_ns || explained) return;
-  Finding f = of_share("replicas.wait", share, causes.step_ns, last.error_ns);
+  Finding f = of_share("replicas.wait", share, causes, last.error_ns);
   say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};
   out.list.push_back(std::move(f));
@@ -186,7 +186,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     // their own finding.
     if (!by_links && causes.messages_ns > 0)
       messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
-    Finding f = of_share("messages.slow", messages, causes.step_ns, error_ns);
+    Finding f = of_share("messages.slow", messages, causes, error_ns);
     const bool pair = graph.stage_count == 2;
     Place link{.kind = PlaceKind::kLink};
     if (pair) link.from_stage = 0, link.stage = 1, link.both_ways = true;
@@ -209,7 +209,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     findings.push_back(std::move(f));
   }
   if (rest >= kLargePart && !holed) {
-    Finding f = of_share("unexplained", rest, causes.step_ns, left_error_ns(causes, {"late", "rest"}));
+    Finding f = of_share("unexplained", rest, causes, left_error_ns(causes, {"late", "rest"}));
     say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
     f.evidence = {"theory", "late-reasons"};
     findings.push_back(std::move(f));

@@ -52,7 +52,7 @@ struct Finding {
   std::optional<int64_t> step = std::nullopt;
   std::optional<int32_t> rank = std::nullopt;
   double lost_ns_per_step = 0;    // how much shorter the mean step would be without the cause; 0 when not priced
-  double uncertainty_ns = 0;      // standard error of lost_ns_per_step; a loss below twice its error is not reported
+  double uncertainty_ns = 0;      // the true cost is within ± this of lost_ns_per_step in 95 of 100 runs; 0: unknown
   FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
   bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
@@ -61,8 +61,8 @@ struct Finding {
 // Its key, or that of its first place; "" without either.
 std::string key_of(const Finding& finding);
 
-// Returns the cost of the cause per mean step, or its standard error, in whole ns. Empty where no time is lost, which
-// every output shows as null.
+// Returns the cost of the cause per mean step, or by how much it may be off, in whole ns. Empty where no time is lost,
+// which every output shows as null.
 std::optional<int64_t> cost_ns(const Finding& finding);
 std::optional<int64_t> cost_error_ns(const Finding& finding);
 

@@ -36,12 +36,13 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
   for (const Cause& c : list.causes) {
     const CauseFigures& f = c.figures;
     const double saving_ns = c.price.best_ns();
-    rows.push_back({saving_ns,
-                    {std::string(c.kind->name), known_integer(f.rank), known_integer(f.stage), kNullInteger,
-                     f.ratio > 0 ? f.ratio : std::nan(""), f.count > 0 ? f.count : kNullInteger,
-                     f.of > 0 ? f.of : kNullInteger, f.each_ns > 0 ? whole_ns(f.each_ns) : kNullInteger,
-                     whole_ns(c.price.lost_ns), share(c.price.lost_ns), whole_ns(c.price.lost_error_ns),
-                     whole_ns(saving_ns), share(saving_ns), cause_finding(trace, list, c, recognition).title}});
+    rows.push_back(
+        {saving_ns,
+         {std::string(c.kind->name), known_integer(f.rank), known_integer(f.stage), kNullInteger,
+          f.ratio > 0 ? f.ratio : std::nan(""), f.count > 0 ? f.count : kNullInteger, f.of > 0 ? f.of : kNullInteger,
+          f.each_ns > 0 ? whole_ns(f.each_ns) : kNullInteger, whole_ns(c.price.lost_ns), share(c.price.lost_ns),
+          whole_ns(c.price.half_interval_ns(c.price.lost_ns, c.price.lost_error_ns, list.steps)), whole_ns(saving_ns),
+          share(saving_ns), cause_finding(trace, list, c, recognition).title}});
   }
   for (const SlowStep& step : s.slow_steps) {
     if (!(share(step.lost_ns) >= kMinLost)) continue;

@@ -2,6 +2,7 @@
 // for a single kind: a kind's other data is in OwnData, which only its words read.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/late_lengths.h"
 #include "model/place.h"
 #include "pipeline/sums/course.h"
@@ -52,6 +54,8 @@ struct CausePrice {
   double lost_ns = 0;        // what the cause costs the mean step; 0 where the run cannot be replayed
   double lost_error_ns = 0;  // its standard error over steps; NaN with one step
   double otherwise_ns = 0;   // the cost by another reading of what is normal; 0: there is none
+  double open_ns = 0;        // how far it may be off whatever the steps say: what is normal is unknown, replays miss
+  double excess_error = 0;   // standard error of the excess over what is normal, relative to that excess
   double saving_ns = 0;      // what evening out saves, where work can only be moved; 0: it saves nothing, or is unknown
   // Where the run cannot be replayed: by how much longer cells are because of it, on the rank where that is most, in
   // the mean step. It decides what is named and gives the order, and says nothing of what the step would gain.
@@ -71,6 +75,17 @@ struct CausePrice {
   double movable_ns = 0;
   PriceBase base = PriceBase::kStep;
   bool outside = false;  // it is in long gaps only, which are not part of CauseList::step_ns
+
+  // The standard error by which a cost is judged: `open_ns` counts as two of them.
+  double error_ns() const {
+    return std::isnan(lost_error_ns) && open_ns > 0 ? open_ns / 2 : std::hypot(lost_error_ns, open_ns / 2);
+  }
+  // Half the width of the interval around a cost of so many steps that holds the true one in 95 of 100 runs. By the
+  // delta method, chance has two parts: steps differ, and so do the cells whose excess the simulation removes.
+  double half_interval_ns(double cost_ns, double over_steps_ns, int64_t steps) const {
+    const double chance_ns = std::hypot(std::isnan(over_steps_ns) ? 0 : over_steps_ns, cost_ns * excess_error);
+    return std::hypot(half_interval(chance_ns, steps), open_ns);
+  }
 
   // The fix saves less than half of what evening out would: most of the excess cannot be moved.
   bool fix_brings_little() const { return fix.saving_ns > 0 && fix.saving_ns < 0.5 * saving_ns; }

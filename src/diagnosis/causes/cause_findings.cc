@@ -10,12 +10,10 @@ namespace {
 
 using Causes = std::vector<const Cause*>;
 
-double known_error(double ns) { return std::isnan(ns) ? 0 : ns; }
-
 // Sets the cost of causes that are reported as one. Evening out already is about all of them.
 void set_joint_price(const CauseList& list, const Cause& first, Finding& f) {
   f.lost_ns_per_step = first.price.joint_ns;
-  f.uncertainty_ns = known_error(first.price.joint_error_ns);
+  f.uncertainty_ns = first.price.half_interval_ns(first.price.joint_ns, first.price.joint_error_ns, list.steps);
   f.weight = list.step_ns > 0 ? first.price.joint_ns / list.step_ns : 0;
   if (first.together.role == Together::Role::kEqual && first.price.saving_ns > 0) return;
   f.price.saving_ns = first.price.joint_ns;
@@ -40,7 +38,7 @@ Finding finding_of(const TellContext& context, const Causes& causes) {
   f.evidence = std::move(telling.table);
   f.step = telling.step, f.rank = telling.rank;
   f.lost_ns_per_step = first.price.lost_ns;
-  f.uncertainty_ns = known_error(first.price.lost_error_ns);
+  f.uncertainty_ns = first.price.half_interval_ns(first.price.lost_ns, first.price.lost_error_ns, list.steps);
   f.weight = list.step_ns > 0 ? (list.unpriced ? first.price.longer_ns : first.price.lost_ns) / list.step_ns : 0;
   if (list.unpriced) {
     f.is_time = false;

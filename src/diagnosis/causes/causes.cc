@@ -149,11 +149,9 @@ void price_groups(const Search& search, const GoneTogether& together, Kept& kept
     if (search.steps.counts[s]) rest_ns += search.scene.graph.steps[s].span_ns - together.times.ns(s, 0), ++counted;
   rest_ns /= std::max(counted, 1.0);
   kept.lines.push_back({"rest", "", CellKind::kOther, rest_ns});
-  // No price is more certain than the replays are: the error is widened so that twice the error reaches what they leave
-  // open.
+  // No price is more certain than the replays are.
   for (size_t i = 0; i < kept.taken.size(); ++i)
-    for (double* error_ns : {&list.causes[i].price.lost_error_ns, &list.causes[i].price.joint_error_ns})
-      *error_ns = std::hypot(*error_ns, rest_ns / 2);
+    list.causes[i].price.open_ns = std::hypot(list.causes[i].price.open_ns, rest_ns);
 }
 
 // Adds the causes outside the replay; those that are not named are lines of the breakdown.
@@ -172,7 +170,7 @@ void add_known(const Search& search, const KnownFacts& facts, std::vector<Accoun
       continue;
     }
     list.together_ns += price.lost_ns;
-    list.together_error_ns = std::hypot(list.together_error_ns, price.lost_error_ns);
+    list.together_error_ns = std::hypot(list.together_error_ns, price.error_ns());
   }
 }
 

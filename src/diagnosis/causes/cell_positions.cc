@@ -272,12 +272,16 @@ class PositionSearch {
       position.last_micro_batch = std::max(position.last_micro_batch, static_cast<int32_t>(b));
       if (!counts_[s]) return;
       position.own_ns += g_.dur_ns[op], position.usual_ns += g_.dur_ns[op] / ratio_(op);
+      const double off = ratio_(op) / seen_[at].mean() - 1;
+      position.excess_error += off * off;
       ++cells[entry->second];
     });
     for (size_t i = 0; i < out.list.size(); ++i) {
       CellPosition& position = out.list[i];
       position.ratio = position.usual_ns > 0 ? position.own_ns / position.usual_ns : 1;
       if (cells[i] > 0) position.own_ns /= cells[i], position.usual_ns /= cells[i];
+      const double error = position.ratio * std::sqrt(position.excess_error) / std::max<double>(cells[i], 1);
+      position.excess_error = position.ratio > 1 ? error / (position.ratio - 1) : 0;
     }
   }
 

@@ -22,6 +22,7 @@ struct CellPosition {
   CellKind kind = CellKind::kOther;  // kOther: several kinds
   double ratio = 1;                  // to the usual cell of the same place
   double own_ns = 0, usual_ns = 0;   // means
+  double excess_error = 0;           // standard error of ratio − 1 by how much its cells scatter, relative to it
   // For a shape over all micro-batches of a step: how the time of cells follows the micro-batch's number, on all
   // stages. Its low and high are ratios to the usual cell.
   Course within;

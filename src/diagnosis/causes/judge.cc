@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/search.h"
 #include "model/statistics.h"
 
@@ -36,11 +35,11 @@ bool may_be_chance(const Cause& cause, const CauseList& list) {
   if (measured == Measured::kRecorded) return false;  // nothing was inferred
   // Where only one step lost something, the error is as large as the mean.
   constexpr double kOneStep = 0.999;
-  if (cause.certain && price.lost_ns > 0 && !(price.lost_ns < kOneStep * price.lost_error_ns)) return false;
+  if (cause.certain && price.lost_ns > 0 && !(price.lost_ns < kOneStep * price.error_ns())) return false;
   if (list.steps < 2 && measured == Measured::kInferred) return true;  // one step has no scatter to compare with
-  if (measured == Measured::kCounted && cause.figures.count >= kMinEvents && price.lost_ns > price.lost_error_ns)
+  if (measured == Measured::kCounted && cause.figures.count >= kMinEvents && price.lost_ns > price.error_ns())
     return false;
-  return !beyond_noise(price.lost_ns, price.lost_error_ns, list.steps);
+  return !beyond_noise(price.lost_ns, price.error_ns(), list.steps);
 }
 
 // The verdict on a suspicion: a cause of the list, one within noise, or too little to mention.

@@ -167,7 +167,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     LongReason reason;
     const LongStep* worst = nullptr;
     int64_t count = 0;
-    double lost_ns = 0, variance = 0;
+    double lost_ns = 0, variance = 0, scatter = 0;  // variance and sum of how far single steps may be off by chance
     std::string steps;
     bool at_first = true;  // all ranks took long in these, and no step came before them but their own
   };
@@ -187,6 +187,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     group->at_first = group->at_first && step.by == LongBy::kAll &&
                       step.step == causes.first_step + static_cast<int32_t>(group->count);
     group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
+    group->scatter += step.lost_scatter_ns;
     if (++group->count <= kMaxListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
     group->lost_ns += step.lost_ns / std::max<int64_t>(causes.all_steps, 1);
   }
@@ -205,7 +206,10 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     f.step = worst.step;
     if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
-    f.uncertainty_ns = std::sqrt(group.variance) / std::max<int64_t>(causes.all_steps, 1);
+    // Both the long steps and the usual ones that they are compared with scatter.
+    const double usual = std::sqrt(std::max<int64_t>(causes.steps, 1));
+    f.uncertainty_ns = half_interval(std::hypot(std::sqrt(group.variance), group.scatter / usual), causes.steps) /
+                       std::max<int64_t>(causes.all_steps, 1);
     f.weight = group.lost_ns / causes.wall_ns;
     f.value = times + "×";
     Args args;

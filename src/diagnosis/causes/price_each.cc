@@ -93,9 +93,8 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
     price.lost_ns = alone.ns, price.lost_error_ns = alone.error_ns;
     if (of.evened > 0) price.saving_ns = search.gain(priced.times, 0, of.evened).ns;
     if (of.otherwise == 0) continue;
-    // The error is widened so that twice the error reaches the other reading.
     price.otherwise_ns = search.gain(priced.times, 0, of.otherwise).ns;
-    price.lost_error_ns = std::hypot(price.lost_error_ns, (price.lost_ns - price.otherwise_ns) / 2);
+    price.open_ns = std::abs(price.lost_ns - price.otherwise_ns);
   }
   return priced;
 }

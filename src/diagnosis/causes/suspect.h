@@ -113,6 +113,11 @@ inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
   return ratios;
 }
 
+// Returns the standard error of what ratios to the others, one per step, exceed 1 by, relative to that; 0: unknown.
+inline double excess_error(const std::vector<double>& ratios) {
+  const double excess = mean_of(ratios) - 1, error = sample_std(ratios) / std::sqrt(ratios.size());
+  return excess > 0 && error > 0 ? error / excess : 0;
+}
 // Returns whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean
 // would be above noise. One step alone proves nothing.
 inline bool certainly_slow(const std::vector<double>& ratios) {

@@ -36,7 +36,7 @@ void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
     cause.figures.count = gap.steps.size();
     cause.figures.of = facts.periods.gaps.size();
     cause.price.lost_ns = gap.mean_ns;
-    if (!gap.sometimes && gap.name.empty()) cause.price.lost_error_ns = facts.shortest_ns / 2;
+    if (!gap.sometimes && gap.name.empty()) cause.price.open_ns = facts.shortest_ns;
     // The time of only a few gaps is not part of a usual step: a gap of 20 minutes would be thousands of per cent of
     // it.
     if (gap.sometimes) cause.price.base = PriceBase::kPeriod;

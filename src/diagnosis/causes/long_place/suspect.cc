@@ -25,6 +25,7 @@ void suspect_long_places(CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.figures = {.ratio = position.ratio, .stage = position.stage};
     suspect.cause.own = LongPlaceOwn{position.within, position.every_stage, position.own_ns};
     suspect.cause.certain = true;
+    suspect.cause.price.excess_error = position.excess_error;
     suspect.without = [&positions, number = static_cast<uint8_t>(i + 1)](uint32_t op, double& dur, double&) {
       if (positions.of[op] == number) dur /= positions.factor[op];
     };

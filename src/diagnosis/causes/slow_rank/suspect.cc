@@ -33,6 +33,7 @@ struct Slow {
   size_t worker = 0;
   double ratio = 1, mean = 1;  // mean over the steps in which it is slow; over all steps
   int64_t slow_in = 0, steps = 0;
+  double excess_error = 0;  // CausePrice::excess_error
   bool certain = false, sometimes = false;
   Course course = {};
   std::vector<bool> slow_at = {};  // where it is slow in some steps: whether it is, for each step of the graph
@@ -46,6 +47,7 @@ Slow slow_throughout(size_t worker, const std::vector<double>& ratios, bool cert
           .mean = mean,
           .slow_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
           .steps = std::ssize(ratios),
+          .excess_error = excess_error(ratios),
           .certain = certain};
 }
 
@@ -417,6 +419,7 @@ Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool who
     parts.push_back(scene.times.workers()[one.worker].part);
     cause.figures.ratio += slow_ratio(scene, one) / group.size();
     cause.certain = cause.certain || one.certain;
+    if (!one.course.varies()) cause.price.excess_error = std::max(cause.price.excess_error, one.excess_error);
   }
   cause.figures.rank = scene.trace.parts[worker.part].rank, cause.figures.stage = worker.stage;
   if (group.size() > 1) {

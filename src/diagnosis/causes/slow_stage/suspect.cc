@@ -230,6 +230,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     if (ratio >= kSlowCause) of_slow += ratio, ++cause.in_steps.count;
   if (cause.sometimes && cause.in_steps.count > 0) cause.figures.ratio = of_slow / cause.in_steps.count;
   cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
+  if (!cause.sometimes && !cause.course.varies()) cause.price.excess_error = excess_error(ratios);
   cause.places = {place};
   cause.own = std::move(slow);
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);

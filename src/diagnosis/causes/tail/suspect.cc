@@ -208,8 +208,7 @@ CauseUse judge_tail(Cause& cause, const JudgeFacts& facts) {
     // Where these operations start at once there is no time before them to report.
     return idle && cause.price.lost_ns < 1 ? CauseUse::kDrop : CauseUse::kLine;
   const double usual_ns = own.twin.empty() ? facts.shortest_ns : own.others_ns;
-  double& error_ns = cause.price.lost_error_ns;
-  if (place.stage == kUnknown) error_ns = std::hypot(std::isnan(error_ns) ? 0 : error_ns, usual_ns / 2);
+  if (place.stage == kUnknown) cause.price.open_ns = std::hypot(cause.price.open_ns, usual_ns);
   const bool all_read = facts.coverage.whole() && facts.coverage.replicas_unread() == 0;
   return all_read || place.kind == PlaceKind::kOptimizer ? CauseUse::kCause : CauseUse::kLine;
 }
