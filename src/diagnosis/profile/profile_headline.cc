@@ -125,7 +125,8 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
     if (p.id != "compute" && p.id != "graphs" && (!worst || p.share > worst->share)) worst = &p;
   if (worst && worst->share >= kNamedShare)
     lead += words("profile.lead.worst", Args().set("part", worst->label).set("share", percent(worst->share)));
-  if (rank_count == 1) lead += words("profile.lead.one_rank");
+  // Without communication the job may have no other rank.
+  if (rank_count == 1 && f.whole.comm_ns > 0) lead += words("profile.lead.one_rank");
   say(h, words(f.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
   return h;
 }
