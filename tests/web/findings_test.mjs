@@ -7,7 +7,9 @@ import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {follows, settle} from './viewer_help.mjs';
 
-const PROFILE_FAULTS = join(dirname(fileURLToPath(import.meta.url)), '../gen/profile_faults.py');
+const [PROFILE_FAULTS, KINETO] = ['profile_faults.py', 'kineto.py'].map(name =>
+  join(dirname(fileURLToPath(import.meta.url)), '../gen', name)
+);
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
 const USUAL = [
   '1f1b',
@@ -177,7 +179,29 @@ const PROFILES = [
   ['input', 'input.loading', /./],
   ['small', 'launch.bound', /./],
 ];
+const rgbOf = colour => (/^#/.test(colour) ? [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16))
+  : colour.match(/\d+/g).slice(0, 3).map(Number));
 const faultProfile = ({folder, runs}, name) => {
+  if (name === 'slow-link') {
+    const out = runs['slow-link'] = join(folder, name);
+    if (!existsSync(out))
+      execFileSync('python3', [
+        KINETO,
+        '-o',
+        out,
+        '--ranks',
+        '2',
+        '--events',
+        '6000',
+        '--steps',
+        '3',
+        '--link-us',
+        '3000',
+        '--format',
+        'json',
+      ], {stdio: 'ignore'});
+    return name;
+  }
   const out = join(folder, 'profile-faults');
   if (!existsSync(join(out, name))) execFileSync('python3', [PROFILE_FAULTS, '-o', out, name], {stdio: 'ignore'});
   runs[`profile-fault-${name}`] = join(out, name);
@@ -203,6 +227,71 @@ export const cases = [
     assert.ok(t < view.t1 && t + (selected ? selected.dur : area.t1 - area.t0) > view.t0, 'what is chosen is in sight');
     if (finding.rank !== null) assert.ok(pinned.includes(finding.rank));
   }]),
+  ...[['checkpoint', 'host.busy', 'gaps'], ['small', 'launch.bound', 'gaps'], ['slow-link', 'comm.exposed', 'exposed']]
+    .map((
+      [name, id, kind],
+    ) => [`evidence of a profile: the ${kind} of ${id} are painted, and as long as they last`, async (
+      open,
+      tools,
+    ) => {
+      const run = faultProfile(tools, name), page = await open(run, `?lang=en#/timeline?scene=${id}`, {dark: true});
+      await page.waitForFunction(() => stageline.state().scene && stageline.settled());
+      const {stretches} = await page.evaluate(() => stageline.state().scene),
+        rank = await page.evaluate(at => stageline.run.ranks[at].rank, stretches.rank);
+      assert.equal(stretches.kind, kind);
+      // Moment by moment, of SQL's slices: what runs between one edge and the next.
+      const {rows} = JSON.parse(
+        execFileSync(tools.stageline, [
+          'sql',
+          tools.runs[run],
+          `SELECT start_ns, end_ns, class FROM slices WHERE rank = ${rank} AND lane_kind = 'device' AND class IN
+         ('COMPUTATION', 'COMMUNICATION', 'MEMORY')`,
+          '--json',
+          '--rows',
+          '1000000',
+        ], BIG),
+      );
+      // Gaps begin in the window, and last until the next work.
+      const last = kind === 'gaps' ? Infinity : stretches.t1;
+      const within = rows.map(([t0, t1, what]) => [Math.max(t0, stretches.t0), Math.min(t1, last), what])
+        .filter(([t0, t1]) => t1 > t0);
+      const edges = [...new Set(within.flatMap(([t0, t1]) => [t0, t1]))].sort((a, b) => a - b);
+      let together = 0;
+      for (let k = 0; k + 1 < edges.length; ++k) {
+        const now = within.filter(([t0, t1]) => t0 <= edges[k] && t1 > edges[k]).map(one => one[2]);
+        const counts = kind === 'gaps' ? now.length === 0 && edges[k] < stretches.t1
+          : now.includes('COMMUNICATION') && !now.includes('COMPUTATION');
+        if (counts) together += edges[k + 1] - edges[k];
+      }
+      assert.equal(stretches.together, together);
+      assert.ok(stretches.count > 0 && stretches.list.every(one => one.t1 > one.t0));
+      // Where the longest one is, the row has the colour of evidence.
+      const [seen, hot] = await page.evaluate(() => {
+        const {list, at} = stageline.state().scene.stretches, {lane, t0, t1} = list[at],
+          box = stageline.sliceBox({lane, row: 0, start: t0, dur: t1 - t0}),
+          canvas = document.querySelector('canvas.rows'), corner = canvas.getBoundingClientRect(),
+          ratio = canvas.width / corner.width;
+        const {data} = canvas.getContext('2d').getImageData(Math.round((box.x + box.w / 2 - corner.left) * ratio),
+          Math.round((box.y - corner.top) * ratio), 1, Math.round(box.h * ratio));
+        return [
+          Array.from({length: data.length / 4}, (_, k) => [...data.slice(4 * k, 4 * k + 3)]),
+          stageline.paints().page.hot,
+        ];
+      });
+      assert.ok(seen.some(pixel => pixel.join() === rgbOf(hot).join()), `${id}: ${hot} in ${seen.join(' ')}`);
+      // From one to the next, and back.
+      const at = () => page.evaluate(() => stageline.state().scene.stretches.at);
+      const first = await at(), by = first > 0 ? 'previous' : 'next', back = first > 0 ? 'next' : 'previous';
+      if (stretches.list.length === 1) return;
+      await page.click(`#stretch-${by}`);
+      await settle(page);
+      const {area, view} = await page.evaluate(() => ({area: stageline.state().area, view: stageline.view()}));
+      assert.ok(area.t0 >= view.t0 && area.t1 <= view.t1, 'it is in sight');
+      assert.equal(area.t0, stretches.list[first + (first > 0 ? -1 : 1)].t0);
+      await page.click(`#stretch-${back}`);
+      await settle(page);
+      assert.equal(await at(), first);
+    }]),
   [
     'evidence: one finding after the other, by buttons, keys and the lane; left, and again from its address',
     async (open, tools) => {

@@ -1,8 +1,9 @@
 // The bar above the chart of a scene shows the finding with its numbers and buttons to the previous and next ones. In
 // its lane, every finding is at the step that shows it.
 import {both, t} from '../../i18n/i18n';
-import {stepOf, usualStep} from './staged';
+import {duration, grouped} from '../../format';
 import type {Scenes} from './scenes';
+import {stepOf, usualStep, type Stretches} from './staged';
 
 interface Props {
   scenes: Scenes;
@@ -10,6 +11,9 @@ interface Props {
   show(key: string): void;
   leave(): void;
   places: {words: string; href: string}[];
+  stretches?: Stretches | null;
+  rank?: string; // whose they are, and in which step
+  toStretch?(at: number): void;
   xOf(t: number): number; // CSS pixels from the lane's left edge
   left: number;
   width: number; // of the plot
@@ -44,6 +48,34 @@ function flagsOf({scenes, xOf, left, width}: Props): Flags[] {
     end = flag.x;
   }
   return flags;
+}
+
+// The numbers of what is painted, and the ways from one to the next.
+function StretchLine({stretches, rank, toStretch}: {stretches: Stretches; rank: string; toStretch(at: number): void}) {
+  const {kind, list, count, together, at} = stretches, now = list[at]!;
+  return (
+    <p class="evidence-stretches">
+      <i class="swatch stretch" aria-hidden="true" />
+      <span aria-live="polite">
+        {t(`evidence.${kind}`, grouped(count), rank, duration(together))}{' '}
+        <span class="quiet">{t('evidence.stretch', at + 1, list.length, duration(now.t1 - now.t0))}</span>
+      </span>
+      <button
+        id="stretch-previous"
+        disabled={at === 0}
+        aria-label={t('evidence.stretch.previous')}
+        onClick={() => toStretch(at - 1)}>
+        ‹
+      </button>
+      <button
+        id="stretch-next"
+        disabled={at === list.length - 1}
+        aria-label={t('evidence.stretch.next')}
+        onClick={() => toStretch(at + 1)}>
+        ›
+      </button>
+    </p>
+  );
 }
 
 export function EvidenceBar(props: Props) {
@@ -83,6 +115,9 @@ export function EvidenceBar(props: Props) {
         <span class="evidence-places">{places.map(place => <a href={place.href}>{place.words}</a>)}</span>
         <button id="scene-leave" aria-label={t('evidence.leave')} title={t('evidence.leave')} onClick={leave}>×</button>
       </div>
+      {props.stretches && (
+        <StretchLine stretches={props.stretches} rank={props.rank ?? ''} toStretch={props.toStretch!} />
+      )}
       <div class="evidence-lane" role="group" aria-label={t('evidence.lane')}>
         <span class="evidence-name" style={{width: `${left - 8}px`}}>{t('evidence.lane')}</span>
         {flagsOf(props).map(({x, at: list, beyond}) => (

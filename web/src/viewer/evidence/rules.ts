@@ -19,6 +19,7 @@ export interface Accused {
   // The selection: a usual cell, the longest slice, the longest pause of a device, the time before a step, or nothing.
   choose: 'usual' | 'longest' | 'pause' | 'between' | 'nothing';
   around: number; // steps in sight before and after the finding's own
+  paints: 'exposed' | 'gaps' | ''; // time of devices that is itself the evidence (stretches.ts)
 }
 
 const WORK: Groups = ['forward', 'backward', 'weight'];
@@ -45,16 +46,18 @@ const RULES: readonly (readonly [begins: string, rule: Partial<Accused>])[] = [
   ['replica.', {groups: WORK}],
   ['bubble', {groups: WORK}],
   ['outside', {groups: []}],
+  ['comm.exposed', {groups: ['communication'], choose: 'longest', paints: 'exposed'}],
+  ['comm.waiting', {groups: ['communication'], choose: 'longest', paints: 'exposed'}],
   ['comm.', {groups: ['communication'], choose: 'longest'}],
   ['collective', {groups: ['communication', 'collective'], choose: 'longest'}],
-  ['memory.exposed', {groups: ['memory'], choose: 'longest'}],
+  ['memory.exposed', {groups: ['memory'], choose: 'longest', paints: 'exposed'}],
   ['copies.', {groups: ['memory'], choose: 'longest'}],
   ['tensor_cores.', {groups: ['computing'], choose: 'longest'}],
-  ['launch.', {groups: [...DEVICE, 'runtime'], choose: 'pause'}],
+  ['launch.', {groups: [...DEVICE, 'runtime'], choose: 'pause', paints: 'gaps'}],
   ['queue.', {groups: ['runtime'], choose: 'longest'}],
-  ['host.', {groups: [], choose: 'pause'}],
-  ['device.', {groups: [], choose: 'pause'}],
-  ['input.', {groups: [], choose: 'pause'}],
+  ['host.', {groups: [], choose: 'pause', paints: 'gaps'}],
+  ['device.', {groups: [], choose: 'pause', paints: 'gaps'}],
+  ['input.', {groups: [], choose: 'pause', paints: 'gaps'}],
 ];
 // Of profiles there are no cells: their work is the devices'.
 const OF_DEVICE: Record<string, Groups> = {forward: ['computing'], message: ['communication'],
@@ -124,5 +127,6 @@ export function accusedOf(run: Court, finding: Finding): Accused {
     groups = finding.places?.[0]?.kind === 'optimizer' ? ['optimizer'] : ['collective'];
   const ofCells = finding.places?.find(place => place.kind === 'micro_batches' || place.kind === 'cells');
   return {groups, ranks, peers: peersOf(run, ranks), microBatch: ofCells?.first ?? -1,
-    names: namesOf(finding, rule.choose ?? 'usual'), choose: rule.choose ?? 'usual', around: rule.around ?? 0};
+    names: namesOf(finding, rule.choose ?? 'usual'), choose: rule.choose ?? 'usual', around: rule.around ?? 0,
+    paints: rule.paints ?? ''};
 }

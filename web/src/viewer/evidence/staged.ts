@@ -7,6 +7,7 @@ import type {Finding} from '../../data/report';
 import type {Api, Lane, Run, SlicesAnswer, Step} from '../shell/api';
 import {refAt, type Area, type SliceRef} from '../shell/slice_facts';
 import {accusedOf, type Accused} from './rules';
+import {exposedOf, gapsOf, lengthOf, type Stretch} from './stretches';
 
 // The lanes that a finding accuses, highlighted in the timeline; lanes that are neither accused nor peers are dimmed.
 export interface Light {
@@ -18,6 +19,17 @@ export interface Light {
   microBatch: number; // −1: any
   t0: number;
   t1: number;
+  stretches: Stretches | null; // time that is itself the evidence; all work is dim then
+}
+export interface Stretches {
+  kind: 'exposed' | 'gaps';
+  rank: number; // index into run.ranks
+  t0: number; // the window in which they were looked for
+  t1: number;
+  list: Stretch[]; // by start; the longest ones where there are very many
+  count: number;
+  together: number; // how long all of them last, each moment once
+  at: number; // the one that is shown
 }
 export interface Staged {
   light: Light;
@@ -28,7 +40,9 @@ export interface Staged {
   area: Area | null;
 }
 
-const MOST_GUILTY = 4, MOST_PEERS = 6, MOST_SLICES = 40000;
+const MOST_GUILTY = 4, MOST_PEERS = 6, MOST_SLICES = 40000, MOST_STRETCHES = 2000;
+// Two durations that differ by less than this share say nothing beside each other.
+const ALIKE = 0.05;
 // A pause shorter than a window by the first factor is shown with the second number of its lengths around it.
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
@@ -80,6 +94,34 @@ function near(run: Run, ranks: Iterable<number>, guilty: ReadonlySet<number>, co
   );
 }
 
+// The stretches of the rank that has most of them; null: none of the ranks has any.
+function stretchesOf(run: Run, found: SlicesAnswer, ranks: readonly number[], window: Viewport,
+  {paints, groups}: Accused): Stretches | null
+{
+  const group = new Map(run.kinds.map(kind => [kind.id, kind.group])),
+    groupOf = (i: number): string => group.get(found.kind[i]!) ?? '';
+  let best: Stretches | null = null;
+  for (const rank of ranks) {
+    const streams = streamsOf(run, rank), ids = new Set(streams.map(lane => lane.id));
+    if (paints === '' || ids.size === 0) continue;
+    const all = paints === 'exposed'
+      ? exposedOf(found, ids, window, i => groups.includes(groupOf(i)), i => groupOf(i) === 'computing')
+      : gapsOf(found, ids, window, most(streams)!.id, i => WORKS.has(groupOf(i)));
+    const together = lengthOf(all), longest = [...all].sort((a, b) => (b.t1 - b.t0) - (a.t1 - a.t0));
+    if (together === 0 || best && together <= best.together) continue;
+    const list = longest.slice(0, MOST_STRETCHES).sort((a, b) => a.t0 - b.t0);
+    best = {kind: paints, rank, ...window, list, count: all.length, together, at: list.indexOf(longest[0]!)};
+  }
+  return best;
+}
+const WORKS = new Set(['computing', 'communication', 'memory']);
+const streamsOf = (run: Run, rank: number): Lane[] =>
+  run.lanes.filter(lane => lane.rank_index === rank && lane.type === 'stream' && lane.slices > 0 && !lane.repeats);
+
+// A window around a stretch, in which what is next to it can be read.
+export const viewOf = ({t0, t1}: Stretch): Viewport =>
+  fit(t0 - (t1 - t0) * ROOM_OF_PAUSE / 4, t1 + (t1 - t0) * ROOM_OF_PAUSE / 4);
+
 // The longest time between two slices of a lane's first row, of those that begin within the window.
 function longestPause(found: SlicesAnswer, lanes: readonly number[], window: Viewport): Area | null {
   let best: Area | null = null;
@@ -118,7 +160,7 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
     lanes: new Set(ranks.size > 0 ? run.lanes.filter(lane => ranks.has(lane.rank_index)).map(lane => lane.id) : []),
     peers: new Set(run.lanes.filter(lane => accused.peers.has(lane.rank_index)).map(lane => lane.id)), kinds,
     names: null, microBatch, t0: step && accused.around > 0 ? step.start_ns : -Infinity,
-    t1: step && accused.around > 0 ? step.end_ns : Infinity};
+    t1: step && accused.around > 0 ? step.end_ns : Infinity, stretches: null};
   const order = new Map(
     run.lanes.map(lane => [lane.id, (run.ranks[lane.rank_index]!.stage + 1) * 1e6 + run.ranks[lane.rank_index]!.rank]),
   );
@@ -139,21 +181,43 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
   }
   // A pause that begins in a step may end in a later one.
   const later = choose === 'pause' ? 4 * (window.t1 - window.t0) : 0,
-    found = await api.slices({lanes: [...new Set(staged.pinned)].sort((a, b) => a - b).join(), t0: window.t0,
-      t1: Math.min(window.t1 + later, Math.max(run.span_ns, window.t1)), limit: MOST_SLICES});
+    streams = accused.paints === '' ? [] : guilty.flatMap(rank => streamsOf(run, rank).map(lane => lane.id)),
+    found = await api.slices({lanes: [...new Set([...staged.pinned, ...streams])].sort((a, b) => a - b).join(),
+      t0: window.t0, t1: Math.min(window.t1 + later, Math.max(run.span_ns, window.t1)), limit: MOST_SLICES});
   const guiltySet = new Set(guiltyLanes), lit = (i: number): boolean =>
     (kinds === null || kinds.has(found.kind[i]!)) &&
     (light.names === null || light.names.has(found.name[i]!)) && (microBatch < 0 || found.microBatch[i] === microBatch);
+  const stretches = light.stretches = stretchesOf(run, found, guilty, window, accused), shown = stretches?.list[
+    stretches.at
+  ];
+  if (stretches && shown) {
+    // The rank that has them, with the streams that they are on and the one that works most.
+    const own = streamsOf(run, stretches.rank), on = new Set(stretches.list.map(one => one.lane));
+    light.lanes = new Set(run.lanes.filter(lane => lane.rank_index === stretches.rank).map(lane => lane.id));
+    staged.pinned = [
+      ...own.filter(lane => on.has(lane.id) || lane === most(own)).map(lane => lane.id),
+      ...guiltyLanes.filter(id => run.lanes[id]!.rank_index === stretches.rank && run.lanes[id]!.type === 'thread'),
+    ];
+    staged.area = {...shown, lanes: [shown.lane]};
+    if (stretches.kind === 'exposed') {
+      const under = indexesOf(found, i =>
+        found.lane[i] === shown.lane && lit(i) && found.start[i]! <= shown.t0 &&
+        found.start[i]! + found.dur[i]! > shown.t0)[0];
+      if (under !== undefined) staged.selected = refAt(found, under);
+      return staged;
+    }
+  }
   if (choose === 'pause') {
-    const streams = guiltyLanes.filter(id => run.lanes[id]!.type !== 'thread'),
-      pause = longestPause(found, streams, window);
+    const pause: Area | null = stretches && shown ? {...shown, lanes: [shown.lane]}
+      : longestPause(found, guiltyLanes.filter(id => run.lanes[id]!.type !== 'thread'), window);
     if (pause) {
       const rank = run.lanes[pause.lanes[0]!]!.rank_index, held = (i: number): number =>
         Math.min(found.start[i]! + found.dur[i]!, pause.t1) - Math.max(found.start[i]!, pause.t0);
       // The activity of the host meanwhile: the named one, else the innermost slice that fills most of the pause.
       const meanwhile = indexesOf(found, i =>
         run.lanes[found.lane[i]!]!.type === 'thread' && run.lanes[found.lane[i]!]!.rank_index === rank &&
-        held(i) > 0.5 * (pause.t1 - pause.t0) && (light.names === null || light.names.has(found.name[i]!)));
+        held(i) > 0.5 * (pause.t1 - pause.t0) && (kinds === null || kinds.has(found.kind[i]!)) &&
+        (light.names === null || light.names.has(found.name[i]!)));
       const best = meanwhile.sort((a, b) =>
         found.dur[a]! - found.dur[b]! || found.row[b]! - found.row[a]!
       )[0];
@@ -191,6 +255,8 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
   const apart = (i: number): number =>
     Math.abs(found.lane[i]! - found.lane[chosen]!) * 1e18 + Math.abs(found.start[i]! - found.start[chosen]!);
   const second = peerLanes.length > 0 ? like.sort((a, b) => apart(a) - apart(b))[0] : like[like.length >> 1];
-  if (second !== undefined) staged.second = refAt(found, second);
+  const unlike = (i: number): boolean =>
+    peerLanes.length > 0 || Math.abs(found.dur[i]! - found.dur[chosen]!) > ALIKE * found.dur[chosen]!;
+  if (second !== undefined && unlike(second)) staged.second = refAt(found, second);
   return staged;
 }

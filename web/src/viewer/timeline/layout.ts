@@ -145,7 +145,15 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   y = 2;
   const pinned: DisplayRow[] = [];
   for (const id of state.pinned)
-    addLane(shapeOf(run.lanes[id]!, {...state, expanded: new Set()}, MAX_ROWS.at(-1)!), 0, true, pinned, 'p');
+    // Of pinned lanes a scene unfolds the one in which its slice is.
+    addLane(
+      shapeOf(run.lanes[id]!, {...state, expanded: state.scene?.lanes.has(id) ? state.expanded : new Set()},
+        MAX_ROWS.at(-1)!),
+      0,
+      true,
+      pinned,
+      'p',
+    );
   return {rows, height: total, pinned, pinnedHeight: pinned.length > 0 ? y + 4 : 0, rowHeight};
 }
 

@@ -4,7 +4,7 @@ import {exactMs} from '../../format';
 import {timeTicks} from '../../chart/ticks';
 import {paintCounter} from './paint_counter';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {laneLight, paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart,
+import {paintRectangles, paintStretches, paintTexts, poolLight, widthOf, type Frame, type Painted, type RowPart,
   type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
@@ -72,7 +72,8 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
       const sx = same ? Math.round(s0) : s0, sw = same ? Math.round(s1) - sx : s1 - s0;
       const dx = frame.px(span.a), dw = same ? sw : frame.px(span.b) - dx;
       if (sw <= 0 || dw <= 0) continue;
-      context.globalAlpha = store.state.lit ? 0.25 : laneLight(store.state.scene, lane.id);
+      context.globalAlpha = store.state.lit ? 0.25
+        : poolLight(store.state.scene, lane.id, lane.type === 'cells');
       context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y,
         dw, height);
       context.globalAlpha = 1;
@@ -81,6 +82,7 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
       parts.push(part);
     }
     parts.forEach((part, i) => paintTexts(context, scene, frame, part, i === 0, lane.type === 'cells', painted));
+    if (sub === 0) paintStretches(context, scene, frame, lane.id, y, height);
   }
 }
 

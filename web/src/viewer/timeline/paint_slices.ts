@@ -88,11 +88,40 @@ export const laneLight = (scene: Light | null,
 function brightness({lit, scene}: Pick<State, 'lit' | 'scene'>, slices: SlicesAnswer, i: number): number {
   if (isDim(lit, slices, i)) return DIM;
   if (scene === null) return 1;
+  if (scene.stretches) return DIM;
   const isLit = (scene.kinds === null || scene.kinds.has(slices.kind[i]!)) &&
     (scene.names === null || scene.names.has(slices.name[i]!)) &&
     (scene.microBatch < 0 || slices.microBatch[i] === scene.microBatch) && slices.start[i]! < scene.t1 &&
     slices.start[i]! + slices.dur[i]! > scene.t0;
   return isLit ? laneLight(scene, slices.lane[i]!) : DIM;
+}
+
+// The brightness of pixels that many slices share. Of which of them a scene is cannot be told, except where a lane holds
+// cells: those it lights as a whole.
+export const poolLight = (scene: Light | null, lane: number, cells: boolean): number =>
+  scene !== null && !cells && (scene.stretches || scene.kinds || scene.names) ? Math.min(DIM, laneLight(scene, lane))
+    : laneLight(scene, lane);
+
+// The stretches of a scene on a row: the evidence itself, over the dimmed work.
+export function paintStretches(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, lane: number, y: number,
+  height: number): void
+{
+  const {colours, ratio, store} = scene, stretches = store.state.scene?.stretches, shift = store.shiftOf(lane),
+    edge = Math.max(1, Math.round(2 * ratio));
+  if (!stretches) return;
+  context.fillStyle = colours.hot;
+  let last = -Infinity;
+  for (const {lane: own, t0, t1} of stretches.list) {
+    if (own !== lane) continue;
+    const left = Math.max(Math.round(frame.px(t0 + shift)), frame.left, last),
+      right = Math.min(Math.max(Math.round(frame.px(t1 + shift)), left + 1), frame.right);
+    if (right <= left) continue;
+    last = right;
+    context.globalAlpha = 0.34;
+    context.fillRect(left, y, right - left, height);
+    context.globalAlpha = 1;
+    context.fillRect(left, y + height - edge, right - left, edge);
+  }
 }
 
 // From `left` to `right`, both whole pixels, less the seam to a neighbour.

@@ -6,11 +6,13 @@ import {grouped} from '../../format';
 import {makeActions, type Actions, type OmniMode} from './actions';
 import {EvidenceBar} from '../evidence/bar';
 import {scenesOf, type Scenes} from '../evidence/scenes';
-import {stage as stageScene} from '../evidence/staged';
+import {stage as stageScene, stepOf, viewOf, type Stretches} from '../evidence/staged';
 import {expose} from './expose';
 import {timelineKeys} from '../shell/help';
 import {listenToKeys} from './keys';
+import {MAX_ROWS} from './layout';
 import {openOmni} from './omni';
+import type {Step as RunStep} from '../shell/api';
 import type {Page, Shell} from '../shell/page';
 import {Panel} from './panel';
 import {placesOf} from '../evidence/places';
@@ -21,6 +23,7 @@ import {xOf} from './scene';
 import {makeStage} from './stage';
 import {Store} from './store';
 import {makeTip} from './tip';
+import {rankTitle} from './titles';
 import {Toolbar} from './toolbar';
 import {keepNotes} from './notes';
 import {fromQuery, toQuery} from './url';
@@ -63,6 +66,8 @@ export function makeTimeline(shell: Shell): Page {
       if (mine !== staging) return;
       if (from === 'address') return store.change({scene: staged.light});
       actions.select(null);
+      const folded = staged.selected && staged.selected.row >= MAX_ROWS.at(-1)!;
+      if (folded) store.change({expanded: new Set([...store.state.expanded, staged.selected!.lane])});
       store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null,
         panel: staged.area ? 'area' : 'none', collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id =>
           !staged.pinned.includes(id)
@@ -88,6 +93,18 @@ export function makeTimeline(shell: Shell): Page {
     const next = scenes?.keys[scenes.keys.indexOf(scene.key) + by];
     if (next) void showScene(next).catch(actions.failed);
   };
+  const whereOf = (stretches: Stretches | null, step: RunStep | undefined): string =>
+    !stretches ? ''
+      : [rankTitle(run.ranks[stretches.rank]!), step && t('step', step.number)].filter(Boolean).join(', ');
+  // Shows another stretch of the scene, close enough to be read.
+  function toStretch(at: number): void {
+    const {scene} = store.state, one = scene?.stretches?.list[at];
+    if (!scene || !one) return;
+    actions.select(null);
+    store.change({scene: {...scene, stretches: {...scene.stretches!, at}}, area: {...one, lanes: [one.lane]},
+      panel: 'area'});
+    store.jump(viewOf(one));
+  }
   function drawEvidence(): void {
     const {scene} = store.state, at = stage.scene(),
       finding = scene && scenes?.findings[scenes.keys.indexOf(scene.key)];
@@ -104,6 +121,9 @@ export function makeTimeline(shell: Shell): Page {
               showScene(key).catch(actions.failed);
             }}
             leave={leaveScene}
+            stretches={scene.stretches}
+            rank={whereOf(scene.stretches, stepOf(scenes.steps, finding))}
+            toStretch={toStretch}
             places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place =>
               place.id !== 'timeline'
             )} />
