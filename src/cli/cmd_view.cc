@@ -173,7 +173,7 @@ Status check_readable(const std::vector<std::string>& paths) {
 
 Result<int> run_view(const Arguments& arguments) {
   TRY(terminal, terminal_for(arguments));
-  TRY(options, open_options(arguments, "", Clocks::kOneAxis));
+  TRY(options, open_options(arguments, "", Clocks::kOneAxisIfKnown));
   TRY(recorded, open_options(arguments, "", Clocks::kCompared));
   TRY(port, arguments.integer("port", -1, 0, 65'535));
   const bool follows = arguments.has("follow");

@@ -11,6 +11,9 @@ from decimal import Decimal
 
 from support import SHARED, SOURCE, Case, needs_shared, page_answer, run
 
+sys.path.insert(0, str(SOURCE / 'tests/server'))
+from serving import Server  # noqa: E402
+
 INJECT = SOURCE / 'tests/gen/skew_clocks.py'
 
 
@@ -201,6 +204,25 @@ class Align(Case):
         run('analyze', 'pipeline-summary', logs, check=0)  # sums take what cannot be aligned as it is
         run('export', logs, '-o', self.dir / 'cells.csv', check=0)
         clocks(logs, '--trust-clocks')
+
+    def test_the_viewer_draws_as_recorded(self):
+        # Two stages on two machines, and nothing that ties them: a chart is refused, the page shows them with a warning.
+        path = self.dir / 'apart.csv'
+        rows = [f'{rank},{rank},m{rank},{step},optimizer,{rank * 50000 + step * 100},20' for rank in (0, 1) for step in range(3)]
+        path.write_text('\n'.join(['rank,stage,machine,step,kind,start_ms,dur_ms', *rows, '']))
+        self.assertIn('cannot be put on one clock', run('export', path, '-o', self.dir / 'apart.svg', check=2).err)
+        server = Server(str(path), '--port', '0', '--quiet')
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            flaws = json.loads(server.get('/api/run')[2])['flaws']
+        finally:
+            server.stop()
+        self.assertIn('clock.drawn_as_recorded', [f['name'] for f in flaws])
+        refused = Server(str(path), '--port', '0', '--quiet', '--align', 'always')
+        try:
+            self.assertEqual(refused.wait_ready(), 'failed')
+        finally:
+            refused.stop()
 
     def test_every_reader(self):
         """Checks the clocks of each format's smallest run in every mode: the result is a table, or a refusal that names

@@ -348,6 +348,36 @@ export const cases = [
       );
     },
   ],
+  [
+    'evidence: the stage balance of many stages shows the slow one, and an offer leads to its what-if',
+    async (open, tools) => {
+      const name = runOf(tools, {fault: 'slow-stage:14,1.4',
+          args: ['1f1b', '--stages', '16', '--micro-batches', '16', '--steps', '4']}),
+        page = await overview(open, name);
+      const rows = () =>
+        page.$$eval('#stages tbody tr', list =>
+          list.filter(row => !row.hidden).map(row =>
+            row.cells[0]
+              .textContent
+          ));
+      assert.equal((await rows()).length, 8);
+      assert.ok((await rows()).includes('14'));
+      assert.ok(await page.$eval('#stages', at =>
+        [...at.querySelectorAll('*')].every(one =>
+          one.scrollHeight <=
+            one.clientHeight + 1 || getComputedStyle(one).overflowY === 'visible'
+        )), 'no scroll of its own');
+      await page.click('#stages button');
+      assert.deepEqual(await rows(), Array.from({length: 16}, (_, stage) => String(stage)));
+      const {offers} = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+      assert.ok(offers.length > 0);
+      await page.locator('.find', {hasText: offers[0].title_en}).locator('a.place').click();
+      await page.waitForFunction(() => stageline.page() === 'pipeline' && /if=fix/.test(location.hash));
+      const {fixes} = await page.evaluate(async () => (await fetch('api/pipeline/fixes')).json()),
+        asked = Number(/if=fix%3D(\d+)/.exec(page.url())?.[1] ?? /if=fix=(\d+)/.exec(page.url())?.[1]);
+      assert.equal(fixes[asked].name, offers[0].title_en);
+    },
+  ],
   ['evidence: a link of one rank opens the replica of that rank', async (open, tools) => {
     const page = await overview(open, 'slowWorker'), rank = await page.evaluate(() =>
       stageline.run.ranks.find(one => one.rank === 5)

@@ -3,6 +3,8 @@ import {h, styled} from '../dom';
 import {tableColumn, type Table} from '../data/report';
 import {t} from '../i18n/i18n';
 
+const MOST = 13, FEW = 8; // stages that are shown at once: fewer than the first, or of more the second
+
 interface StageLine {
   stage: number;
   means: Map<string, number>;
@@ -49,8 +51,16 @@ export function stagesView(table: Table | undefined): HTMLElement | null {
         width: `${(line.means.get(kind) ?? 0) / largest * 100}%`,
       })
     ));
-  return h('section', {class: 'aside-block', id: 'stages'}, h('h2', {}, t('stages')),
-    h('div', {class: lines.length > 12 ? 'scroll' : ''},
+  // Of many stages those that take longest for their work are shown; the others on demand.
+  const shown = new Set(
+    lines.length < MOST ? lines : [...lines].sort((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0)).slice(0, FEW),
+  );
+  const more = h('button', {class: 'plain link', click: () => {
+    for (const row of section.querySelectorAll<HTMLElement>('tr[hidden]')) row.hidden = false;
+    more.remove();
+  }}, t('stages.all', lines.length));
+  const section = h('section', {class: 'aside-block', id: 'stages'}, h('h2', {}, t('stages')),
+    h('div', {},
       h('table', {class: 'mini'},
         h('thead', {},
           h('tr', {}, h('th', {scope: 'col', 'aria-label': t('stages.stage')}),
@@ -58,9 +68,10 @@ export function stagesView(table: Table | undefined): HTMLElement | null {
             h('th', {scope: 'col'}, t('stages.ratio')))),
         h('tbody', {},
           ...lines.map(line =>
-            h('tr', {}, h('th', {scope: 'row'}, String(line.stage)), h('td', {class: 'bar'}, bar(line)),
-              ...kinds.map(kind => h('td', {}, ms(line.means.get(kind)))),
+            h('tr', {hidden: !shown.has(line)}, h('th', {scope: 'row'}, String(line.stage)),
+              h('td', {class: 'bar'}, bar(line)), ...kinds.map(kind => h('td', {}, ms(line.means.get(kind)))),
               h('td', {class: (line.ratio ?? 1) >= 1.1 ? 'hot' : ''},
                 line.ratio === null ? '–' : `${line.ratio.toFixed(2)}×`))
-          )))));
+          ))), shown.size < lines.length && more));
+  return section;
 }

@@ -63,9 +63,12 @@ export function placesOf(shell: Shell, finding: Finding, key: string, steps: rea
   const [analysis, table] = finding.analysis ? [finding.analysis, finding.table ?? '']
     : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
   if (analysis) places.push({id: 'table', words: t('place.table'), href: answerPlace(shell, analysis, table)});
-  // Its pipeline page replays other schedules.
-  if (finding.id.startsWith('offer.'))
-    return hasPipeline(run) ? [{id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline')}] : [];
+  // The pipeline page replays it.
+  if (finding.id.startsWith('offer.')) {
+    const query = plainQuery(new URLSearchParams({if: `offer=${encodeURIComponent(finding.title[0])}`}));
+    return hasPipeline(run) ? [{id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline', {query})}]
+      : [];
+  }
   const dp = replicaOf(run, [finding]), query = plainQuery(new URLSearchParams({scene: key}));
   if (hasPipeline(run) && step)
     places.push({id: 'pipeline', words: t('place.pipeline'),

@@ -1,4 +1,4 @@
-// A what-if in the address: "scale=2:0.8,mb=16,to=zb-v,instant,fix=3", what differs from the run alone; and those that
+// A what-if in the address: "scale=2:0.8,mb=16,to=zb-v,instant,fix=3", or "offer=NAME" of a fix (encoded), what differs from the run alone; and those that
 // are kept, each with its name: "half:scale=2:0.5~more:mb=16".
 import {safeDecode} from '../shell/route';
 import type {Asked, Fixes, Price} from './world';
@@ -39,6 +39,8 @@ export function askedOf(text: string, fixes: Fixes): Asked {
       asked.schedule = value;
     } else if (key === 'instant') {
       asked.instant = true;
+    } else if (key === 'offer') {
+      asked.fix = fixes.fixes.findIndex(fix => fix.name === safeDecode(value));
     } else if (key === 'fix' && within(Number(value), 0, fixes.fixes.length - 1)) {
       asked.fix = Math.round(Number(value));
     }
