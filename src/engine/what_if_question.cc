@@ -13,12 +13,21 @@
 namespace stageline {
 namespace {
 
-// A change to cells that do not exist would be priced at nothing, so it is an error.
+// A change to cells that do not exist, or that no mean counts, would be priced at nothing, so it is an error.
 Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, const Changes& own) {
-  for (size_t i = 0; i < own.scales.size(); ++i)
-    if (model.touched(own.scales[i]) == 0)
-      return make_error(ErrorCode::kUsage, "--scale " + valid_utf8(texts[i]) + " fits no operation of this run",
-                        "stageline info says which stages, ranks and steps there are");
+  for (size_t i = 0; i < own.scales.size(); ++i) {
+    const CellScale& scale = own.scales[i];
+    const WhatIf::Touched touched = model.touched(scale);
+    if (touched.counted > 0) continue;
+    const bool send = scale.kind == CellKind::kSendForward || scale.kind == CellKind::kSendBackward;
+    const std::string what = touched.all > 0 ? " fits only steps that are outliers, which the mean step leaves out"
+                             : send          ? " changes nothing: a message takes its time where it is received"
+                                             : " fits no operation of this run";
+    const std::string hint = touched.all > 0 ? "stageline analyze stragglers lists slow steps"
+                             : send          ? "write kind=RF or kind=RB with the stage or rank that receives"
+                                             : "stageline info says which stages, ranks and steps there are";
+    return make_error(ErrorCode::kUsage, "--scale " + valid_utf8(texts[i]) + what, hint);
+  }
   return {};
 }
 

@@ -2,8 +2,8 @@
 must be named with its place and its price, and with its time if it has one. The breakdown of a step must add up, and no
 loss may be denied."""
 import json
-import re
 import os
+import re
 import shlex
 import sys
 import unittest

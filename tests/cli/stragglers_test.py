@@ -2,9 +2,15 @@
 import csv
 import io
 import json
+import os
+import sys
 import unittest
 
 from support import SHARED, Case, needs_shared, run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+
+from planted import Planted  # noqa: E402
 
 RUN = ['simulate', '1f1b', '--stages', 4, '--micro-batches', 12, '--steps', 5, '--dp', 3, '--jitter', 0.03, '--latency', 0.2, '--messages', '--reduce', 2,
        '--optimizer', 3, '--format', 'cells']
@@ -71,6 +77,22 @@ class Simulated(Case):
         cause, = rows('stragglers', 'straggler-causes', table)
         self.assertEqual((cause['cause'], cause['stage']), ('slow link', '2'))
         self.assertLessEqual(abs(float(found[0]['saving_share']) - float(cause['lost_share'])), 0.05 * float(cause['lost_share']))
+
+    def test_a_transfer_below_zero_is_not_fine(self):
+        # Forwards of stage 1 go on for 2 ms after they sent: the next stage starts before they end.
+        path = Planted(stages=3, micro_batches=6, steps=4).write(self.dir / 'after.csv')
+        with open(path, encoding='utf-8', newline='') as file:
+            cells = list(csv.DictReader(file))
+        for cell in cells:
+            if (cell['stage'], cell['kind']) == ('1', 'F'):
+                cell['dur_us'] = str(float(cell['dur_us']) + 2000)
+        with open(path, 'w', encoding='utf-8', newline='') as file:
+            out = csv.DictWriter(file, cells[0].keys())
+            out.writeheader()
+            out.writerows(cells)
+        found = {(r['from_rank'], r['to_rank']): (int(r['median_ns']) < 0, r['reading']) for r in rows('links', 'links', path)}
+        self.assertEqual(found['1', '2'], (True, 'negative'))
+        self.assertFalse(found['0', '1'][0])
 
     def test_odd_tables_are_answered(self):
         head = 'dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n'

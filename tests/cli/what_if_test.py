@@ -123,7 +123,7 @@ class WhatIf(Case):
 
     def test_refusals_say_what_to_type(self):
         path = self.simulate('run', '1f1b')
-        for flags, words in ((['--scale', 'stage=9,by=2'], 'fits no operation'), (['--scale', 'stage=1'], 'by=FACTOR'), (['--scale', 'kind=Q,by=1'], 'kinds are'),
+        for flags, words in ((['--scale', 'stage=9,by=2'], 'fits no operation'), (['--scale', 'kind=SF,by=2'], 'write kind=RF or kind=RB'), (['--scale', 'stage=1'], 'by=FACTOR'), (['--scale', 'kind=Q,by=1'], 'kinds are'),
                              (['--schedule', '1f1'], 'did you mean "1f1b"'), (['--chunks', '2'], 'go with --schedule'), (['--layers', '3'], 'fewer layers'),
                              (['--layers', '8,8,x,8'], 'not a number'), (['--latency', '-1'], '--latency'), (['--micro-batches', '0'], '--micro-batches'),
                              (['--schedule', 'dualpipe-v', '--micro-batches', '3'], 'dualpipe-v'), (['--schedule', 'dualpipe'], 'two ranks'),
@@ -132,6 +132,11 @@ class WhatIf(Case):
             self.assertIn(words, done.err, flags)
             self.assertEqual(done.out, '')
         self.assertIn('PATH', run('what-if', check=2).err)
+
+    def test_a_change_to_an_outlier_alone_is_refused(self):
+        path = self.simulate('outlier', '1f1b', '--steps', 8, '--jitter', 0.01, '--fault', 'slow-step:3,4')
+        self.assertIn('the mean step leaves out', run('what-if', path, '--scale', 'step=3,by=2', check=2).err)
+        self.assertIn('own', [row['fix'] for row in table(answer(path, '--scale', 'step=4,by=2'), 'fixes')])
 
     def test_a_single_rank_is_answered_as_far_as_it_goes(self):
         path = self.simulate('run', '1f1b', '--jitter', 0.05)

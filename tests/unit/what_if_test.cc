@@ -88,8 +88,8 @@ TEST_CASE("what-if: a change of two cells, by hand") {
   CHECK(model.price(half).step_ns == doctest::Approx(70e6));
   half.micro_batches = 2;  // F 10, 20, 20 | B 20 …: two micro-batches take 10 + 20 + 20 + 20 + 20 + 20
   CHECK(model.price(half).step_ns == doctest::Approx(110e6 / 2));
-  CHECK(model.touched({.stage = 1, .kind = CellKind::kForward}) == 1);
-  CHECK(model.touched({.stage = 2}) == 0);
+  CHECK(model.touched({.stage = 1, .kind = CellKind::kForward}).all == 1);
+  CHECK(model.touched({.stage = 2}).all == 0);
 }
 
 TEST_CASE("what-if: without a slow worker the step is the simulated one") {

@@ -131,16 +131,11 @@ uint32_t WhatIf::step_of(size_t op) const {
   return static_cast<uint32_t>(after - graph_->steps.begin()) - 1;
 }
 
-int64_t WhatIf::touched(const CellScale& scale) const {
-  int64_t count = 0;
-  for (size_t op = 0; op < graph_->size(); ++op) count += fits_op(scale, op);
-  return count;
-}
-
-bool WhatIf::touches(const CellScale& scale) const {
+WhatIf::Touched WhatIf::touched(const CellScale& scale) const {
+  Touched count;
   for (size_t op = 0; op < graph_->size(); ++op)
-    if (fits_op(scale, op)) return true;
-  return false;
+    if (fits_op(scale, op)) ++count.all, count.counted += counts_[step_of(op)];
+  return count;
 }
 
 OpTimesView::Rule WhatIf::rule_of(const World& world) const {

@@ -140,9 +140,11 @@ class WhatIf {
     double own_ns = 0, others_ns = 0;
   };
   std::vector<WorkerStep> workers() const;
-  // The number of operations that a scale touches.
-  int64_t touched(const CellScale& scale) const;
-  bool touches(const CellScale& scale) const;
+  // The number of operations that a scale touches, and of those in steps that count.
+  struct Touched {
+    int64_t all = 0, counted = 0;
+  };
+  Touched touched(const CellScale& scale) const;
   int32_t rank_of(size_t op) const { return ranks_[graph_->part[op]]; }
 
  private:

@@ -407,7 +407,8 @@ class LinkFinder {
     }
     for (size_t e = 0; e < out_.edges.size(); ++e) {
       LinkEdge& edge = out_.edges[e];
-      if (edge.reading == LinkReading::kAlone) continue;
+      if (edge.reading == LinkReading::kAlone && edge.median_ns < 0) edge.reading = LinkReading::kNegative;
+      if (edge.reading == LinkReading::kAlone || edge.reading == LinkReading::kNegative) continue;
       const auto boundary = std::find_if(out_.boundaries.begin(), out_.boundaries.end(), [&](const LinkBoundary& b) {
         return std::pair(b.stage, b.other_stage) == boundary_of(edge) && b.saving_share >= kMinLinkWorth;
       });
@@ -419,6 +420,7 @@ class LinkFinder {
                                                                : LinkReading::kCheap;
       else if (edge.slow_steps > 0)
         edge.reading = LinkReading::kSometimes;
+      if (!slow[e] && edge.median_ns < 0) edge.reading = LinkReading::kNegative;
     }
   }
 
@@ -447,6 +449,7 @@ std::string_view link_reading_name(LinkReading reading) {
     case LinkReading::kColumn: return "slow receiver";
     case LinkReading::kBoundary: return "slow boundary";
     case LinkReading::kAlone: return "nothing to compare";
+    case LinkReading::kNegative: return "negative";
   }
   return "";
 }

@@ -26,6 +26,7 @@ enum class LinkReading : uint8_t {
   kColumn,     // all links to its receiver are slow
   kBoundary,   // all links between these two stages are slow, in every replica
   kAlone,      // no other link of its kind to compare with
+  kNegative,   // its transfer is below 0: clocks differ, or cells go on after their send
 };
 std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver", …
 

@@ -121,7 +121,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   const WhatIf& model = *asked.model;
   TRY(changes, changes_of(query, asked.fixes));
   for (const CellScale& scale : changes->scales)
-    if (!model.touches(scale))
+    if (model.touched(scale).all == 0)
       return make_error(ErrorCode::kUsage, "a scale fits no operation of this run", "/api/run lists stages and ranks");
   TRY(number, integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX));
   TRY(dp, integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX));
