@@ -45,6 +45,7 @@ class RankReader {
       mean.step_ns = std::llround(overview.average_ns(overview.total_ns));
       for (size_t role = 0; role < kTbRoleCount; ++role)
         mean.costs[role] = std::llround(overview.average_ns(overview.sums[role]));
+      sums.costs_of_steps = overview.costs;
     }
     ops = communication_ops(rank, static_cast<uint32_t>(k), ops_);
     work = tb_work(run_, tb);
@@ -99,6 +100,7 @@ ProfileSums sums_of(const Trace& trace) {
     sums.ranks[k].collectives = waits.ranks[k];
     sums.communicates |= !work[k].calls.empty();
     if (!work[k].steps.empty()) sums.ranks[k].work = work[k].mean();
+    sums.ranks[k].overlaps_of_steps = std::move(work[k].overlaps);
   }
   if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, ops, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };

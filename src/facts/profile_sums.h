@@ -35,6 +35,9 @@ struct DeviceSums {
   RankWaits collectives;
   std::optional<TbMeanWork> work;       // unset without steps
   std::optional<StepCosts> step_costs;  // empty as above
+  // The same step by step: both lists have the steps of `step_costs`.
+  std::vector<TbCosts> costs_of_steps;
+  std::vector<TbOverlap> overlaps_of_steps;
   std::vector<TbAdvice> advice;
   std::optional<ClusterSum> cluster;  // of Ascend
 };

@@ -62,6 +62,43 @@ int64_t host_end_of(const DeviceTimeline& t, int64_t start, int64_t end, int32_t
   return call < 0 ? start : std::clamp(t.host[call].end_ns, start, end);
 }
 
+WindowPart part_of(KernelClass kernel) {
+  switch (kernel) {
+    case KernelClass::kComputation: return WindowPart::kCompute;
+    case KernelClass::kCommunication: return WindowPart::kCommunication;
+    case KernelClass::kMemory: return WindowPart::kMemory;
+    default: return WindowPart::kOther;
+  }
+}
+
+// Calls each(piece) for the device's work in the window, kind by kind.
+template <class Each>
+void each_busy(const DeviceTimeline& t, Each&& each) {
+  std::vector<Interval> cover;  // of the kinds before
+  for (const WindowPart part :
+       {WindowPart::kCompute, WindowPart::kCommunication, WindowPart::kMemory, WindowPart::kOther}) {
+    std::vector<Interval> own;
+    int64_t at = t.start_ns;
+    size_t k = 0;
+    for (uint32_t j = 0; j < t.device.size(); ++j) {
+      const auto& item = t.device[j];
+      int64_t start = std::max(item.start_ns, at);
+      if (part_of(item.kernel) != part || item.end_ns <= start) continue;
+      at = item.end_ns;
+      own.push_back({start, item.end_ns});
+      while (k < cover.size() && cover[k].end <= start) ++k;
+      for (size_t c = k; start < item.end_ns; ++c) {
+        const bool covered = c < cover.size() && cover[c].start < item.end_ns;
+        const int64_t until = covered ? cover[c].start : item.end_ns;
+        if (until > start) each(WindowPiece{start, until, part, j});
+        start = covered ? cover[c].end : item.end_ns;
+      }
+    }
+    cover.insert(cover.end(), own.begin(), own.end());
+    cover = union_of(std::move(cover));
+  }
+}
+
 bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
 
 // Returns what a slice's name says about everything inside it.
@@ -100,6 +137,7 @@ class TimelineBuilder {
     find_gaps();
     own_pieces();
     sum_busy();
+    find_step_ends();
     order_replay();
     return std::move(out_);
   }
@@ -657,6 +695,7 @@ class TimelineBuilder {
           const int64_t idle = std::min(b, gaps[g].host_end_ns) - std::max(a, gaps[g].start_ns);
           if (idle <= 0) continue;
           out_.idle_of_key[key] += idle;
+          out_.idle.push_back({std::max(a, gaps[g].start_ns), std::min(b, gaps[g].host_end_ns), key});
           auto& longest = out_.longest_of_key[key];
           if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps[g].start_ns)};
           if (gaps[g].drain < 0) continue;
@@ -695,24 +734,27 @@ class TimelineBuilder {
   }
 
   void sum_busy() {
-    std::vector<Interval> compute, comm, memory, all;
-    for (const auto& item : out_.device) {
-      const Interval span{std::max(item.start_ns, out_.start_ns), item.end_ns};
-      if (span.end <= span.start) continue;
-      all.push_back(span);
-      if (item.kernel == KernelClass::kComputation) compute.push_back(span);
-      if (item.kernel == KernelClass::kCommunication) comm.push_back(span);
-      if (item.kernel == KernelClass::kMemory) memory.push_back(span);
-    }
-    compute = union_of(std::move(compute));
-    comm = union_of(std::move(comm));
-    memory = union_of(std::move(memory));
-    out_.compute_ns = length_of(compute);
-    out_.comm_ns = length_of(comm);
-    out_.exposed_comm_ns = length_of(without(comm, compute));
-    out_.exposed_memory_ns = length_of(without(without(memory, compute), comm));
-    out_.other_work_ns =
-        length_of(union_of(std::move(all))) - out_.compute_ns - out_.exposed_comm_ns - out_.exposed_memory_ns;
+    RunningUnion comm;
+    for (const auto& item : out_.device)
+      if (item.kernel == KernelClass::kCommunication && item.end_ns > out_.start_ns)
+        out_.comm_ns += comm.add(std::max(item.start_ns, out_.start_ns), item.end_ns);
+    each_busy(out_, [&](const WindowPiece& piece) {
+      switch (piece.part) {
+        case WindowPart::kCompute: out_.compute_ns += piece.ns(); break;
+        case WindowPart::kCommunication: out_.exposed_comm_ns += piece.ns(); break;
+        case WindowPart::kMemory: out_.exposed_memory_ns += piece.ns(); break;
+        default: out_.other_work_ns += piece.ns(); break;
+      }
+    });
+  }
+
+  void find_step_ends() {
+    std::vector<int64_t> last(part_.steps.size(), INT64_MIN);
+    for (const auto& item : out_.device)
+      if (const uint16_t step = s_.step.empty() ? 0 : s_.step[item.slice]; step > 0)
+        last[step - 1u] = std::max(last[step - 1u], item.end_ns);
+    for (int64_t at = out_.start_ns; const int64_t end : last)
+      if (end > at) out_.step_ends_ns.push_back(at = end);
   }
 
   // Orders starts and ends such that each comes after everything it depends on, which is their order in recorded time.
@@ -800,6 +842,33 @@ int64_t stream_of(const Part& part, size_t slice, size_t lane) {
 }
 
 DeviceTimeline device_timeline(const Trace& trace, const Part& part) { return TimelineBuilder(trace, part).build(); }
+
+std::vector<WindowPiece> window_pieces(const DeviceTimeline& t) {
+  std::vector<WindowPiece> pieces;
+  each_busy(t, [&](const WindowPiece& piece) { pieces.push_back(piece); });
+  const auto idle = [&](int64_t start, int64_t end, OwnerKey key) {
+    if (end > start) pieces.push_back({start, end, WindowPart::kIdle, key});
+  };
+  size_t k = 0;
+  for (const IdleGap& gap : t.gaps) {
+    if (!t.linked) {
+      idle(gap.start_ns, gap.end_ns, owner_key(kHostRoot, IdleCause::kUnseen));
+      continue;
+    }
+    int64_t at = gap.start_ns;
+    while (k < t.idle.size() && t.idle[k].start_ns < gap.start_ns) ++k;
+    for (; k < t.idle.size() && t.idle[k].end_ns <= gap.host_end_ns; at = t.idle[k++].end_ns) {
+      idle(at, t.idle[k].start_ns, owner_key(kHostRoot, IdleCause::kUnseen));
+      idle(t.idle[k].start_ns, t.idle[k].end_ns, t.idle[k].key);
+    }
+    idle(at, gap.host_end_ns, owner_key(kHostRoot, IdleCause::kUnseen));
+    const int32_t launch = gap.next < 0 ? DeviceTimeline::kNone : t.device[gap.next].launch;
+    idle(gap.host_end_ns, gap.end_ns,
+         owner_key(launch < 0 ? kHostRoot : t.host[launch].node,
+                   gap.end_ns - gap.host_end_ns < kBetweenNs ? IdleCause::kBetween : IdleCause::kStream));
+  }
+  return pieces;
+}
 
 std::vector<IdleGap> idle_gaps(const DeviceTimeline& t, const std::vector<int32_t>& items, int64_t from_ns,
                                int64_t until_ns) {

@@ -75,6 +75,12 @@ inline OwnerKey owner_key(uint32_t node, IdleCause owner) {
 }
 inline uint32_t node_of_key(OwnerKey key) { return key / static_cast<uint32_t>(kIdleCauses); }
 
+// Time without device work that is booked on one owner.
+struct IdlePiece {
+  int64_t start_ns, end_ns;
+  OwnerKey key;
+};
+
 // Time that is booked on an owner in two ways: host work in a gap after a wait that had left the device idle.
 struct DrainedIdle {
   uint32_t wait_node = 0;
@@ -157,6 +163,9 @@ struct DeviceTimeline {
   std::vector<int64_t> short_pauses_ns, short_kernel_count;
   int64_t shortest_kernel_ns = 0;    // shortest of all kernels that compute: the least time that any kernel takes
   std::vector<DrainedIdle> drained;  // ordered by wait node and key
+  std::vector<IdlePiece> idle;       // the host's parts of gaps, in order
+  // When the devices had done the work of each step, in order (as in device_steps.h). Empty without steps.
+  std::vector<int64_t> step_ends_ns;
   int64_t longest_gap_ns = 0;
 
   // Between two recordings of the rank, from the last work or step of the one to the first of the next: in no sum.
@@ -169,6 +178,19 @@ struct DeviceTimeline {
 
 // `device` is empty where the part has no device work.
 DeviceTimeline device_timeline(const Trace& trace, const Part& part);
+
+// What an instant of the window counts as: the first of these that covers it.
+enum class WindowPart : uint8_t { kCompute, kCommunication, kMemory, kOther, kIdle };
+// A piece of the window with the one thing that it belongs to.
+struct WindowPiece {
+  int64_t start_ns, end_ns;
+  WindowPart part;
+  uint32_t what;  // an index of `device`; of kIdle an OwnerKey
+  int64_t ns() const { return end_ns - start_ns; }
+};
+// The pieces of the window by kind and time; they add up to the account and to window_ns(). Within a kind an instant
+// belongs to the work that began first. O(device work + gaps).
+std::vector<WindowPiece> window_pieces(const DeviceTimeline& timeline);
 
 // Returns the gaps of [from, until) that these items leave, indexes of `device` in order of start.
 std::vector<IdleGap> idle_gaps(const DeviceTimeline& timeline, const std::vector<int32_t>& items, int64_t from_ns,

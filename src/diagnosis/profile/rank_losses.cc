@@ -1,8 +1,8 @@
 #include "diagnosis/profile/rank_losses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <unordered_map>
 
@@ -12,8 +12,6 @@
 #include "model/row_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
-#include "profile/frame_names.h"
-#include "profile/python_stacks.h"
 
 namespace stageline {
 namespace {
@@ -26,11 +24,11 @@ constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
 constexpr size_t kFewestTwins = 3;
 constexpr double kSteadyTwins = 1.15;  // most that a tenth of the twins may exceed, times their median
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 class LossFinder {
  public:
-  LossFinder(const Trace& trace, const DeviceTimeline& timeline) : trace_(trace), part_(*timeline.part), t_(timeline) {}
+  // `keeps`: losses keep what their replays removed.
+  LossFinder(const Trace& trace, const DeviceTimeline& timeline, bool keeps)
+      : trace_(trace), part_(*timeline.part), t_(timeline), keeps_(keeps), culprits_(trace, timeline) {}
 
   std::vector<RankLoss> find() {
     recorded_ns_ = replayed_ns(t_, {});
@@ -49,47 +47,8 @@ class LossFinder {
   double window() const { return t_.window_ns(); }
   std::string name(StringId id) const { return std::string(trace_.names.text(id)); }
   double won(const TakenOut& out) const { return recorded_ns_ - replayed_ns(t_, out); }
-
-  // ---- words of a node --------------------------------------------------------------------------------------------
-
-  Culprit culprit_of(uint32_t node) {
-    Culprit c;
-    std::string any_frame;
-    for (uint32_t at = node; at != kHostRoot; at = t_.nodes[at].parent) {
-      const HostNode& n = t_.nodes[at];
-      const std::string text = n.counted ? without_numbers(name(n.name)) : name(n.name);
-      const bool calls = is_launch_call(n.category) || (n.category == Category::kOther && is_host_message(text));
-      if (calls && c.call.empty()) c.call = text;
-      if (profiler_step_number(text) >= 0) continue;
-      if (n.category == Category::kCpuOp && c.op.empty()) c.op = text;
-      if (n.category == Category::kUserAnnotation && c.range.empty()) c.range = text;
-      if (n.category != Category::kPythonFunction) continue;
-      if (text.starts_with("nn.Module")) {
-        if (c.module.empty()) c.module = text;
-      } else if (contains(text, ".py(")) {
-        if (is_own_frame(text) && c.frame.empty()) c.frame = text;
-        if (any_frame.empty()) any_frame = text;
-      } else if (at == node && c.call.empty()) {
-        c.call = without_address(text);
-      }
-    }
-    if (c.frame.empty() && node != kHostRoot) c.frame = frame_by_stack(t_.nodes[node].slice);
-    if (c.frame.empty()) c.frame = any_frame;
-    return c;
-  }
-
-  // Work of the autograd thread belongs to the line of its forward operator.
-  std::string frame_by_stack(uint32_t slice) {
-    if (part_.python_parents.empty() && !any_python()) return "";
-    if (!stacks_) stacks_ = std::make_unique<PythonStacks>(python_stacks(trace_, part_));
-    for (const std::string_view frame : stacks_->entries(stacks_->stack_of(slice)))
-      if (is_own_frame(frame)) return std::string(frame);
-    return "";
-  }
-  bool any_python() {
-    for (const HostNode& n : t_.nodes)
-      if (n.category == Category::kPythonFunction) return true;
-    return false;
+  void keep(const TakenOut& out, RankLoss& loss) const {
+    if (keeps_) loss.out = std::make_shared<const TakenOut>(out);
   }
 
   int64_t step_at(int64_t time_ns) const {
@@ -187,7 +146,7 @@ class LossFinder {
     RankLoss x;
     x.kind = LossKind::kIdle;
     x.owner = c.owner;
-    x.at = culprit_of(c.named);
+    x.at = culprits_.of(c.named);
     int64_t longest_start = 0;
     x.of_model = c.owner == IdleCause::kWork && is_of_model(c.named);
     x.recorded_ns = c.idle_ns;
@@ -217,7 +176,7 @@ class LossFinder {
       const auto next = std::partition_point(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
         return item.start_ns < longest_end;
       });
-      if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprit_of(next->node);
+      if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprits_.of(next->node);
     }
     // Work that could then run earlier, in parallel with other work, is another saving and does not belong to this gap.
     x.recorded_ns -= fixed;
@@ -227,6 +186,7 @@ class LossFinder {
     x.fixed_ns = fixed;
     x.uncertainty_ns = fixed / 2;
     x.price_ns += fixed / 2;
+    keep(out, x);
     keys_.push_back(std::move(out.keys));
     losses_.push_back(std::move(x));
   }
@@ -236,7 +196,7 @@ class LossFinder {
   void find_drains() {
     std::map<std::string, std::vector<size_t>> by_wait;  // key: what waits; values: indexes of `drained`
     for (size_t i = 0; i < t_.drained.size(); ++i) {
-      const Culprit c = culprit_of(t_.drained[i].wait_node);
+      const Culprit c = culprits_.of(t_.drained[i].wait_node);
       by_wait[c.call + "\n" + c.op + "\n" + c.frame].push_back(i);
     }
     for (const auto& [text, rows] : by_wait) {
@@ -252,7 +212,7 @@ class LossFinder {
       if (idle < kMinLoss * window()) continue;
       RankLoss x;
       x.kind = LossKind::kDrain;
-      x.at = culprit_of(t_.drained[rows.front()].wait_node);
+      x.at = culprits_.of(t_.drained[rows.front()].wait_node);
       x.recorded_ns = idle;
       const auto waits = std::count_if(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
         return item.waits_for >= 0 && out.wait_nodes[item.node];
@@ -260,8 +220,9 @@ class LossFinder {
       if (2 * waits > std::ssize(t_.device)) x.waits = waits;
       const auto maximum =
           std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (2 * maximum->second > idle) x.beside = culprit_of(node_of_key(maximum->first));
+      if (2 * maximum->second > idle) x.beside = culprits_.of(node_of_key(maximum->first));
       x.price_ns = std::min(won(out), x.recorded_ns);
+      keep(out, x);
       drains_.push_back({losses_.size(), std::move(then)});
       losses_.push_back(std::move(x));
       keys_.emplace_back();
@@ -364,7 +325,7 @@ class LossFinder {
       x.what = label_of(worst);
       x.recorded_ns = g.exposed_ns;
       if (const CollectiveFact* fact = fact_of(part_.collectives, worst.slice)) x.members = fact->group_size;
-      if (worst.launch >= 0) x.at = culprit_of(t_.host[worst.launch].node);
+      if (worst.launch >= 0) x.at = culprits_.of(t_.host[worst.launch].node);
       x.stream = part_.streams[part_.slices.stream_id[worst.slice]];
       x.one_stream = !key.first && 2 * computing_on(part_.slices.stream_id[worst.slice]) > t_.compute_ns;
       if (const int32_t next = waits_for[g.worst]; next >= 0)
@@ -373,6 +334,7 @@ class LossFinder {
       out.device_ns.assign(t_.device.size(), -1);
       for (const size_t j : g.items) out.device_ns[j] = 0;
       x.price_ns = won(out);
+      keep(out, x);
       losses_.push_back(std::move(x));
     }
   }
@@ -428,6 +390,7 @@ class LossFinder {
     x.recorded_ns = slower;
     x.what = short_kernel_name(worst);
     x.price_ns = won(out);
+    keep(out, x);
     // Also tries the window without that communication: moved to where it slows nothing, it may become exposed instead.
     std::vector<Interval> slowed;
     for (size_t j = 0; j < t_.device.size(); ++j)
@@ -449,12 +412,13 @@ class LossFinder {
   const Trace& trace_;
   const Part& part_;
   const DeviceTimeline& t_;
+  const bool keeps_;
   int64_t recorded_ns_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<RankLoss> losses_;
   std::vector<std::vector<bool>> keys_;  // for each loss, while there are only those of idle time
   std::vector<Drain> drains_;
-  std::unique_ptr<PythonStacks> stacks_;
+  CulpritFinder culprits_;
 };
 
 RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
@@ -480,98 +444,50 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   }
   a.before_and_after_ns = t.start_ns - first + last - t.end_ns;
   a.linked = t.linked;
-  if (a.linked) a.losses = LossFinder(trace, t).find();
+  if (a.linked) a.losses = LossFinder(trace, t, false).find();
   return a;
 }
 
-constexpr size_t kMaxName = 90;     // bytes of a name in a sentence
-constexpr size_t kMaxInTitle = 48;  // and in a title
-
-std::string cut_name(const std::string& text, size_t max) {
-  return text.size() <= max ? text : text.substr(0, character_start(text, max)) + "…";
-}
-
-// A line of the program whose path is cut at its front: "…/pipelines/base.py(57): load".
-std::string cut_path(const std::string& frame) {
-  if (frame.size() <= kMaxName) return frame;
-  const std::string cut = "…/";
-  size_t begin = 0;
-  for (size_t slash; frame.size() - begin > kMaxName - cut.size(); begin = slash + 1) {
-    slash = frame.find('/', begin);
-    if (slash == std::string::npos || slash > frame.find('(')) return cut_name(frame, kMaxName);
-  }
-  return cut + frame.substr(begin);
-}
-
 }  // namespace
-
-Text Culprit::text() const {
-  Text out;
-  const auto add = [&](const std::string& name, const char* with) {
-    if (name.empty()) return;
-    if (!out.empty()) out += {with, " ← "};
-    const std::string cut = cut_name(name, kMaxName);
-    out += {cut, cut};
-  };
-  add(call, "");
-  add(op, " in ");
-  if (range != op) add(range, " in ");
-  add(module, " of ");
-  add(cut_path(frame), " from ");
-  return out;
-}
-
-namespace {
-
-// A name that fits a title: without template arguments and parameters, then its last components, so that none is cut;
-// empty if even the last is too long.
-std::string title_name(std::string name) {
-  const size_t arguments = std::min(name.find('<'), name.ends_with(')') ? name.find('(') : name.size());
-  if (name.size() > kMaxInTitle && arguments > 0) name.resize(std::min(arguments, name.size()));
-  while (name.size() > kMaxInTitle) {
-    const size_t at = name.find_first_of("#/|:. ");
-    if (at == std::string::npos) return {};
-    name.erase(0, name.find_first_not_of("#/|:. ", at));
-  }
-  return name;
-}
-
-}  // namespace
-
-std::string Culprit::name() const {
-  std::string name;
-  const std::string line = frame_line(frame);
-  const std::string function = line.empty() ? frame : frame.substr(frame.find("): ") + 3);
-  for (const std::string* part : {&call, &op, &range, &module, &function})
-    if (name.empty()) name = title_name(std::string(phase_name(built_in_name(*part))));
-  return line.empty() || line.size() > kMaxInTitle ? name : name + " (" + line + ")";
-}
-
-std::vector<Place> Culprit::places() const {
-  std::vector<Place> places;
-  const auto add = [&](PlaceKind kind, const std::string& name) {
-    if (!name.empty()) places.push_back({.kind = kind, .name = name});
-  };
-  if (!call.empty() && call.front() != '<') add(PlaceKind::kCall, call);
-  add(PlaceKind::kOperator, op);
-  add(PlaceKind::kOperator, range);
-  add(PlaceKind::kFrame, frame.substr(0, frame.find(": ")));
-  return places;
-}
-
-std::string Culprit::key() const {
-  std::vector<Place> all = places();
-  // A line of the program says more than an operator.
-  std::stable_partition(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kCall; });
-  const auto frame_at =
-      std::find_if(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kFrame; });
-  if (all.empty()) return {};
-  return key_of(all.front().kind != PlaceKind::kCall && frame_at != all.end() ? *frame_at : all.front());
-}
 
 double RankAccount::all_idle_ns() const { return std::accumulate(idle_ns.begin(), idle_ns.end(), 0.0); }
 double RankAccount::idle_of_host_ns() const {
   return all_idle_ns() - idle_ns[IdleCause::kBetween] - idle_ns[IdleCause::kStream];
+}
+
+double saved_without(const Trace& trace, const Part& part, const Removed& removed) {
+  const DeviceTimeline t = device_timeline(trace, part);
+  if (!t.linked) return 0;
+  TakenOut out;
+  out.keys.assign(t.idle_of_key.size(), false);
+  out.wait_nodes.assign(t.nodes.size(), false);
+  out.device_ns.assign(t.device.size(), -1);
+  const auto shorten = [&](size_t j, int64_t length) {
+    int64_t& known = out.device_ns[j];
+    if (length >= 0) known = known < 0 ? length : std::min(known, length);
+  };
+  double beyond_replay = 0, most = 0;  // pauses between short kernels, and what they take themselves; all that was lost
+  for (const RankLoss& loss : LossFinder(trace, t, true).find()) {
+    if (!removed.loss(loss)) continue;
+    beyond_replay += loss.pauses_ns + loss.fixed_ns / 2;
+    most += loss.recorded_ns + loss.fixed_ns / 2;
+    for (size_t k = 0; k < loss.out->keys.size(); ++k) out.keys[k] = out.keys[k] || loss.out->keys[k];
+    for (size_t k = 0; k < loss.out->wait_nodes.size(); ++k)
+      out.wait_nodes[k] = out.wait_nodes[k] || loss.out->wait_nodes[k];
+    for (size_t j = 0; j < loss.out->device_ns.size(); ++j) shorten(j, loss.out->device_ns[j]);
+  }
+  std::vector<double> taken(t.device.size(), 0);
+  for (const WindowPiece& piece : window_pieces(t)) {
+    const double share = piece.part == WindowPart::kCompute         ? removed.compute
+                         : piece.part == WindowPart::kCommunication ? removed.communication
+                         : piece.part == WindowPart::kMemory        ? removed.copies
+                                                                    : 0;
+    if (share > 0) taken[piece.what] += share * piece.ns(), most += share * piece.ns();
+  }
+  for (size_t j = 0; j < taken.size(); ++j)
+    if (taken[j] > 0)
+      shorten(j, std::max<int64_t>(0, t.device[j].end_ns - t.device[j].start_ns - std::llround(taken[j])));
+  return std::min(replayed_ns(t, {}) - replayed_ns(t, out) + beyond_replay, most);
 }
 
 double window_of(const ProfileAccount& account) {

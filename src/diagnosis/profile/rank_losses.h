@@ -3,36 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/by_enum.h"
-#include "base/words.h"
+#include "diagnosis/profile/culprit.h"
 #include "facts/run.h"
-#include "model/place.h"
 #include "profile/device_timeline.h"
 
 namespace stageline {
-
-// The slices in which a loss lies, the innermost of each kind; "" where there is none.
-struct Culprit {
-  // The call of the runtime or driver ("cudaLaunchKernel"), or of Python's built-ins ("<built-in function sleep>").
-  std::string call;
-  std::string op;      // "aten::copy_"
-  std::string range;   // a range of the user or of torch: "Optimizer.step#AdamW.step"
-  std::string frame;   // a line of the program itself, where there is one: "train.py(57): load_batch"
-  std::string module;  // "nn.Module: Linear_3"
-  bool operator==(const Culprit&) const = default;
-  bool empty() const { return call.empty() && op.empty() && range.empty() && frame.empty() && module.empty(); }
-  // "cudaMalloc in aten::empty from train.py(57): load_batch"; "" when empty.
-  Text text() const;
-  // For a title: the innermost of them and the line of its file: "cudaMalloc (train.py:57)"; "" when empty.
-  std::string name() const;
-  // The call in its operator in its range in its frame: those that there are, the innermost first.
-  std::vector<Place> places() const;
-  // The most telling of them, as a key: "call:cudaMalloc", "frame:train.py(57)".
-  std::string key() const;
-};
 
 enum class LossKind : uint8_t {
   kIdle,        // devices are idle while the host works; `owner` is the work
@@ -64,8 +45,9 @@ struct RankLoss {
   double fixed_ns = 0;    // what that many kernels take if each is as short as the shortest; it is not in recorded_ns
   double longest_ns = 0;  // longest single piece
   int64_t longest_step = -1;
-  bool first_call = false;  // the longest piece lies in the first call of its kind
-  double ratio = 0;         // of kContention: kernel times to those of the same kernels alone
+  bool first_call = false;              // the longest piece lies in the first call of its kind
+  double ratio = 0;                     // of kContention: kernel times to those of the same kernels alone
+  std::shared_ptr<const TakenOut> out;  // what the replay of its price removed; null in accounts
 };
 
 struct RankAccount {
@@ -85,6 +67,13 @@ inline constexpr double kMinLoss = 0.01;
 // One account for every part with device work, in the order of the parts.
 using ProfileAccount = std::vector<RankAccount>;
 ProfileAccount profile_account(const Trace& trace);
+// What is removed of a rank at once: losses, and shares of its exposed communication, exposed copies and computation.
+struct Removed {
+  std::function<bool(const RankLoss&)> loss;
+  double communication = 0, copies = 0, compute = 0;
+};
+// How much shorter the rank's window is without all of that, by one replay; never more than its losses recorded.
+double saved_without(const Trace& trace, const Part& part, const Removed& removed);
 // The windows of all ranks together.
 double window_of(const ProfileAccount& account);
 // Whether the launches of all ranks are known.
