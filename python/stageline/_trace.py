@@ -348,6 +348,11 @@ class Diff:
         """The parts of the change; effects add up to it."""
         return self._tables['groups']
 
+    @property
+    def items(self):
+        """Of two profiles what stands behind each group: operators, collectives, copies, calls; None of pipelines."""
+        return self._tables.get('items')
+
     def to_dict(self):
         return self._values
 
@@ -515,7 +520,8 @@ class Trace:
 
     def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
                 more_memory=False):
-        """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}."""
+        """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}. Of a profile: what a
+        step saves without each loss that explain reports, and without all of them."""
         asked = {'scale': scale or None, 'schedule': schedule, 'chunks': chunks, 'group': group, 'micro_batches': micro_batches,
                  'latency': latency, 'layers': layers, 'more_memory': more_memory}
         return WhatIf(*self._run.what_if(words('what-if', asked)))

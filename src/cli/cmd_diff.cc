@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "engine/diff_json.h"
 #include "exporters/table_text.h"
@@ -20,6 +21,9 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   Args args;
   args.set("headline", headline(diff)).set("cause", main_cause(diff)).set("each", per_micro_batch(diff));
   out += wrapped(terminal.say("diff.reported", args), terminal.width, 0);
+  if (diff.a.profile)
+    for (const Text& change : diff.changes) out += wrapped(pick(change) + ".", terminal.width, 0);
+  constexpr size_t kMaxBehind = 3;
   const std::vector<DiffGroup> reported = merged_groups(diff);
   if (reported.size() == 1 && !diff.sure) return out;
   out += "\n";
@@ -34,9 +38,12 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
     std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
     out += line + rest.substr(kEffect + kShare + kError);
   };
-  for (const DiffGroup& g : reported)
+  for (const DiffGroup& g : reported) {
     row(signed_duration(g.effect_ns), signed_percent(g.effect_ns / diff.a.step_ns),
         std::isnan(g.error_ns) || g.error_ns == 0 ? "" : "±" + human_duration(g.error_ns), pick(group_line(diff, g)));
+    for (size_t k = 0; k < g.behind.size() && k < kMaxBehind; ++k)
+      row("", "", "", "  " + signed_duration(g.behind[k].effect_ns) + "  " + pick(item_line(g.behind[k])));
+  }
   row(signed_duration(diff.change_ns), signed_percent(diff.change_ns / diff.a.step_ns),
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : "±" + human_duration(diff.error_ns),
       terminal.say("diff.together"));
@@ -52,12 +59,12 @@ Result<int> run_diff(const Arguments& arguments) {
     return make_error(ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\"");
   TRY(limit, share_flag(arguments, "fail-on"));
   const std::string table = dashed(arguments.get("table"));
-  if (!table.empty() && table != "runs" && table != "groups")
-    return make_error(ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\"");
+  if (!table.empty() && table != "runs" && table != "groups" && table != "items")
+    return make_error(ErrorCode::kUsage, "diff has the tables runs, groups and items, not \"" + table + "\"");
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   TRY(a, open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared));
   TRY(b, open_run(arguments, *terminal, {arguments.operands[1]}, "", Clocks::kCompared));
-  TRY(diff, diff_runs(*a, *b));
+  TRY(diff, compare_runs(Run(*a), Run(*b)));
   if (format == "json") {
     out->write(diff_json(*diff) + "\n");
   } else if (format == "csv" || !table.empty()) {

@@ -65,11 +65,12 @@ std::string title_line(const std::string& number, const std::string& name, const
   return text + std::string(std::max(2, width - used - display_width(price)), ' ') + price + "\n";
 }
 
-std::string what_if_text(const WhatIf& model, const FixList& list, const Terminal& terminal) {
+std::string what_if_text(const WhatIf* model, const FixList& list, const Terminal& terminal) {
   const int width = std::clamp(terminal.width, 60, 100);
   const auto in = [&](const Text& text) { return text.in(terminal.chinese()); };
   const std::string margin(kIndent, ' ');
-  std::string out = wrapped(in(list.sentence), width, 0) + wrapped(base_text(model, terminal), width, 0);
+  std::string out = wrapped(in(list.sentence), width, 0);
+  if (model) out += wrapped(base_text(*model, terminal), width, 0);
   int place = 0;
   bool bounds = false;
   for (const Fix& fix : list.fixes) {
@@ -82,12 +83,12 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
     Args step;
     step.set("now", human_duration(fix.price.recorded_ns)).set("then", human_duration(fix.price.step_ns));
     step.set("error", std::isnan(fix.price.error_ns) ? "" : human_duration(fix.price.error_ns));
-    const int32_t m = fix.changes.micro_batches > 0 ? model.order().sizes().micro_batches : 0;
+    const int32_t m = fix.changes.micro_batches > 0 ? model->order().sizes().micro_batches : 0;
     step.set("micro_batches", int64_t{m}).flag("one", m == 1);
     Text more;
     if (m > 0) more += words("what_if.step.micro_batches", step);
     if (fix.changes.changes_order() && !std::isnan(fix.price.held)) {
-      step.set("held", fixed(fix.price.held, 2)).set("held_now", fixed(model.order().present().max_held(), 2));
+      step.set("held", fixed(fix.price.held, 2)).set("held_now", fixed(model->order().present().max_held(), 2));
       more += words("what_if.step.held", step);
     }
     step.set("more", more);
@@ -96,7 +97,7 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
     };
     line("step", terminal.say("what_if.step", step));
     line("assumes", in(fix.assumes));
-    line("how", in(fix.how));
+    if (!fix.how.empty()) line("how", in(fix.how));
   }
   std::vector<Text> rest;
   const auto others = [&](const char* name, int64_t count) {
@@ -121,17 +122,17 @@ Result<int> run_what_if(const Arguments& arguments) {
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   Diagnostics notes;
   const Run run(*trace);
-  TRY(model, what_if_of(run, notes));
-  TRY(list, price_question(*model, *ask));
+  TRY(found, what_if_answer(run, *ask, notes));
+  const WhatIf* model = found->model ? &*found->model : nullptr;
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   if (format == "text") {
-    out->write(terminal_text(what_if_text(*model, *list, *terminal), true));
+    out->write(terminal_text(what_if_text(model, found->list, *terminal), true));
   } else {
-    const std::vector<Table> tables = what_if_tables(*model, *list);
+    const std::vector<Table> tables = what_if_tables(model, found->list);
     if (format == "csv")
       out->write(format_table_csv(tables[1]));
     else
-      out->write(what_if_json(*list, tables) + "\n");
+      out->write(what_if_json(found->list, tables) + "\n");
   }
   TRY_OK(out->commit());
   for (const Diagnostic& d : notes.items())

@@ -81,14 +81,10 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   return pipeline;
 }
 
-namespace {
-
 bool is_profile(const Trace& trace) {
   return std::any_of(trace.parts.begin(), trace.parts.end(),
                      [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
 }
-
-}  // namespace
 
 Findings findings_of(const Run& run) {
   const Trace& trace = run.trace();

@@ -12,6 +12,9 @@ namespace stageline {
 // docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
+// Whether the trace has slices of a profiler.
+bool is_profile(const Trace& trace);
+
 // The findings of the trace: of its pipeline cells, of a profiler's slices, or of both.
 Findings findings_of(const Run& run);
 

@@ -23,7 +23,7 @@ std::string diff_json(const RunDiff& diff) {
   json.key("error_ns");
   std::isnan(diff.error_ns) ? json.null() : json.value(std::llround(diff.error_ns));
   json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
-  json.field("beyond_noise", diff.sure);
+  json.field("beyond_noise", diff.sure).field("profile", diff.a.profile);
   const Text head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);
   json.field("headline_en", head.en).field("headline_zh", head.zh);
   json.field("cause_en", cause.en).field("cause_zh", cause.zh);
@@ -50,6 +50,19 @@ std::string diff_json(const RunDiff& diff) {
     json.field("kind", group.cause == DiffCause::kCompute ? std::string(kind_code(group.kind)) : group.type);
     json.key("places").begin_array();
     for (const Place& place : places_of(group)) write_place(json, place);
+    json.end_array().key("behind").begin_array();
+    for (const DiffItem& item : group.behind) {
+      both(json, item_line(item));
+      json.field("name", item.name.en).field("at", item.at).field("beyond_noise", item.sure);
+      for (const auto& [name, ns] : {std::pair{"a_ns", item.a_ns}, {"b_ns", item.b_ns}, {"effect_ns", item.effect_ns}})
+        json.field(name, whole_ns(ns));
+      json.field("effect_share", diff.a.step_ns > 0 ? item.effect_ns / diff.a.step_ns : std::nan(""));
+      json.key("error_ns");
+      std::isnan(item.error_ns) ? json.null() : json.value(whole_ns(item.error_ns));
+      json.key("places").begin_array();
+      for (const Place& place : item.places) write_place(json, place);
+      json.end_array().end_object();
+    }
     json.end_array().end_object();
   }
   json.end_array().key("tables").begin_array();

@@ -6,6 +6,8 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/merge_findings.h"
+#include "diagnosis/profile/profile_what_if.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "exporters/table_text.h"
 #include "schedules/registry.h"
@@ -104,6 +106,19 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
     if (fix.id == "own" && !fix.price.why_not.empty())
       return make_error(ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not.en, "stageline help schedules");
   return list;
+}
+
+Result<WhatIfAnswer> what_if_answer(const Run& run, const WhatIfQuestion& question, Diagnostics& notes) {
+  WhatIfAnswer answer;
+  const bool asks = !(question.own == Changes{}) || !question.layers.empty() || question.more_memory;
+  if (run.trace().cells.size() == 0 && is_profile(run.trace()) && !asks) {
+    TRY_OK(take(profile_fixes(run), answer.list));
+    return answer;
+  }
+  TRY(model, what_if_of(run, notes));
+  answer.model.emplace(std::move(*model));
+  TRY_OK(take(price_question(*answer.model, question), answer.list));
+  return answer;
 }
 
 std::string what_if_json(const FixList& list, const std::vector<Table>& tables) {

@@ -38,6 +38,15 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish);
 // schedule.
 Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question);
 
+// The answer for any run: fixes of a pipeline, or the losses of a profile, which has no model and no changes of its
+// own.
+struct WhatIfAnswer {
+  std::optional<WhatIf> model;
+  FixList list;
+};
+// Errors: those of what_if_of(), price_question() and profile_fixes().
+Result<WhatIfAnswer> what_if_answer(const Run& run, const WhatIfQuestion& question, Diagnostics& notes);
+
 // Returns what `stageline what-if --json` prints, without a line end. `tables` are what_if_tables() of the same answer.
 std::string what_if_json(const FixList& list, const std::vector<Table>& tables);
 

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
 #include "engine/explained_run.h"
@@ -211,20 +212,24 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   wish.layers = std::string(arguments["layers"].text());
   wish.more_memory = arguments["more_memory"].boolean().value_or(false);
   TRY(question, what_if_question(wish));
-  if ((*run)->trace.cells.size() == 0) {
-    const Reason& why = reason("no_pipeline_cells");
-    return cannot_answer(why.name, why.meaning, why.help);
-  }
   Diagnostics notes;
-  TRY(model, what_if_of(*(*run)->run, notes));
-  TRY(list, price_question(*model, *question));
-  const ModelError& error = model->error();
+  const Result<WhatIfAnswer> found = what_if_answer(*(*run)->run, *question, notes);
+  if (!found && (*run)->trace.cells.size() == 0) {
+    const Reason& why = reason("no_pipeline_cells");
+    return cannot_answer(why.name, std::string(why.meaning) + ". " + found.error().what, found.error().hint);
+  }
+  if (!found) return found.error();
+  const FixList* list = &found->list;
+  const WhatIf* model = found->model ? &*found->model : nullptr;
   JsonWriter json;
   json.begin_object().field("sentence", clean_text(list->sentence.en, 1000));
+  const double of_profile_ns = list->fixes.empty() ? std::nan("") : list->fixes.front().price.recorded_ns;
+  const ModelError error = model ? model->error() : ModelError{of_profile_ns, std::nan(""), std::nan("")};
   append_ns(json, "recorded_ns", error.recorded_ns);
   append_ns(json, "graph_ns", error.graph_ns);
   append_share(json, "model_error_share", (error.graph_ns - error.recorded_ns) / error.recorded_ns);
-  json.field("schedule", model->order().known() ? model->order().recognition().best().name : std::string());
+  const bool known = model && model->order().known();
+  json.field("schedule", known ? model->order().recognition().best().name : std::string());
   json.key("fixes").begin_array();
   for (const Fix& fix : list->fixes) {
     if (static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
@@ -253,13 +258,14 @@ Result<std::string> Tools::diff(const Value& arguments) {
     if (!share || *share < 0 || *share > 1e6) return wrong("diff: fail_on is a share of the step", "write 3%");
     limit = *share / 100;
   }
+  const Result<RunDiff> diff = compare_runs(Run((*a)->trace), Run((*b)->trace));
   for (const Opened* run : {*a, *b})
-    if (run->trace.cells.size() == 0) {
+    if (!diff && run->trace.cells.size() == 0) {
       const Reason& why = reason("no_pipeline_cells");
-      return cannot_answer(why.name, run->id + ": " + why.meaning,
-                           "of two profiles sql answers on each of them: totals('name')");
+      return cannot_answer(why.name, run->id + ": " + std::string(why.meaning) + ". " + diff.error().what,
+                           diff.error().hint);
     }
-  TRY(diff, diff_runs((*a)->trace, (*b)->trace));
+  if (!diff) return diff.error();
   const double step = diff->a.step_ns;
   JsonWriter json;
   json.begin_object();
@@ -279,6 +285,10 @@ Result<std::string> Tools::diff(const Value& arguments) {
     append_ns(json, "effect_ns", group.effect_ns);
     append_ns(json, "error_ns", group.error_ns);
     append_share(json, "effect_share", group.effect_ns / step);
+    std::vector<std::string> behind;
+    for (const DiffItem& item : group.behind)
+      behind.push_back(signed_duration(item.effect_ns) + " " + clean_text(item_line(item).en, 500));
+    if (!behind.empty()) append_texts(json, "behind", behind);
     json.end_object();
   }
   json.end_array().field("matched", diff->matched).field("unmatched", diff->unmatched).field("unused", diff->unused);

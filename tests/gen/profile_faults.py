@@ -88,8 +88,8 @@ class Rank:
             self.t += 10
 
 
-def play(fault, ranks=1):
-    made = [Rank(r, fault) for r in range(ranks)]
+def play(fault, ranks=1, kind=Rank):
+    made = [kind(r, fault) for r in range(ranks)]
     runs = [rank.run() for rank in made]
     while True:
         ready = [next(run, None) for run in runs]

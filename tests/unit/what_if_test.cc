@@ -397,7 +397,7 @@ TEST_CASE("what-if: the same bytes whatever the number of threads") {
     WhatIf model = model_of(trace);
     std::string text;
     const FixList list = price_fixes(model, {});
-    for (const Table& table : what_if_tables(model, list))
+    for (const Table& table : what_if_tables(&model, list))
       for (size_t r = 0; r < table.row_count(); ++r)
         for (size_t c = 0; c < table.columns().size(); ++c) text += table.raw_text(r, c) + ",";
     return text;

@@ -12,6 +12,7 @@
 #include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/what_if_question.h"
+#include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
 #include "diagnosis/what_if/what_if_answer.h"
@@ -493,12 +494,10 @@ PyObject* what_if(PyObject* self, PyObject* arguments) {
     Result<WhatIfQuestion> question = what_if_question(*given);
     if (!question) return std::move(question).error();
     Answered a;
-    Result<WhatIf> model = what_if_of(*run->run, a.notes);
-    if (!model) return std::move(model).error();
-    Result<FixList> list = price_question(*model, *question);
-    if (!list) return std::move(list).error();
-    a.tables = what_if_tables(*model, *list);
-    a.foreign = what_if_json(*list, {});
+    Result<WhatIfAnswer> found = what_if_answer(*run->run, *question, a.notes);
+    if (!found) return std::move(found).error();
+    a.tables = what_if_tables(found->model ? &*found->model : nullptr, found->list);
+    a.foreign = what_if_json(found->list, {});
     return a;
   })));
 }
@@ -559,7 +558,7 @@ PyObject* diff(PyObject*, PyObject* arguments) {
   const auto a = run_of(a_arg), b = a ? run_of(b_arg) : nullptr;
   if (!b) return nullptr;
   return answer(taken(long_call<Result<Answered>>([=]() -> Result<Answered> {
-    Result<RunDiff> made = diff_runs(a->trace, b->trace);
+    Result<RunDiff> made = compare_runs(*a->run, *b->run);
     if (!made) return std::move(made).error();
     return Answered{diff_tables(*made), made->notes, diff_json(*made)};
   })));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "model/place.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -16,6 +17,7 @@ struct DiffRun {
   std::string schedule;  // "1f1b"; "" when none is recognised
   int32_t stages = 0, replicas = 0, context_parallel = 1, ranks = 0, chunks = 1;
   int32_t micro_batches = 0;        // the most common number; 0: unknown
+  bool profile = false;             // of a profiler, without a pipeline: it has ranks, steps and their time
   int64_t steps = 0, left_out = 0;  // steps that are compared cell by cell; long ones, which are reported separately
   // Mean period from a step's start to the next one's, including long steps and gaps, and its standard error (NaN for
   // one step).
@@ -34,10 +36,24 @@ enum class DiffCause : uint8_t {
   // others.
   kBetween,
   kLong,  // outlier steps: their time beyond the others
+  kPart,  // of two profiles: a part of the bar, whose id is the group's `type`
   kMore,  // groups beyond kMaxDiffGroups, those that changed least
   kRest,  // what the replays do not explain
 };
 inline constexpr size_t kMaxDiffGroups = 64;
+
+// What stands behind a part of a profile: an operator with its kernels, a collective, a copy, or what the host did.
+// Times are of a mean step and rank.
+struct DiffItem {
+  Text name;
+  Text kernels;    // what became of them, as a clause; may be empty
+  std::string at;  // the line of the program or the module where most of it is; "" unknown
+  std::vector<Place> places;
+  double a_ns = 0, b_ns = 0, effect_ns = 0, error_ns = 0;
+  double a_count = 0, b_count = 0;  // kernels a step
+  int32_t rank = kUnknown;          // the rank that holds four fifths of the change, where there are others too
+  bool sure = false;
+};
 
 struct DiffGroup {
   DiffCause cause = DiffCause::kRest;
@@ -58,20 +74,22 @@ struct DiffGroup {
   Text why;                 // what made it so, as a clause; may be empty
   int64_t paused = 0;  // of kDelay: number of operations that hold nearly all of the change where these are few; else 0
   double pause_ns = 0;  // by how much their mean start became later
-  // Of kCompute: what B's own causes call the operations that hold the change, as "micro-batch 0, on every stage".
-  // Empty: the work of `stage`.
+  // Of kPart: its label. Of kCompute: what B's own causes call the operations that hold the change, as "micro-batch 0,
+  // on every stage". Empty: the work of `stage`.
   Text what;
   // A cause of B is certain that these operations lose time, and A has no such cause: only how much it loses differs
   // from step to step.
   bool certain = false;
   // For delays that are named after a link: its messages were not recorded, so the host may be late instead.
   bool guessed = false;
+  std::vector<DiffItem> behind;  // of kPart, largest change first; the smallest are left out
 };
 
 struct RunDiff {
   DiffRun a, b;
   double change_ns = 0, error_ns = 0;  // of the mean step: B − A
   bool sure = false;                   // the same two conditions as for groups
+  double certain_ns = 0;               // of profiles: the part of the change that is beyond noise
   int64_t independent = 0;             // pairs of steps that share no step; errors are computed with this number
   std::vector<Text> changes;           // changes of schedule and sizes: "B has 8 stages, A 4"
   std::vector<DiffGroup>

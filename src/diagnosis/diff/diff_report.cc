@@ -39,6 +39,22 @@ Text against(const DiffGroup& g) {
   return words(same ? "diff.against.same" : "diff.against", args);
 }
 
+// Where two parts of a profile's bar make up most of the change, both are its cause.
+Text parts_cause(const RunDiff& diff) {
+  std::vector<Text> parts;
+  double ns = 0;
+  for (const DiffGroup& g : diff.groups) {
+    if (!g.sure || g.effect_ns / diff.change_ns <= 0) continue;
+    ns += g.effect_ns;
+    const DiffItem* item = g.behind.empty() ? nullptr : &g.behind.front();
+    const bool one = item && item->effect_ns / g.effect_ns >= kMinOfChange;
+    parts.push_back(words("diff.cause.part", Args().set("part", g.what).set("item", one ? item->name : Text())));
+    if (ns / diff.change_ns >= kMinOfChange) return joined(parts, words("list.comma"));
+    if (parts.size() == 2) break;
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* cause_id(DiffCause cause) {
@@ -50,12 +66,14 @@ const char* cause_id(DiffCause cause) {
     case DiffCause::kTail: return "tail";
     case DiffCause::kBetween: return "between-steps";
     case DiffCause::kLong: return "long-steps";
+    case DiffCause::kPart: return "part";
     case DiffCause::kMore: return "more";
     default: return "rest";
   }
 }
 
 std::vector<Place> places_of(const DiffGroup& g) {
+  if (g.cause == DiffCause::kPart && !g.behind.empty()) return g.behind.front().places;
   if (g.from_stage != kUnknown && g.stage != kUnknown)
     return {{.kind = PlaceKind::kLink, .stage = g.stage, .from_stage = g.from_stage}};
   if (g.rank != kUnknown) return {{.kind = PlaceKind::kRanks, .ranks = {g.rank}}};
@@ -75,6 +93,10 @@ std::string signed_percent(double share) {
 
 Text run_line(const DiffRun& run) {
   Args args;
+  if (run.profile) {
+    args.set("time", human_duration(run.step_ns)).count("ranks", run.ranks).count("steps", run.steps);
+    return words(run.steps > 0 ? "diff.run.profile" : "diff.run.recording", args);
+  }
   const auto some = [&](const char* name, int64_t count, int64_t min) {
     if (count >= min) args.count(name, count);
   };
@@ -99,6 +121,8 @@ Text headline(const RunDiff& diff) {
   Args args;
   args.set("step", human_duration(diff.b.step_ns)).set("by", human_duration(std::abs(diff.change_ns)) + noise);
   args.set("share", diff.a.step_ns > 0 ? percent(std::abs(diff.change_ns) / diff.a.step_ns) : "");
+  const bool whole = diff.a.profile && (diff.a.steps == 0 || diff.b.steps == 0);
+  args.set("per", words(whole ? "diff.per_recording" : "diff.per_step"));
   args.flag("slower", diff.change_ns > 0).set("change", signed_duration(diff.change_ns) + noise);
   if (diff.sure) return words("diff.sure", args);
   // A change this large may be real, so the text must not deny it.
@@ -114,6 +138,8 @@ bool other_size(const RunDiff& diff) {
 }
 
 bool slower_by_more(const RunDiff& diff, double share) {
+  if (diff.a.profile)
+    return diff.certain_ns >= kMinDiffShare * diff.a.step_ns && diff.certain_ns > share * diff.a.step_ns;
   // B's step is scaled to A's number of micro-batches, and so is its noise.
   const double scale = other_size(diff) ? diff.a.micro_batches / static_cast<double>(diff.b.micro_batches) : 1;
   const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
@@ -177,6 +203,7 @@ Text main_cause(const RunDiff& diff) {
     args.set("rank", one_rank ? std::to_string(own[0]->rank) : "").set("stage", stage_words(stage));
     return words("diff.cause.stage", args);
   }
+  if (top->cause == DiffCause::kPart) return parts_cause(diff);
   if (is_most(top->effect_ns)) {
     Args args;
     args.set("link", link_words(*top)).set("stage", stage_words(top->stage)).set("type", top->type);
@@ -226,9 +253,25 @@ Text group_line(const RunDiff& diff, const DiffGroup& g) {
     case DiffCause::kTail: return words("diff.group.tail", args);
     case DiffCause::kBetween: return words("diff.group.between", args.flag("few", g.sometimes));
     case DiffCause::kLong: return words("diff.group.long", args.set("why", g.why).set("step", int64_t{g.step}));
+    case DiffCause::kPart: {
+      args.set("a", human_duration(g.a_ns)).set("b", human_duration(g.b_ns));
+      if (g.rank != kUnknown) args.set("only", words("diff.only", Args().set("rank", int64_t{g.rank})));
+      return words("diff.group.part", args.set("part", g.what).set("why", g.why));
+    }
     case DiffCause::kMore: return words("diff.group.more");
     default: return words("diff.group.rest");
   }
+}
+
+Text item_line(const DiffItem& item) {
+  Args args;
+  args.set("name", item.name).set("kernels", item.kernels).set("at", item.at);
+  args.set("only", item.rank == kUnknown ? Text() : words("diff.only", Args().set("rank", int64_t{item.rank})));
+  args.set("times", words(item.a_ns <= 0   ? "diff.item.new"
+                          : item.b_ns <= 0 ? "diff.item.gone"
+                                           : "diff.against",
+                          Args().set("a", human_duration(item.a_ns)).set("b", human_duration(item.b_ns))));
+  return words("diff.item", args);
 }
 
 std::vector<DiffGroup> merged_groups(const RunDiff& diff) {
@@ -263,12 +306,23 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
     const double share = diff.a.step_ns > 0 ? (rest ? effect : g.effect_ns) / diff.a.step_ns : std::nan("");
     groups.add_row({std::string(cause_id(g.cause)), place(g.stage), place(g.from_stage),
                     g.cause == DiffCause::kCompute ? std::string(kind_code(g.kind)) : g.type,
-                    g.part == kUnknown ? kNullInteger : int64_t{g.rank}, g.count,
+                    g.rank == kUnknown ? kNullInteger : int64_t{g.rank}, g.count,
                     timed ? whole_ns(g.a_ns) : kNullInteger, timed ? whole_ns(g.b_ns) : kNullInteger, effect, share,
                     whole_ns(g.error_ns), std::string(g.sure ? "yes" : "no"), g.paused > 0 ? g.paused : kNullInteger,
                     g.paused > 0 ? whole_ns(g.pause_ns) : kNullInteger});
   }
-  return {std::move(runs), std::move(groups)};
+  std::vector<Table> tables;
+  tables.push_back(std::move(runs)), tables.push_back(std::move(groups));
+  if (!diff.a.profile) return tables;
+  Table items(declared_table("diff/items"));
+  for (const DiffGroup& g : diff.groups)
+    for (const DiffItem& item : g.behind)
+      items.add_row({g.type, item.name.en, item.kernels.en, item.at,
+                     item.rank == kUnknown ? kNullInteger : int64_t{item.rank}, whole_ns(item.a_ns),
+                     whole_ns(item.b_ns), whole_ns(item.effect_ns), item.effect_ns / diff.a.step_ns,
+                     whole_ns(item.error_ns), std::string(item.sure ? "yes" : "no"), item.a_count, item.b_count});
+  tables.push_back(std::move(items));
+  return tables;
 }
 
 }  // namespace stageline

@@ -27,6 +27,7 @@ bool slower_by_more(const RunDiff& diff, double share);
 // Returns the main part of the change: one group, one stage, or one kind of cause; empty if there is none.
 Text main_cause(const RunDiff& diff);
 Text group_line(const RunDiff& diff, const DiffGroup& group);
+Text item_line(const DiffItem& item);
 // The link, rank or stage that a group names; nothing where it is of the whole step.
 std::vector<Place> places_of(const DiffGroup& group);
 // The name of a cause in tables and JSON, for example "long-steps".
@@ -36,7 +37,8 @@ const char* cause_id(DiffCause cause);
 // groups. They add up to change_ns.
 std::vector<DiffGroup> merged_groups(const RunDiff& diff);
 
-// Tables "runs" (A and B) and "groups" (all of them, kRest last; the effects add up to the change of the mean step).
+// Tables "runs" (A and B), "groups" (all of them, kRest last; the effects add up to the change of the mean step) and,
+// of two profiles, "items": what stands behind the groups.
 std::vector<Table> diff_tables(const RunDiff& diff);
 
 // "+48.7 ms", "−3.0 µs".

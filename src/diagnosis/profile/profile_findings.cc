@@ -8,7 +8,6 @@
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
-#include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
 #include "model/finding_words.h"
@@ -239,6 +238,24 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
 }
 
 }  // namespace
+
+MeasuredProfile measured_profile(const Run& run) {
+  const ProfileSums& sums = profile_sums_of(run);
+  const ProfileAccount& account = run.fact<ProfileAccountFact>();
+  MeasuredProfile out{measure(run.trace(), sums, account), {}};
+  out.headline = account_for(run.trace(), out.facts, sums, account);
+  return out;
+}
+
+ProfileLosses profile_losses(const Run& run) {
+  const ProfileSums& sums = profile_sums_of(run);
+  const ProfileAccount& account = run.fact<ProfileAccountFact>();
+  ProfileLosses out;
+  out.facts = measure(run.trace(), sums, account);
+  out.before = price(run.trace(), out.facts, sums, account);
+  out.list = profile_findings(run.trace(), sums, account).list;
+  return out;
+}
 
 Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   const ProfileFacts facts = measure(trace, sums, account);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "diagnosis/causes/findings.h"
+#include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_sums.h"
 #include "model/trace.h"
@@ -11,5 +12,19 @@ namespace stageline {
 // Returns the findings. `account` is of the ranks with device work; without it, idle time has causes and no owners.
 // Definitions and thresholds are in docs/analyses/findings.md.
 Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account = {});
+
+// The facts and the headline with its bar that profile_findings() makes, without findings.
+struct MeasuredProfile {
+  ProfileFacts facts;
+  Headline headline;
+};
+MeasuredProfile measured_profile(const Run& run);
+
+// The losses that profile_findings() lists, and those before some of them became one finding with others.
+struct ProfileLosses {
+  ProfileFacts facts;
+  std::vector<Finding> list, before;
+};
+ProfileLosses profile_losses(const Run& run);
 
 }  // namespace stageline

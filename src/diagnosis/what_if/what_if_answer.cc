@@ -73,31 +73,45 @@ Result<CellScale> parse_scale(std::string_view text) {
   return scale;
 }
 
-std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
-  const ModelError& error = model.error();
-  const OrderModel& order = model.order();
+namespace {
+
+Table base_table(const WhatIf* model, const FixList& list) {
   Table base(declared_table("what-if/what-if-base"));
+  if (!model) {
+    const Price price = list.fixes.empty() ? Price{} : list.fixes.front().price;
+    base.add_row(
+        {whole_ns(price.recorded_ns), price.steps, kNullInteger, kNaN, kNullInteger, kNaN, std::string(), kNaN});
+    return base;
+  }
+  const ModelError& error = model->error();
+  const OrderModel& order = model->order();
   int64_t steps = 0;
-  for (const uint8_t counts : model.counts()) steps += counts;
+  for (const uint8_t counts : model->counts()) steps += counts;
   base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
                 share_of(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
                 share_of(error.order_ns - error.recorded_ns, error.recorded_ns),
                 order.known() ? order.recognition().best().name : std::string(),
                 order.known() ? order.present().max_held() : kNaN});
+  return base;
+}
+
+}  // namespace
+
+std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list) {
   Table fixes(declared_table("what-if/fixes"));
   for (const Fix& fix : list.fixes)
     fixes.add_row({fix.id, fix.name.en, whole_ns(fix.price.saving_ns), fix.price.share(), whole_ns(fix.price.step_ns),
                    whole_ns(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound},
                    std::string(fix.changes.micro_batches > 0 ? "micro-batch" : "step"), fix.assumes.en, fix.how.en});
-  std::vector<Table> tables = {std::move(base), std::move(fixes)};
+  std::vector<Table> tables = {base_table(model, list), std::move(fixes)};
   if (list.layers.empty()) return tables;
   Table layers(declared_table("what-if/layers"));
-  const StageCosts& stages = order.stages();
+  const StageCosts& stages = model->order().stages();
   for (size_t s = 0; s < list.layers.size(); ++s) {
     double cost = 0, constant = 0;
     for (size_t d = 0; d < kDirections; ++d) {
       cost += stages.cost_ns[s][d];
-      constant += model.layers().constant_ns[s][d];
+      constant += model->layers().constant_ns[s][d];
     }
     layers.add_row({static_cast<int64_t>(s), int64_t{stages.owner[s]}, int64_t{list.layers[s]},
                     s < list.new_layers.size() ? int64_t{list.new_layers[s]} : kNullInteger, whole_ns(cost),

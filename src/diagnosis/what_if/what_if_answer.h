@@ -14,7 +14,7 @@ namespace stageline {
 // (in milliseconds where it has no unit). Errors: kUsage, which shows the forms.
 Result<CellScale> parse_scale(std::string_view text);
 
-// Tables "what-if-base" and "fixes", and "layers" where layers are known.
-std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list);
+// Tables "what-if-base" and "fixes", and "layers" where layers are known. A profile has no model (nullptr).
+std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list);
 
 }  // namespace stageline

@@ -5,11 +5,16 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/run_diff.h"
+#include "diagnosis/merge_findings.h"
+#include "diagnosis/profile/profile_what_if.h"
+#include "diagnosis/what_if/what_if_answer.h"
 #include "engine/clock_table.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/merge_notes.h"
+#include "engine/what_if_question.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
@@ -180,9 +185,17 @@ std::string joined_answer(std::string_view apart) {
   return out.append(json, done);
 }
 
-Result<std::string> compare_json(const Trace& control, const Trace& test) {
-  if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
-  TRY(diff, diff_runs(control, test));
+std::string losses_json(const Run& run) {
+  if (run.trace().cells.size() > 0 || !is_profile(run.trace())) return "{}";
+  const Result<FixList> list = profile_fixes(run);
+  return list ? what_if_json(*list, what_if_tables(nullptr, *list)) : "{}";
+}
+
+Result<std::string> compare_json(const Run& control, const Run& test) {
+  const bool cells = control.trace().cells.size() > 0 || test.trace().cells.size() > 0;
+  const Result<RunDiff> diff = compare_runs(control, test);
+  if (!diff && !cells) return std::string("{}");  // trace-diff says what differs
+  if (!diff) return diff.error();
   return diff_json(*diff);
 }
 

@@ -174,7 +174,7 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
     const Result<std::string> made = two_runs_json(*analysis, {}, trace, other.trace, rows_of_page);
     page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
   }
-  const Result<std::string> made = compare_json(trace, other.trace);
+  const Result<std::string> made = compare_json(Run(trace), Run(other.trace));
   page.answer("compare", made ? *made : error_json(made.error()));
   const DrawnRun drawn(std::make_shared<const Run>(other.trace));
   const PipelineView view(*drawn.run(), nullptr, kMaxFileCells);
@@ -285,6 +285,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     out.lost_share = explanation.lost_share();
     page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if_gzip().empty());
     page.answer("explain", explain_json(explanation, options.paths));
+    page.answer("losses", losses_json(*run));
     page.answer("figures", page_figures_json(run));
   }
   const std::string second_title = other ? other->title : std::string();

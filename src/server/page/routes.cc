@@ -160,6 +160,7 @@ constexpr Route kRoutes[] = {
     {"/api/pipeline/what-if", "run scale schedule chunks group micro_batches latency_ns fix step dp", kWholeRun,
      of_pipeline<pipeline_what_if_answer, kBinary>, "a step as it would run under changes"},
     {"/api/explain", "", kWholeRun, long_answer<&Answers::explain>, "where the time went: the first screen"},
+    {"/api/losses", "", kWholeRun, long_answer<&Answers::losses>, "what a step of a profile saves without its losses"},
     {"/api/figures", "", kWholeRun, long_answer<&Answers::figures>, "numbers by name, with their definitions"},
     {"/api/answers", "", kWholeRun, answers, "which analyses this run can be asked"},
     {"/api/answer", "name page_of from rows *", kWholeRun, long_answer_to<&Answers::analysis>, "one of them"},

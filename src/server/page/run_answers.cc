@@ -140,6 +140,10 @@ Result<RunAnswers::Answer> RunAnswers::explain() {
   return ask("explain", [this]() -> Result<std::string> { return explain_json(explained_run(*recorded_), paths_); });
 }
 
+Result<RunAnswers::Answer> RunAnswers::losses() {
+  return ask("losses", [this]() -> Result<std::string> { return losses_json(*recorded_); });
+}
+
 Result<RunAnswers::Answer> RunAnswers::figures() {
   return ask("figures", [this]() -> Result<std::string> { return page_figures_json(recorded_); });
 }
@@ -155,7 +159,7 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
     return make_error(ErrorCode::kUnavailable, "there is no second run", "stageline view A --compare B opens two");
   return ask("compare", [this]() -> Result<std::string> {
     TRY(other, other_run());
-    return compare_json(recorded_->trace(), (*other)->trace());
+    return compare_json(*recorded_, **other);
   });
 }
 

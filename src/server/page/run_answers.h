@@ -48,6 +48,7 @@ class RunAnswers {
   };
   // Errors of the request: kUsage, kNotFound, kUnavailable.
   Result<Answer> explain();
+  Result<Answer> losses();
   Result<Answer> figures();
   Result<Answer> clocks();
   Result<Answer> compare();

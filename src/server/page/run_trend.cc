@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "diagnosis/diff/run_diff.h"
 #include "diagnosis/explain.h"
+#include "diagnosis/compare_runs.h"
 #include "engine/diff_json.h"
 #include "engine/mean_step.h"
 #include "facts/run.h"
@@ -41,7 +42,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     step.ns > 0 && before_ns > 0 ? json.value(step.ns / before_ns - 1) : json.null();
     if (step.ns > 0) {
       if (before)
-        if (const Result<RunDiff> found = diff_runs(*before, *trace); found) diff = diff_json(*found);
+        if (const Result<RunDiff> found = compare_runs(Run(*before), Run(*trace)); found) diff = diff_json(*found);
       series.push_back(step.ns);
       at.push_back(i);
       before = std::move(*trace);

@@ -1,4 +1,4 @@
-// The result of `stageline diff --json` for two runs (/api/compare); {}: neither run has a pipeline.
+// The result of `stageline diff --json` for two runs (/api/compare); {}: neither has a pipeline, a device or a step.
 import type {Place} from '../../data/report';
 import {currentLang, t} from '../../i18n/i18n';
 
@@ -6,7 +6,17 @@ export interface Both {
   en: string;
   zh: string;
 }
+// What stands behind a part of a profile's bar: an operator, a collective, a copy, or what the host did.
+export interface Behind extends Both {
+  name: string;
+  at: string;
+  effect_ns: number;
+  effect_share: number;
+  error_ns: number | null;
+  beyond_noise: boolean;
+}
 export interface Diff {
+  profile: boolean; // of two profiles: changes are parts of their bars
   change_ns: number;
   error_ns: number | null;
   change_share: number;
@@ -24,7 +34,7 @@ export interface Diff {
   runs: Both[];
   changes:
     (Both & {effect_ns: number; effect_share: number; error_ns: number | null; cause: string; kind: string;
-      places: Place[]})[]; // the places that a line names; none: the whole step
+      places: Place[]; behind: Behind[]})[]; // the places that a line names; none: the whole step
 }
 export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 

@@ -31,11 +31,11 @@ export function makeCompare(shell: Shell): Page {
   function effects(found: Diff): HTMLElement {
     const largest =
       found.changes.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
-    const row = (words: Child, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
+    const row = (words: Child, effect: number, share: number, error: number | null, kind = ''): HTMLElement => {
       const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
       bar.style.setProperty('width', `${width}%`);
       bar.style.setProperty('left', `${effect > 0 ? 50 : 50 - width}%`);
-      return h('tr', {class: whole ? 'whole' : ''}, h('th', {class: 'text', scope: 'row'}, words),
+      return h('tr', {class: kind}, h('th', {class: 'text', scope: 'row'}, words),
         h('td', {class: 'bar'}, h('div', {class: 'effect', 'aria-hidden': 'true'}, bar)), h('td', {}, signed(effect)),
         h('td', {}, signedShare(share)), h('td', {}, error === null ||
             error === 0 ? '' : `± ${duration(error)}`));
@@ -47,11 +47,14 @@ export function makeCompare(shell: Shell): Page {
             h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
               h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('compare.effect')),
               h('th', {scope: 'col'}, t('compare.share')), h('th', {scope: 'col'}, t('compare.error')))),
-          h('tbody', {}, ...found.changes.map((one, i) =>
+          h('tbody', {}, ...found.changes.flatMap((one, i) => [
             row(hasPipeline(shell.run) && hasScene(one)
               ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene',
-                title: t('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)
-          ), row(t('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
+                title: t('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns),
+            ...one.behind.map(item =>
+              row(lit(item.name, said(item)), item.effect_ns, item.effect_share, item.error_ns, 'behind')
+            ),
+          ]), row(t('compare.together'), found.change_ns, found.change_share, found.error_ns, 'whole')))));
   }
   // Runs without a pipeline: what changed most by name, and which run is which; the table beneath calls them so.
   function profiles(): Child[] {
@@ -81,9 +84,12 @@ export function makeCompare(shell: Shell): Page {
         h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`),
       ])),
       found.differences.length > 0 &&
-      h('section', {}, h('h2', {}, t('compare.changes')),
+      h('section', {}, h('h2', {}, t(found.profile ? 'compare.before' : 'compare.changes')),
         h('ul', {}, ...found.differences.map(one => h('li', {}, said(one))))),
       effects(found),
+      found.profile && hasFlame(shell.run) &&
+      h('p', {}, h('a', {href: shell.href('flame', {query: 'b=other'})}, t('compare.flame'))),
+      !found.profile &&
       h('p', {class: 'quiet'},
         t('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),
       h('p', {class: 'quiet'}, t('answers.same'), ' ',
@@ -108,9 +114,11 @@ export function makeCompare(shell: Shell): Page {
   }
   // A name leads to where it runs: all its slices lit.
   function nameLink(_table: Table, _row: number, column: Column, words: string): Child {
-    return column.name === 'name' && words !== '' && words !== '–' &&
-      h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: words}))}),
-        title: t('compare.lit')}, words);
+    return column.name === 'name' && words !== '' && words !== '–' && lit(words, words);
+  }
+  function lit(name: string, words: string): HTMLElement {
+    return h('a', {href: shell.href('timeline', {query: plainQuery(new URLSearchParams({lit: name}))}),
+      title: t('compare.lit')}, words);
   }
   function draw(): void {
     if (!visible) return;

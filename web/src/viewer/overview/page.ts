@@ -23,6 +23,13 @@ import {placesOf, replicaOf, windowOf} from '../evidence/places';
 import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
 
+// Of a profile: what a step saves without its losses. {}: of other runs.
+interface Losses {
+  sentence?: string;
+  sentence_zh?: string;
+  tried?: number;
+}
+
 // Where nothing stands out that is a finding too.
 const closing = (reported: Explained): Finding[] => (reported.findings.length > 0 ? [] : [{
   id: 'none',
@@ -38,7 +45,7 @@ export function makeOverview(shell: Shell): Page {
     element = h('div', {}, sheet);
   let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
     visible = false;
-  let profile: Table[] = [], profileDone = false, diff: Partial<Diff> | null = null;
+  let profile: Table[] = [], profileDone = false, diff: Partial<Diff> | null = null, losses: Losses | null = null;
   let figures: readonly Figure[] = [];
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
@@ -125,7 +132,8 @@ export function makeOverview(shell: Shell): Page {
       headline(), // until then the heading names it
       h('div', {class: 'cols'}, h('div', {}, reported?.note_en && !reported.why_not
         ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? reported.note_zh : reported.note_en) : '',
-        reported ? findingsView(findings, evidence, sceneHref) : '',
+        reported ? findingsView(findings, evidence, sceneHref) : '', losses?.sentence && (losses.tried ?? 0) > 1
+        ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? losses.sentence_zh ?? '' : losses.sentence) : '',
         reported?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', reported.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(), facts()].filter((
           one,
@@ -192,6 +200,10 @@ export function makeOverview(shell: Shell): Page {
         redraw();
       }, () => undefined);
     if (!hasPipeline(run)) {
+      void explained(api).then(() => desk.ask<Losses>('losses', {}, () => undefined)).then(found => {
+        losses = found;
+        redraw();
+      }, () => undefined);
       // The data of the bars are requested after the findings, which come first.
       void explained(api).then(() => desk.offers()).then(found =>
         Promise.all(['temporal-breakdown', 'gpu-kernel-breakdown']

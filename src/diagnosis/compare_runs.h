@@ -1,0 +1,14 @@
+// Compares two runs of any kind: the one answer that `stageline diff`, Python, agents and the page give.
+#pragma once
+
+#include "base/result.h"
+#include "diagnosis/diff/diff_answer.h"
+#include "facts/run.h"
+
+namespace stageline {
+
+// Pipelines are compared cell by cell, profiles part by part of their bars, where one of them has no pipeline. Errors:
+// those of diff_runs() and diff_profiles().
+Result<RunDiff> compare_runs(const Run& a, const Run& b);
+
+}  // namespace stageline

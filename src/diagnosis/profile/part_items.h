@@ -1,0 +1,52 @@
+// What stands behind each part of a profile's bar, step by step: operators with their kernels, collectives, copies, and
+// what the host did. The parts themselves are those of the headline.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "diagnosis/profile/culprit.h"
+#include "facts/run.h"
+#include "model/finding.h"
+
+namespace stageline {
+
+struct KernelSum {
+  double ns = 0;
+  int64_t count = 0;
+};
+
+// Times are sums over ranks and steps.
+struct PartItem {
+  Culprit at;  // where most of it is
+  double ns = 0, at_ns = 0;
+  std::map<int32_t, double> of_rank;
+  std::map<std::string, KernelSum> kernels;  // by name without parameters; of the host's parts none
+  std::vector<double> of_step;               // mean of the ranks
+};
+
+struct ProfileParts {
+  Headline headline;
+  std::vector<int32_t> ranks;
+  std::string late;             // the rank that the others wait for in collectives; "" where there is none
+  int64_t steps = 0;            // 0: none were recorded, and the recording is one
+  double step_ns = 0;           // of a mean step, that shares of the headline's parts refer to
+  std::vector<double> lengths;  // of the steps, mean of the ranks
+  std::map<std::string, std::vector<double>> of_step;  // of each part by its id, likewise
+  // By part, and by the name that items of two runs are matched by: the operator that launched the kernels, the
+  // collective, the copy, the call or range in which the host was. Those of one part add up to it.
+  std::map<std::pair<std::string, std::string>, PartItem> items;
+  std::map<std::string, std::map<int32_t, double>> of_rank;  // of each part, sums over steps
+  double recorded_ns = 0;                                    // of all steps and ranks: what sums are parts of
+
+  double step_share(double ns) const { return recorded_ns > 0 ? ns / recorded_ns * step_ns : 0; }
+};
+
+// Errors: kBadInput where a run has neither device work nor profiler steps. O(slices) beyond the facts of explain.
+Result<ProfileParts> profile_parts(const Run& run);
+
+}  // namespace stageline

@@ -1,0 +1,296 @@
+#include "diagnosis/profile/profile_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/diff/diff_report.h"
+#include "diagnosis/diff/diff_side.h"
+#include "diagnosis/profile/part_items.h"
+#include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
+#include "profile/frame_names.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kLongStep = 1.3, kOneRank = 0.8;
+constexpr double kMinItem = 0.05;  // share of a part's change; smaller changes behind it are not listed
+constexpr size_t kMaxItems = 8, kMaxKernelNames = 2;
+
+// Values of A's and B's steps, and whether their means differ by more than chance.
+class Change {
+ public:
+  Change(const ProfileParts& a, const ProfileParts& b)
+      : usual_a_(usual(a.lengths)),
+        usual_b_(usual(b.lengths)),
+        steps_(std::min(a.lengths.size(), b.lengths.size())),
+        min_ns_(kMinDiffShare * a.step_ns) {}
+
+  int64_t steps() const { return steps_; }
+  double min_ns() const { return min_ns_; }
+
+  double error_ns(const std::vector<double>& a, const std::vector<double>& b) const {
+    return std::hypot(standard_error(a, std::ssize(a)), standard_error(b, std::ssize(b)));
+  }
+
+  // How much of a change is beyond noise: all of it by the scatter of all steps, else what the usual steps changed by
+  // their own, because one long step hides what all others show; else 0.
+  double certain_ns(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
+    if (std::abs(change_ns) < min_ns_) return 0;
+    if (beyond_noise(change_ns, error_ns(a, b), steps_)) return change_ns;
+    const std::vector<double> some_a = picked(a, usual_a_), some_b = picked(b, usual_b_);
+    const double change = mean_of(some_b) - mean_of(some_a);
+    const int64_t count = std::min(some_a.size(), some_b.size());
+    const bool is = count > 1 && change / change_ns > 0 && std::abs(change) >= min_ns_;
+    return is && beyond_noise(change, error_ns(some_a, some_b), count) ? change : 0;
+  }
+  bool sure(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
+    return certain_ns(change_ns, a, b) != 0;
+  }
+
+ private:
+  static std::vector<bool> usual(const std::vector<double>& lengths) {
+    const double median = median_of(lengths);
+    std::vector<bool> is;
+    for (const double length : lengths) is.push_back(length < kLongStep * median);
+    return is;
+  }
+  static std::vector<double> picked(const std::vector<double>& values, const std::vector<bool>& which) {
+    std::vector<double> some;
+    for (size_t k = 0; k < values.size(); ++k)
+      if (which[k]) some.push_back(values[k]);
+    return some;
+  }
+
+  const std::vector<bool> usual_a_, usual_b_;
+  const int64_t steps_;
+  const double min_ns_;
+};
+
+class Differ {
+ public:
+  Differ(const ProfileParts& a, const ProfileParts& b) : a_(a), b_(b), change_(a, b) {}
+
+  RunDiff diff() {
+    diff_.a = described(a_);
+    diff_.b = described(b_);
+    diff_.change_ns = b_.step_ns - a_.step_ns;
+    diff_.error_ns = change_.error_ns(a_.lengths, b_.lengths);
+    diff_.independent = change_.steps();
+    diff_.certain_ns = change_.certain_ns(diff_.change_ns, a_.lengths, b_.lengths);
+    diff_.sure = diff_.certain_ns != 0;
+    describe_differences();
+    add_parts();
+    return std::move(diff_);
+  }
+
+ private:
+  static DiffRun described(const ProfileParts& parts) {
+    DiffRun run;
+    run.profile = true;
+    run.ranks = static_cast<int32_t>(parts.ranks.size());
+    run.steps = parts.steps;
+    run.step_ns = parts.step_ns;
+    run.error_ns = standard_error(parts.lengths, std::ssize(parts.lengths));
+    return run;
+  }
+
+  void describe_differences() {
+    const auto say = [&](const char* name, int64_t a, int64_t b) {
+      diff_.changes.push_back(words(name, Args().count("a", a).count("b", b)));
+    };
+    if (a_.ranks.size() != b_.ranks.size()) say("diff.shape.ranks", std::ssize(a_.ranks), std::ssize(b_.ranks));
+    if (a_.headline.host_alone != b_.headline.host_alone)
+      diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
+    if (a_.steps == 0 || b_.steps == 0)
+      diff_.changes.push_back(words("diff.profile.whole"));
+    else if (change_.steps() < 2)
+      diff_.changes.push_back(words("diff.profile.one_step"));
+  }
+
+  void add_parts() {
+    std::vector<SpanPart> parts = b_.headline.parts;
+    for (const SpanPart& part : a_.headline.parts)
+      if (!find(b_, part.id)) parts.push_back(part);
+    double left_ns = diff_.change_ns;
+    for (const SpanPart& part : parts) {
+      DiffGroup group = group_of(part);
+      left_ns -= group.effect_ns;
+      diff_.groups.push_back(std::move(group));
+    }
+    std::stable_sort(diff_.groups.begin(), diff_.groups.end(), [](const DiffGroup& x, const DiffGroup& y) {
+      return std::abs(x.effect_ns) > std::abs(y.effect_ns);
+    });
+    DiffGroup rest;
+    rest.effect_ns = left_ns;
+    rest.error_ns = std::nan("");
+    diff_.groups.push_back(std::move(rest));
+    diff_.matched = matched_.size(), diff_.unmatched = only_b_.size(), diff_.unused = only_a_.size();
+  }
+
+  static const SpanPart* find(const ProfileParts& run, const std::string& id) {
+    const auto it = std::find_if(run.headline.parts.begin(), run.headline.parts.end(),
+                                 [&](const SpanPart& part) { return part.id == id; });
+    return it == run.headline.parts.end() ? nullptr : &*it;
+  }
+  static double part_ns(const ProfileParts& run, const std::string& id) {
+    const SpanPart* part = find(run, id);
+    return part ? part->share * run.step_ns : 0;
+  }
+  // Of a part by its id; zeros where a run has none of it.
+  static std::vector<double> steps_of(const ProfileParts& run, const std::string& id) {
+    const auto it = run.of_step.find(id);
+    return it == run.of_step.end() ? std::vector<double>(run.lengths.size()) : it->second;
+  }
+
+  DiffGroup group_of(const SpanPart& part) {
+    DiffGroup group;
+    group.cause = DiffCause::kPart;
+    group.type = part.id;
+    group.what = part.label;
+    group.a_ns = part_ns(a_, part.id), group.b_ns = part_ns(b_, part.id);
+    group.effect_ns = group.b_ns - group.a_ns;
+    const std::vector<double> a = steps_of(a_, part.id), b = steps_of(b_, part.id);
+    group.error_ns = change_.error_ns(a, b);
+    group.sure = change_.sure(group.effect_ns, a, b);
+    group.rank = rank_of(ranks_of(a_, part.id), ranks_of(b_, part.id));
+    const bool waits = part.id == "comm-wait" || (part.id == "comm" && b_.headline.host_alone);
+    if (waits && a_.late != b_.late)
+      group.why = words(b_.late.empty()   ? "diff.profile.late.a"
+                        : a_.late.empty() ? "diff.profile.late.b"
+                                          : "diff.profile.late.both",
+                        Args().set("a", a_.late).set("b", b_.late));
+    add_items(group);
+    return group;
+  }
+
+  void add_items(DiffGroup& group) {
+    const auto first = [&](const ProfileParts& run) { return run.items.lower_bound({group.type, ""}); };
+    std::set<std::string> names;
+    for (const ProfileParts* run : {&a_, &b_})
+      for (auto it = first(*run); it != run->items.end() && it->first.first == group.type; ++it)
+        names.insert(it->first.second);
+    static const PartItem none;
+    for (const std::string& name : names) {
+      const auto of = [&](const ProfileParts& run) {
+        const auto it = run.items.find({group.type, name});
+        return it == run.items.end() ? &none : &it->second;
+      };
+      const PartItem *a = of(a_), *b = of(b_);
+      (a == &none ? only_b_ : b == &none ? only_a_ : matched_).insert(name);
+      DiffItem item = item_of(name, *a, *b);
+      if (std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
+        group.behind.push_back(std::move(item));
+    }
+    std::stable_sort(group.behind.begin(), group.behind.end(), [](const DiffItem& x, const DiffItem& y) {
+      return std::abs(x.effect_ns) > std::abs(y.effect_ns);
+    });
+    if (group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
+  }
+
+  DiffItem item_of(const std::string& name, const PartItem& a, const PartItem& b) const {
+    DiffItem item;
+    item.a_ns = a_.step_share(a.ns), item.b_ns = b_.step_share(b.ns);
+    item.effect_ns = item.b_ns - item.a_ns;
+    const auto padded = [](std::vector<double> values, size_t size) {
+      values.resize(size);
+      return values;
+    };
+    const std::vector<double> steps_a = padded(a.of_step, a_.lengths.size()),
+                              steps_b = padded(b.of_step, b_.lengths.size());
+    item.error_ns = change_.error_ns(steps_a, steps_b);
+    item.sure = change_.sure(item.effect_ns, steps_a, steps_b);
+    const PartItem& shown = b.ns > 0 ? b : a;
+    item.places = shown.at.places();
+    const std::string what = name.empty() ? shown.at.name() : built_in_name(name);
+    item.name = what.empty() ? words("diff.profile.unnamed") : Text{what, what};
+    item.rank = rank_of(a.of_rank, b.of_rank);
+    if (item.rank != kUnknown) item.places.push_back({.kind = PlaceKind::kRanks, .ranks = {item.rank}});
+    item.at = shown.at.where();
+    say_kernels(a, b, item);
+    return item;
+  }
+
+  using RankSums = std::map<int32_t, double>;
+  static const RankSums& ranks_of(const ProfileParts& run, const std::string& id) {
+    static const RankSums none;
+    const auto it = run.of_rank.find(id);
+    return it == run.of_rank.end() ? none : it->second;
+  }
+  // The rank that has most of the change, where the runs have others too.
+  int32_t rank_of(const RankSums& a, const RankSums& b) const {
+    if (a_.ranks != b_.ranks || a_.ranks.size() < 2) return kUnknown;
+    const auto change = [&](int32_t rank) {
+      const auto in_a = a.find(rank), in_b = b.find(rank);
+      return (in_b == b.end() ? 0 : b_.step_share(in_b->second)) - (in_a == a.end() ? 0 : a_.step_share(in_a->second));
+    };
+    double all = 0;
+    for (const int32_t rank : a_.ranks) all += change(rank);
+    for (const int32_t rank : a_.ranks)
+      if (all != 0 && change(rank) / all >= kOneRank) return rank;
+    return kUnknown;
+  }
+
+  double per_step(const ProfileParts& run, int64_t count) const {
+    return static_cast<double>(count) / std::max<size_t>(1, run.ranks.size()) / std::max<size_t>(1, run.lengths.size());
+  }
+
+  // Kernels that have another name in B, or another number in a step.
+  void say_kernels(const PartItem& a, const PartItem& b, DiffItem& item) const {
+    int64_t in_a = 0, in_b = 0;
+    for (const auto& [kernel, sum] : a.kernels) in_a += sum.count;
+    for (const auto& [kernel, sum] : b.kernels) in_b += sum.count;
+    item.a_count = per_step(a_, in_a), item.b_count = per_step(b_, in_b);
+    if (in_a == 0 || in_b == 0) return;
+    const std::string gone = names_without(a, b), fresh = names_without(b, a);
+    if (!gone.empty() && !fresh.empty())
+      item.kernels += words("diff.profile.renamed", Args().set("a", gone).set("b", fresh));
+    const std::string count_a = short_number(item.a_count), count_b = short_number(item.b_count);
+    if (count_a != count_b) {
+      if (!item.kernels.empty()) item.kernels += words("list.comma");
+      item.kernels += words("diff.profile.counted", Args().set("a", count_a).set("b", count_b));
+    }
+  }
+
+  static std::string short_number(double count) { return fixed(count, count == std::floor(count) ? 0 : 1); }
+
+  // The kernels of one run that the other has not, by their time.
+  static std::string names_without(const PartItem& of, const PartItem& other) {
+    std::vector<std::pair<double, std::string>> list;
+    for (const auto& [kernel, sum] : of.kernels)
+      if (!other.kernels.contains(kernel)) list.emplace_back(-sum.ns, kernel);
+    std::sort(list.begin(), list.end());
+    std::string out;
+    for (size_t k = 0; k < list.size() && k < kMaxKernelNames; ++k) append_item(out, list[k].second, " + ");
+    return out;
+  }
+
+  const ProfileParts &a_, &b_;
+  const Change change_;
+  std::set<std::string> matched_, only_a_, only_b_;
+  RunDiff diff_;
+};
+
+Result<ProfileParts> parts_of(const Run& run, const char* name) {
+  Result<ProfileParts> parts = profile_parts(run);
+  if (parts) return parts;
+  Error e = parts.error();
+  e.what = std::string("run ") + name + ": " + e.what;
+  return e;
+}
+
+}  // namespace
+
+Result<RunDiff> diff_profiles(const Run& a, const Run& b) {
+  TRY(parts_a, parts_of(a, "A"));
+  TRY(parts_b, parts_of(b, "B"));
+  return Differ(*parts_a, *parts_b).diff();
+}
+
+}  // namespace stageline

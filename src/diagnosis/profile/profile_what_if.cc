@@ -1,0 +1,129 @@
+#include "diagnosis/profile/profile_what_if.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "diagnosis/profile/loss_findings.h"
+#include "diagnosis/profile/profile_findings.h"
+#include "diagnosis/profile/rank_losses.h"
+#include "facts/profile_sums.h"
+#include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kOneRank = 2;     // as for a loss alone: the others wait for a rank that loses this many times theirs
+constexpr double kSameSum = 0.02;  // share of the sum; a smaller difference from it is not reported
+
+bool has(const std::vector<Finding>& list, std::string_view id) {
+  return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+}
+
+// What a rank would lose less of if every finding were gone.
+Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vector<Finding>& list) {
+  Removed removed;
+  const double waiting = share_or_zero(rank.comm_wait_ns, rank.exposed_comm_ns);
+  if (has(list, "comm.exposed")) removed.communication += 1 - waiting;
+  if (has(list, "comm.waiting") || has(list, "rank.late") || (f.late && has(list, "rank.slow")))
+    removed.communication += waiting;
+  if (has(list, "memory.exposed")) removed.copies = 1;
+  if (f.slow_rank == rank.rank && has(list, "rank.slow")) {
+    std::vector<double> others;
+    for (const RankFacts& other : f.ranks)
+      if (other.rank != rank.rank && other.compute_ns > 0) others.push_back(other.compute_ns);
+    removed.compute = std::max(0.0, 1 - share_or_zero(median_of(others), rank.compute_ns));
+  }
+  removed.loss = [&list](const RankLoss& loss) {
+    return std::any_of(list.begin(), list.end(), [&](const Finding& x) {
+      if (x.id == "comm.contention") return loss.kind == LossKind::kContention;
+      if (x.id == "copies.pageable")
+        return loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos;
+      return is_about(x, loss);
+    });
+  };
+  return removed;
+}
+
+double saving_of(const Finding& x) { return x.price.saving_ns > 0 ? x.price.saving_ns : x.lost_ns_per_step; }
+
+// All losses together, as a share of the step: the mean of the ranks or, where ranks wait for one that loses far more,
+// that rank's.
+double together(const Run& run, const ProfileFacts& f, const std::vector<Finding>& list) {
+  const Trace& trace = run.trace();
+  std::vector<double> shares(f.ranks.size());
+  parallel_for(shares.size(), [&](size_t r) {
+    for (const Part& part : trace.parts)
+      if (part.rank == f.ranks[r].rank)
+        shares[r] = share_or_zero(saved_without(trace, part, removed_of(f, f.ranks[r], list)), f.ranks[r].span_ns);
+  });
+  const double mean = mean_of(shares), max = *std::max_element(shares.begin(), shares.end());
+  std::sort(shares.begin(), shares.end());
+  shares.pop_back();
+  return f.whole.comm_ns > 0 && !shares.empty() && max > kOneRank * median_of(shares) ? max : mean;
+}
+
+Fix priced(const std::string& id, const Text& name, double saving_ns, const ProfileFacts& f) {
+  Fix fix;
+  fix.id = id, fix.name = name;
+  fix.price.recorded_ns = f.step_ns;
+  fix.price.steps = static_cast<int64_t>(f.step_count);
+  fix.price.saving_ns = saving_ns, fix.price.step_ns = f.step_ns - saving_ns;
+  fix.price.error_ns = fix.price.held = kNaN;
+  fix.assumes = words("profile.what_if.replayed");
+  return fix;
+}
+
+Fix fix_of(const Finding& x, const ProfileFacts& f) {
+  Fix fix = priced(x.id, x.title, saving_of(x), f);
+  fix.how = x.detail;
+  if (x.uncertainty_ns > 0) fix.price.error_ns = x.uncertainty_ns;
+  // That a part of the bar would be gone is not simulated: other work may take its place.
+  fix.bound = !(x.price.saving_ns > 0);
+  if (fix.bound) fix.assumes = words("profile.what_if.bound");
+  return fix;
+}
+
+}  // namespace
+
+Result<FixList> profile_fixes(const Run& run) {
+  const ProfileLosses losses = profile_losses(run);
+  const ProfileFacts& f = losses.facts;
+  if (!f.accounted)
+    return make_error(ErrorCode::kUnavailable, "no launches are linked to device work, so nothing can be simulated",
+                      "stageline explain says what was recorded");
+  FixList out;
+  double sum = 0, max = 0;
+  for (const Finding& x : losses.list) {
+    if (!(x.weight > 0) || !(saving_of(x) > 0)) continue;
+    out.fixes.push_back(fix_of(x, f));
+    sum += saving_of(x), max = std::max(max, saving_of(x));
+  }
+  out.tried = std::ssize(out.fixes);
+  std::stable_sort(out.fixes.begin(), out.fixes.end(), [](const Fix& a, const Fix& b) {
+    return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
+  });
+  if (out.fixes.empty()) {
+    out.sentence = words("profile.what_if.none");
+    return out;
+  }
+  Args args;
+  const bool one = out.fixes.size() == 1;
+  const double saving = one ? max : std::clamp(together(run, f, losses.before) * f.step_ns, max, f.step_ns);
+  args.set("together", human_duration(saving)).set("share", percent(saving / f.step_ns));
+  args.set("sum", human_duration(sum));
+  args.count("losses", std::ssize(out.fixes)).set("step", human_duration(f.step_ns));
+  if (one) {
+    out.sentence = words("profile.what_if.one", args.set("name", out.fixes.front().name));
+    return out;
+  }
+  out.fixes.insert(out.fixes.begin(), priced("combined", words("profile.what_if.all", args), saving, f));
+  out.sentence = words("profile.what_if.sentence", args);
+  if (std::abs(saving - sum) > kSameSum * sum)
+    out.sentence += words(saving < sum ? "profile.what_if.less" : "profile.what_if.more", args);
+  return out;
+}
+
+}  // namespace stageline
