@@ -109,8 +109,8 @@ class View:
     """The viewer. In a notebook it is a frame that holds the page with the run, which asks no server; elsewhere open() shows it in
     the browser, and so does making it outside a notebook."""
 
-    def __init__(self, trace, height, lang):
-        self._trace, self.height, self._lang = trace, height, lang
+    def __init__(self, trace, height, lang, dark=None):
+        self._trace, self.height, self._lang, self._dark = trace, height, lang, dark
         self._page = None
         if not in_notebook():
             self.open()
@@ -118,7 +118,7 @@ class View:
     def page(self):
         """The page's bytes."""
         if self._page is None:
-            self._page = self._trace._file('html', lang=self._lang)
+            self._page = self._trace._file('html', lang=self._lang, dark=self._dark)
         return self._page
 
     def open(self):

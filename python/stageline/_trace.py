@@ -553,11 +553,11 @@ class Trace:
     def _title(self):
         return os.path.basename(os.path.abspath(self.paths[0])) if self.paths else 'run'
 
-    def view(self, *, height=720, lang='en'):
+    def view(self, *, height=720, lang='en', dark=None):
         """Opens the viewer: in a notebook as a part of the page, else in the browser. It needs no server: the page
-        holds the run."""
+        holds the run. Its colours are those that the browser prefers; dark=True suits a notebook that is dark by itself."""
         from ._notebook import View
-        return View(self, height, lang)
+        return View(self, height, lang, dark)
 
     def close(self):
         """Gives the memory back that no table looks into."""

@@ -274,6 +274,27 @@ export const cases = [
     );
     assert.deepEqual(problems, []);
   }],
+  // As trace.view() shows it in a notebook: a frame without rights to the page around it, and without an address.
+  ['report: in a frame of a notebook, with links and the way back', async (open, tools) => {
+    const html = readFileSync(reportOf(tools, 'profile'), 'utf8'), page = await tools.files.newPage(), problems = [];
+    page.on('console', message => ['error', 'warning'].includes(message.type()) && problems.push(message.text()));
+    page.on('pageerror', error => problems.push(error.message));
+    await page.setContent('<iframe sandbox="allow-scripts" style="width:1200px;height:700px"></iframe>');
+    await page.$eval('iframe', (frame, text) => {
+      frame.srcdoc = text;
+    }, html);
+    const frame = await (await page.waitForSelector('iframe[srcdoc]')).contentFrame();
+    await frame.waitForSelector('.page-overview:not([hidden])');
+    for (const id of ['timeline', 'answers']) {
+      await frame.click(`#page-${id}`);
+      await frame.waitForSelector(`.page-${id}:not([hidden])`);
+      assert.ok((await frame.evaluate(() => location.href)).startsWith(`about:srcdoc#/${id}`));
+    }
+    await frame.evaluate(() => history.back());
+    await frame.waitForSelector('.page-timeline:not([hidden])');
+    assert.deepEqual(problems.filter(text => !/willReadFrequently/.test(text)), []);
+    await page.close();
+  }],
   ['report: opens from disk in Firefox', async (open, tools) => {
     const firefox = await launchFirefox(tools.folder);
     if (!firefox) return tools.skip('no Firefox found; set FIREFOX to its path');

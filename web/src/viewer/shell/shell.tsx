@@ -104,8 +104,10 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   }
   const addressNow = (): string => hashOf({page: current!, ...pages.get(current!)!.address()});
   function write(address: string, entry: boolean): void {
-    if (entry && location.hash !== address) history.pushState(null, '', address);
-    else history.replaceState(null, '', address);
+    // Whole addresses: in a frame of a notebook (about:srcdoc) short ones would be taken for the notebook's.
+    const url = location.href.replace(/#.*/s, '') + address;
+    if (entry && location.hash !== address) history.pushState(null, '', url);
+    else history.replaceState(null, '', url);
     written = location.hash;
   }
   function save(): void {
@@ -116,7 +118,12 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   }
   // A link leaves the page at once; Back comes to what it showed then.
   document.addEventListener('click', event => {
-    if (event.target instanceof Element && event.target.closest('a[href^="#"]')) save();
+    const link = event.target instanceof Element && event.target.closest('a[href^="#"]');
+    if (!link) return;
+    save();
+    if (location.protocol !== 'about:') return;
+    event.preventDefault();
+    location.hash = link.getAttribute('href')!;
   }, true);
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
