@@ -11,6 +11,17 @@ Column.__doc__ = 'What a column holds: its name, its title for people, integer, 
 _MANY_ROWS = 100_000
 
 
+def library(name, extra=None):
+    """A library that only some answers need; where it is missing the error says how to get it."""
+    import importlib
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ModuleNotFoundError(f"{name} is not installed: pip install '{f'stageline[{extra}]' if extra else name}'", name=name) from None
+
+
 class Table:
     """A table has rows and typed columns. Times and durations are whole nanoseconds, shares fractions of 1, None is
     unknown.
@@ -91,20 +102,17 @@ class Table:
 
     def to_arrow(self):
         """A pyarrow.Table; numbers are not copied."""
-        import pyarrow
-        return pyarrow.table(self)
+        return library('pyarrow').table(self)
 
     def to_polars(self):
         """A polars.DataFrame; numbers are not copied, names become Categorical."""
-        import polars
-        return polars.DataFrame(self)
+        return library('polars').DataFrame(self)
 
     def to_pandas(self, *, categories=True, times='int'):
         """Returns a pandas.DataFrame, without pyarrow. Names are categories, or objects with categories=False;
         times='timedelta' turns
         nanoseconds into pandas' own; whole numbers with unknown ones among them become Int64."""
-        import numpy
-        import pandas
+        numpy, pandas = library('numpy', 'pandas'), library('pandas', 'pandas')
         if times not in ('int', 'timedelta'):
             from ._words import _usage
             raise _usage(f"times is 'int' or 'timedelta', not {times!r}", '')

@@ -105,7 +105,9 @@ class Info(Mapping):
         return len(self._values)
 
     def __getattr__(self, name):
-        if name.startswith('__') or name not in self._values:
+        if name.startswith('_'):
+            raise AttributeError(name)
+        if name not in self._values:
             raise AttributeError(f'no {name!r}; there are {", ".join(self._values)}')
         return self[name]
 
@@ -212,7 +214,19 @@ class Finding:
         analysis, table = self.evidence
         if not analysis:
             raise _usage(f'{self.id} stands on no analysis', '')
+        if self._trace is None:
+            raise _usage(f'{self.id} came out of a pickle, without its trace', 'open the trace, and ask its findings')
         return self._trace.analyze(analysis, table=table or None)
+
+    # Nothing of it changes, so a copy is as good; a pickle leaves the trace behind.
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __getstate__(self):
+        return {**self.__dict__, '_trace': None}
 
 
 class Findings(Sequence):
@@ -276,7 +290,7 @@ class Figures(Mapping):
         return {f.name: f for f in made}
 
     def __getitem__(self, name):
-        if name not in self._known:
+        if name not in self._known and self._run is not None:
             self._known.update(self._asked(name))
         if name not in self._known:
             raise KeyError(name)
@@ -286,6 +300,9 @@ class Figures(Mapping):
         if self._all is None:
             self._all = self._asked()
         return self._all
+
+    def __getstate__(self):
+        return {'_run': None, '_known': self._whole(), '_all': self._whole()}
 
     def __iter__(self):
         return iter(self._whole())

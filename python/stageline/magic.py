@@ -16,6 +16,9 @@ def stageline_cell(shell, line, cell):
 
     import stageline
     from stageline import record
+    if not cell.strip():
+        print('stageline: the cell is empty; what is written below %%stageline is run and recorded')
+        return None
     folder = pathlib.Path(line.strip()) if line.strip() else pathlib.Path(tempfile.mkdtemp(prefix='stageline-'))
     if not record.init(str(folder)):
         return None  # record says why, on stderr

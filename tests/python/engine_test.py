@@ -249,6 +249,30 @@ class Opened(unittest.TestCase):
             with self.assertRaises(stageline.IoError):
                 self.trace.report('/proc/no/report.html')
 
+    def test_results_are_copied_and_pickled(self):
+        """A trace is not; what was asked of it is, and keeps its values."""
+        import copy
+        findings, figures = self.profile.findings, self.profile.figures
+        for thing in (findings, findings[0], self.profile.info, self.profile.analyze('temporal-breakdown'), figures, self.profile.diagnostics,
+                      self.profile.kernels(), figures['step_period']):
+            for again in (copy.copy(thing), copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))):
+                self.assertEqual(type(again), type(thing))
+                self.assertEqual(len(again) if hasattr(thing, '__len__') else 1, len(thing) if hasattr(thing, '__len__') else 1)
+        self.assertEqual(pickle.loads(pickle.dumps(findings))[0].title, findings[0].title)
+        self.assertEqual(pickle.loads(pickle.dumps(figures))['step_period'], figures['step_period'])
+        self.assertEqual(pickle.loads(pickle.dumps(self.profile.info)).to_dict(), self.profile.info.to_dict())
+        with self.assertRaises(stageline.UsageError):
+            next(f for f in pickle.loads(pickle.dumps(self.trace.findings)) if f.evidence[0]).answer()
+
+    def test_a_missing_library_is_named_with_how_to_get_it(self):
+        from unittest import mock
+        with mock.patch.dict(sys.modules, {'pandas': None, 'polars': None}):
+            for ask, hint in ((self.profile.steps.to_polars, "pip install 'polars'"), (self.profile.steps.to_pandas, "pip install 'stageline[pandas]'"),
+                              (lambda: __import__('stageline.hta').hta.TraceAnalysis, "pip install 'stageline[hta]'")):
+                with self.assertRaises(ModuleNotFoundError) as raised:
+                    ask()
+                self.assertIn(hint, str(raised.exception))
+
     def test_people_see_units_and_no_epoch(self):
         """Times of slices count from the run's first, in one unit a column; reprs have no code of a narrow space."""
         kernels = self.profile.kernels()

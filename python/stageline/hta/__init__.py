@@ -16,6 +16,8 @@ __all__ = ['TraceAnalysis', 'TimeSeriesTypes', 'accelerate']
 def __getattr__(name):
     import importlib
     if name in ('TraceAnalysis', 'TimeSeriesTypes'):
+        from .._table import library
+        library('pandas', 'hta')
         value = getattr(importlib.import_module(f'{__name__}.trace_analysis'), name)
         globals()[name] = value
         return value
