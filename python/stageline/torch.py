@@ -82,23 +82,37 @@ _OTHERS = {'key': 'name', 'count': 'count', 'cpu_memory_usage': 'host_bytes', 's
            'input_shapes': 'input_shapes', 'stack': 'stack', 'overload_name': 'overload'}
 
 
+_SUMS = ('count', 'self_host_ns', 'host_ns', 'self_device_ns', 'device_ns', 'host_bytes', 'self_host_bytes', 'device_bytes', 'self_device_bytes', 'flops')
+
+
+def _time_text(us):
+    """A time as torch writes it."""
+    return f'{us / 1e6:.3f}s' if us >= 1e6 else f'{us / 1e3:.3f}ms' if us >= 1e3 else f'{us:.3f}us'
+
+
 class FunctionEventAvg:
-    """One row of key_averages(), with torch's names and units: times in µs."""
+    """One row of key_averages(), with torch's names and units: times in µs, and as texts where the name ends in _str."""
 
     def __init__(self, row):
         self._row = row
 
     def __getattr__(self, name):
+        if name.startswith('_'):
+            raise AttributeError(name)
+        if name.endswith('_str') and name[:-4] in _TIMES:
+            return _time_text(getattr(self, name[:-4]))
         if name in _TIMES:
             value = self._row[_TIMES[name]]
             return 0.0 if value is None else value / 1000
+        if name == 'stack':
+            return self._row['stack'].split('; ') if self._row.get('stack') else []
         if name in _OTHERS:
             value = self._row.get(_OTHERS[name])
             return (0 if name.endswith('usage') or name == 'flops' else '') if value is None else value
         raise AttributeError(name)
 
     def __dir__(self):
-        return [*_TIMES, *_OTHERS]
+        return [*_TIMES, *(f'{name}_str' for name in _TIMES), *_OTHERS]
 
     def __repr__(self):
         return f'<FunctionEventAvg key={self.key} count={self.count} self_cpu_time={self.self_cpu_time_total} self_device_time={self.self_device_time_total}>'
@@ -109,7 +123,8 @@ class EventList(list):
 
     def __init__(self, trace, rank, options):
         self._trace, self._rank, self._options = trace, rank, options
-        rows = trace.analyze('operators', table='operators', **options).table.to_dicts()
+        # Rows as torch has them: Python frames among them, stacks only where torch recorded some.
+        rows = trace.analyze('operators', table='operators', show_python=True, stacks='torch', **options).table.to_dicts()
         super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank)
 
     def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None,
@@ -123,6 +138,27 @@ class EventList(list):
         return one.analyze('operators', format='torch', **options).foreign
 
     __str__ = table
+
+    @property
+    def self_cpu_time_total(self):
+        """The time of the host in all rows, in µs."""
+        return sum(row.self_cpu_time_total for row in self)
+
+    def total_average(self):
+        """One row, Total: the sums of all, and means over all calls."""
+        sums = {name: sum(row._row.get(name) or 0 for row in self) for name in _SUMS}
+        calls = sums['count'] or 1
+        return FunctionEventAvg({'name': 'Total', **sums, 'host_mean_ns': sums['host_ns'] / calls, 'device_mean_ns': sums['device_ns'] / calls})
+
+    def export_stacks(self, path, metric='self_cpu_time_total'):
+        """Writes the rows' stacks for flame graphs, one a line with the metric in µs; needs group_by_stack_n."""
+        if metric not in ('self_cpu_time_total', 'self_device_time_total'):
+            raise ValueError(f'metric is self_cpu_time_total or self_device_time_total, not {metric!r}')
+        marks = str.maketrans(' ;\t\n', '____')
+        lines = [';'.join(frame.translate(marks) for frame in reversed(row.stack)) + f' {int(getattr(row, metric))}\n'
+                 for row in self if row.stack and int(getattr(row, metric)) > 0]
+        from . import _engine
+        _engine.write_file(path, ''.join(lines).encode('utf-8', 'surrogateescape'))
 
     def __repr__(self):
         return f'<EventList of rank {self._rank}: {len(self)} rows>'

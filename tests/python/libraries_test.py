@@ -296,6 +296,36 @@ class Torch(unittest.TestCase):
         self.assertIsInstance(averages[0].self_cpu_time_total, float)
 
     @needs()
+    def test_key_averages_have_what_torchs_have(self):
+        """Totals, texts of times and stacks, on traces that torch recorded; the total is the one that the table prints."""
+        import re
+        import stageline.torch
+        compared = stacks = 0
+        for path in sorted((ROOT / 'tests/torch/recorded').glob('*.trace.json.gz')):
+            trace = stageline.open(path)
+            averages = stageline.torch.key_averages(trace, group_by_stack_n=5)
+            whole = stageline.torch.key_averages(trace)
+            total = whole.total_average()
+            self.assertEqual((total.key, total.count), ('Total', sum(row.count for row in whole)))
+            self.assertAlmostEqual(total.cpu_time_total, sum(row.cpu_time_total for row in whole), 6)
+            printed = whole.table(row_limit=-1)
+            found = re.search(r'Self CPU time total: (\S+)', printed)
+            if found and whole.self_cpu_time_total:
+                self.assertEqual(found.group(1), stageline.torch._time_text(whole.self_cpu_time_total), path.name)
+                compared += 1
+            with tempfile.TemporaryDirectory() as folder:
+                written = pathlib.Path(folder) / 'stacks.txt'
+                averages.export_stacks(written, 'self_cpu_time_total')
+                wanted = [row for row in averages if row.stack and int(row.self_cpu_time_total) > 0]
+                self.assertEqual(len(written.read_text().splitlines()), len(wanted))
+                for line, row in zip(written.read_text().splitlines(), wanted):
+                    self.assertEqual((line.count(';') + 1, int(line.rsplit(' ', 1)[1])), (len(row.stack), int(row.self_cpu_time_total)))
+                stacks += len(wanted)
+        self.assertGreater(min(compared, stacks), 5)
+        with self.assertRaises(ValueError):
+            averages.export_stacks('nowhere', 'count')
+
+    @needs()
     def test_the_handler_never_raises_and_says_what_it_found(self):
         import stageline.torch
         source = next(p for p in sorted((GOLDEN / 'kineto/input').rglob('*')) if p.is_file())
