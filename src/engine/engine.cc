@@ -136,8 +136,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (profiled) leave_out_open_collective(*trace);
   if (profiled)
     find_cells(*trace, *rules, options);
-  else if (!find_recorded_cells(*trace, *rules, options))
-    infer_layout(*trace, options.layout);
+  else if (!find_recorded_cells(*trace, *rules, options) && (trace->cells.size() > 0 || options.layout.pp > 0))
+    infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are no stages
   drop_impossible_times(*trace);
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   TRY_OK(map_clocks(*trace, options.align));

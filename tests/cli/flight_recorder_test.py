@@ -10,7 +10,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'server'))
 import flight_recorder
+from serving import Server
 from support import SHARED, flaws, info, needs_shared, run
 
 
@@ -32,6 +34,17 @@ class FlightRecorderTest(unittest.TestCase):
 
     def explained(self, *options, folder=None):
         return json.loads(run('explain', folder or self.make(*options), '--format', 'json', '-q', check=0).out)
+
+    def test_the_viewer_shows_collectives_of_ranks_without_stages(self):
+        server = Server(str(self.make('--ranks', 4)), '--port', '0', '--quiet')
+        try:
+            self.assertEqual(server.wait_ready(), 'ready')
+            shown = json.loads(server.get('/api/run')[2])
+        finally:
+            server.stop()
+        self.assertEqual([rank['stage'] for rank in shown['ranks']], [-1] * 4)
+        self.assertEqual([kind['code'] for kind in shown['kinds']], ['comm'])
+        self.assertEqual(shown['groupings'], [])
 
     def test_healthy_dumps_have_no_finding(self):
         for options in ([], ['--messages'], ['--ring', 5], ['--ring', 5, '--messages'], ['--json'], ['--gloo'], ['--ranks', 2], ['--ranks', 64]):

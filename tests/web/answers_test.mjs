@@ -2,6 +2,8 @@
 // command line for the same input. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
+import {existsSync} from 'node:fs';
+import {join} from 'node:path';
 import {follows, patience, poorContrast, resize, settle, tooWide, view, visibleTexts} from './viewer_help.mjs';
 
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
@@ -377,6 +379,44 @@ export const cases = [
     await page.waitForFunction(() => stageline.answers().waiting.length === 0);
     assert.ok(await page.locator('.answer .fold').count() > 0);
   }, {alone: true}],
+  ['a part below 0 stays within its bar: nothing is drawn over the names', async (open, {stageline, folder, runs}) => {
+    // On clocks that are 5 ms apart and taken as one, work starts before its inputs are ready.
+    const out = join(folder, 'early-work');
+    if (!existsSync(out))
+      execFileSync(stageline, [
+        'simulate',
+        '1f1b',
+        '--stages',
+        '4',
+        '--micro-batches',
+        '8',
+        '--steps',
+        '4',
+        '--machines',
+        '2',
+        '--clock-skew',
+        '5',
+        '--messages',
+        '-o',
+        out,
+      ], {stdio: 'ignore'});
+    runs['early-work'] = [out, '--align', 'never'];
+    const page = await open('early-work', '?lang=en#/answers/time', {first: true});
+    await page.waitForFunction(() =>
+      window.stageline?.answers?.().waiting.length === 0 &&
+      /late starts/i.test(document.querySelector('.page-answers .plot')?.innerText)
+    );
+    assert.match(await page.innerText('.page-answers .plot'), /late starts\s+−7\.17/i);
+    const beyond = await page.$$eval('.page-answers .stack', stacks =>
+      stacks.flatMap(stack => {
+        const box = stack.getBoundingClientRect();
+        return [...stack.children].map(part => part.getBoundingClientRect()).filter(part =>
+          part.width > 0 &&
+          (part.left < box.left - 0.5 || part.right > box.right + 0.5)
+        ).map(part => [part.left - box.left, part.width]);
+      }));
+    assert.deepEqual(beyond, []);
+  }],
   ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
     const page = await open('compared', '?lang=en', {first: true}), // two runs open on what differs
       diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format', 'json');

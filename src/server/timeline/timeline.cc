@@ -145,6 +145,7 @@ void Timeline::add_slice_lanes() {
         lane.classes = s.kernel_class.data() + from.begin;
         lane.kind_table = kind_table_.data();
       }
+      if (!part.flight_calls.empty()) lane.only_kind = static_cast<uint8_t>(ViewKind::kCommunication);
       lanes_.push_back(std::move(lane));
     }
   }

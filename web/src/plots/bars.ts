@@ -43,17 +43,19 @@ const swatch = (kinds: Kind[]): HTMLElement =>
   h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
 
 // A part below 0 made the whole shorter. It is a frame at the end, over as much of the sum of the others, so that the
-// filled part of the bar ends at the whole.
+// filled part of the bar ends at the whole; it never reaches beyond the sum, over what is before the bar.
 export function stack(parts: BarPart[], whole: number): HTMLElement {
   const width = (value: number): string => `${whole > 0 ? Math.min(100, value / whole * 100) : 0}%`;
+  const sum = parts.reduce((all, part) => all + Math.max(0, part.value), 0),
+    below = (part: BarPart): number => Math.min(-part.value, sum);
   const boxes = (part: BarPart): HTMLElement[] => part.kinds.map(kind => h('b', {class: `kind-${kind}`}));
   return h('div', {class: 'stack', 'aria-hidden': 'true'},
     ...parts.filter(part => part.value > whole / 2000).map(part =>
       styled(h('span', {title: part.words}, ...boxes(part)), {width: width(part.value)})
     ),
-    ...parts.filter(part => part.value < 0 && -part.value >= whole / 1000).map(part =>
-      styled(h('span', {class: 'below', title: part.words}, ...boxes(part)), {width: width(-part.value),
-        'margin-left': `-${width(-part.value)}`})
+    ...parts.filter(part => part.value < 0 && below(part) >= whole / 1000).map(part =>
+      styled(h('span', {class: 'below', title: part.words}, ...boxes(part)), {width: width(below(part)),
+        'margin-left': `-${width(below(part))}`})
     ));
 }
 
