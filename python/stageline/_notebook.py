@@ -43,7 +43,7 @@ def _table_body(table, rows):
 
 
 def info_html(text):
-    """What `stageline info` prints, as rows of a label and its lines."""
+    """Returns the output of `stageline info` as rows of a label and its lines."""
     rows = []
     for line in text.splitlines():
         label, value = line[:14].strip(), html.escape(line[14:].rstrip())

@@ -74,7 +74,7 @@ Error nothing_to_read(const Source& source) {
                               : "its files lie deeper: stageline info " + deeper};
 }
 
-// Returns the error for files that no reader takes: what they are, if that is known, otherwise what can be read.
+// Returns the error for files without a reader: it names their format if known, otherwise all formats that can be read.
 Error not_recognised(const Source& source) {
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
     if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))

@@ -36,7 +36,7 @@ inline int32_t v_warm_up(const ScheduleSizes& sizes, int32_t rank) {
 
 // Closed forms that several schedules share (docs/schedules/README.md).
 double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs);  // (p − 1)(F + B)
-// For ScheduleDef::bubble_min_micro_batches: p, and 2p − 1.
+// ScheduleDef::bubble_min_micro_batches is one of these: p, or 2p − 1.
 inline int32_t filled_once(const ScheduleSizes& sizes) { return sizes.stages; }
 inline int32_t filled_twice(const ScheduleSizes& sizes) { return 2 * sizes.stages - 1; }
 inline constexpr const char* kClassicBubble = "(p−1)(F+B)";

@@ -206,7 +206,7 @@ class Align(Case):
         clocks(logs, '--trust-clocks')
 
     def test_the_viewer_draws_as_recorded(self):
-        # Two stages on two machines, and nothing that ties them: a chart is refused, the page shows them with a warning.
+        # Two stages on two machines, and nothing that aligns their clocks: a chart is refused, the page shows them with a warning.
         path = self.dir / 'apart.csv'
         rows = [f'{rank},{rank},m{rank},{step},optimizer,{rank * 50000 + step * 100},20' for rank in (0, 1) for step in range(3)]
         path.write_text('\n'.join(['rank,stage,machine,step,kind,start_ms,dur_ms', *rows, '']))

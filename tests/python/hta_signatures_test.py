@@ -1,4 +1,4 @@
-"""stageline.hta has every public name of Holistic Trace Analysis' modules, with the same parameters in the same order and the same
+"""stageline.hta has every public name of Holistic Trace Analysis' modules, with parameters in the same order and with the same
 defaults. hta_signatures.json lists those of traceinsight 0.6.1; hta_signatures_test.py --update reads them from the installed one."""
 import importlib
 import inspect

@@ -279,7 +279,7 @@ export const cases = [
         ];
       });
       assert.ok(seen.some(pixel => pixel.join() === rgbOf(hot).join()), `${id}: ${hot} in ${seen.join(' ')}`);
-      // From one to the next, and back.
+      // Goes from one to the next, and back.
       const at = () => page.evaluate(() => stageline.state().scene.stretches.at);
       const first = await at(), by = first > 0 ? 'previous' : 'next', back = first > 0 ? 'next' : 'previous';
       if (stretches.list.length === 1) return;

@@ -5,7 +5,7 @@ _CATEGORIES = ['Parameter', 'Optimizer state', 'Input', 'Temporary', 'Activation
 
 
 class Category(enum.Enum):
-    """What memory is for."""
+    """Names the use of memory."""
     INPUT = enum.auto()
     TEMPORARY = enum.auto()
     ACTIVATION = enum.auto()

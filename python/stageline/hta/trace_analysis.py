@@ -75,7 +75,7 @@ class TraceAnalysis:
 
     @classmethod
     def _of_trace(cls, trace):
-        """Of the files of a Trace, which was loaded or not."""
+        """Makes an analysis of the files of a Trace, which was loaded or not."""
         made = cls.__new__(cls)
         made._frames, made._last = trace, trace.include_last_profiler_step
         return made

@@ -26,8 +26,8 @@ constexpr std::array<double, 98> kCritical = {
     0.368, 0.368, 0.366, 0.365, 0.364, 0.363, 0.361, 0.360, 0.359, 0.358, 0.356, 0.356, 0.355, 0.353,
     0.352, 0.352, 0.351, 0.350, 0.349, 0.348, 0.347, 0.346, 0.345, 0.344, 0.344, 0.343, 0.341, 0.341};
 
-// Returns the index of the minimum if it is an outlier by Dixon's statistics. With x as the sorted times, they are for
-// 3 to 7, 8 to 10, 11 to 13 and more values:
+// Returns the index of the minimum if it is an outlier by Dixon's statistics. The x are the sorted times. The
+// statistics are for 3 to 7, 8 to 10, 11 to 13 and more values.
 //   r10 = (x2 − x1) ÷ (xn − x1), r11 = (x2 − x1) ÷ (xn−1 − x1),
 //   r21 = (x3 − x1) ÷ (xn−1 − x1), r22 = (x3 − x1) ÷ (xn−2 − x1).
 std::vector<size_t> by_dixon(const std::vector<double>& times) {

@@ -225,7 +225,7 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   }
   if (!only_critical) return overlay;
   overlay.leave_out.assign(p.event_count, false);
-  // Of all the file's slices: also of those that are no rows here, such as the last step's.
+  // All slices of the file count, also those without a row here, such as the last step's.
   for (size_t i = 0; i < p.slices.size(); ++i) {
     const Category kind = a.run.trace->categories[p.slices.category_id[i]].kind;
     overlay.leave_out[p.slices.file_index[i]] = kind != Category::kUserAnnotation &&

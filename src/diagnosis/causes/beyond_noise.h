@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// Quantiles of Student's t, two-sided: by degrees of freedom from 1 to 12, up to 30, and beyond.
+// Holds two-sided quantiles of Student's t, by degrees of freedom from 1 to 12, up to 30, and beyond.
 struct StudentT {
   std::array<double, 12> few;
   double up_to_30, beyond;

@@ -80,7 +80,7 @@ struct CausePrice {
   double error_ns() const {
     return std::isnan(lost_error_ns) && open_ns > 0 ? open_ns / 2 : std::hypot(lost_error_ns, open_ns / 2);
   }
-  // Half the width of the interval around a cost of so many steps that holds the true one in 95 of 100 runs. By the
+  // Half the width of the interval around a cost over `steps` steps that holds the true one in 95 of 100 runs. By the
   // delta method, chance has two parts: steps differ, and so do the cells whose excess the simulation removes.
   double half_interval_ns(double cost_ns, double over_steps_ns, int64_t steps) const {
     const double chance_ns = std::hypot(std::isnan(over_steps_ns) ? 0 : over_steps_ns, cost_ns * excess_error);

@@ -24,7 +24,7 @@ class CPEdgeType(enum.Enum):
 
 
 class BoundType(enum.Enum):
-    """What bounds an edge of the path."""
+    """Names the limit of an edge of the path."""
     GPU_KERNEL_KERNEL_OVERHEAD = 'gpu_kernel_kernel_overhead'
     GPU_KERNEL_LAUNCH_OVERHEAD = 'gpu_kernel_launch_overhead'
     DATA_LOADING = 'data_loading'
@@ -220,7 +220,7 @@ class CPGraph(networkx.DiGraph):
         return int(self.node_list[edge.begin].ev_idx), int(self.node_list[edge.end].ev_idx)
 
     def bound_by(self, row):
-        """What bounds an edge of the path: `row` has its type, and stream and s_name of the event whose time it is."""
+        """Returns the limit of an edge of the path: `row` has its type, and stream and s_name of the event whose time it is."""
         kind = CPEdgeType(row['type'])
         if kind == CPEdgeType.KERNEL_KERNEL_DELAY:
             return BoundType.GPU_KERNEL_KERNEL_OVERHEAD.value

@@ -58,7 +58,7 @@ class CallTree:
         return [path[-1] for path in self.get_paths_to_leaves(idx)]
 
     def _below(self, idx):
-        """All nodes below, without the node."""
+        """Returns all nodes below, without the node."""
         return [at for at, enters in self._walk(idx) if enters and at != idx] if idx in self.nodes else []
 
     def dfs_traverse(self, enter_func, exit_func):

@@ -1,4 +1,4 @@
-"""Chakra execution traces. `stageline.open` reads them beside the profiles that they belong to (docs/formats/chakra.md); HTA's way through
+"""Chakra execution traces. `stageline.open` reads them with the profiles that they belong to (docs/formats/chakra.md); HTA's way through
 the package param is not offered."""
 import stageline
 

@@ -75,7 +75,7 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Of the first step: rows under the first `root`, after the last `preceding`, before the first `following`; an operator that
+    """Keeps rows of the first step: under the first `root`, after the last `preceding`, before the first `following`; an operator that
     does not occur is passed over. Then, where given, host rows at these depths."""
 
     def __init__(self, root_op_name, preceding_op_name, following_op_name, include_gpu_kernels=False, stack_depths=None):

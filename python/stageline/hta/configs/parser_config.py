@@ -25,7 +25,7 @@ class ParserBackend(str, enum.Enum):
 
 
 class TraceType(str, enum.Enum):
-    """What was traced."""
+    """Names the traced work."""
     Training = 'training'
     TrainingWoProfilerstepAnnot = 'training_wo_profilerstep_annot'
     Inference = 'inference'
@@ -104,7 +104,7 @@ class ParserConfig:
 
     @staticmethod
     def set_global_parser_config_version(version):
-        """The arguments of another version, from now on."""
+        """Uses the arguments of another version from now on."""
         global AVAILABLE_ARGS
         listed = parse_event_args_yaml(version)
         AVAILABLE_ARGS = listed.AVAILABLE_ARGS

@@ -41,7 +41,7 @@ export interface Staged {
 }
 
 const MOST_GUILTY = 4, MOST_PEERS = 6, MOST_SLICES = 40000, MOST_STRETCHES = 2000;
-// Two durations that differ by less than this share say nothing beside each other.
+// Two durations that differ by less than this share say nothing next to each other.
 const ALIKE = 0.05;
 // A pause shorter than a window by the first factor is shown with the second number of its lengths around it.
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;

@@ -49,7 +49,7 @@ const within = (found: SlicesAnswer, i: number, {t0, t1}: Viewport): Pair | null
   return to > from ? [from, to] : null;
 };
 
-// Of a rank's streams: when slices for which accused(i) is true ran without computing, on the streams on which they ran.
+// Returns when slices with accused(i) ran on a rank's streams while none of these computed, for each stream.
 export function exposedOf(found: SlicesAnswer, streams: ReadonlySet<number>, window: Viewport,
   accused: (i: number) => boolean, computes: (i: number) => boolean): Stretch[]
 {
@@ -70,7 +70,7 @@ export function exposedOf(found: SlicesAnswer, streams: ReadonlySet<number>, win
   );
 }
 
-// Of a rank's streams: when none has work, between work. Those that begin within the window; they may end after it, and
+// Returns when none of a rank's streams has work, between work. The gaps begin within the window, may end after it, and
 // are drawn on `lane`.
 export function gapsOf(found: SlicesAnswer, streams: ReadonlySet<number>, window: Viewport, lane: number,
   works: (i: number) => boolean): Stretch[]

@@ -1,5 +1,5 @@
-// Requests to a server that opens runs (src/server/page/run_shelf.h): of the start page, and of a run that it opened, to
-// which another one is added. Also the files that a user drops.
+// Requests to a server that opens runs (src/server/page/run_shelf.h): of the start page, and of an opened run, to which
+// another one is added. Also the files that a user drops.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';
 import {ApiError, type Run} from './api';

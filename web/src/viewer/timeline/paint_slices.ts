@@ -96,8 +96,8 @@ function brightness({lit, scene}: Pick<State, 'lit' | 'scene'>, slices: SlicesAn
   return isLit ? laneLight(scene, slices.lane[i]!) : DIM;
 }
 
-// The brightness of pixels that many slices share. Of which of them a scene is cannot be told, except where a lane holds
-// cells: those it lights as a whole.
+// The brightness of pixels that many slices share. It is unknown which of them belong to a scene, except where a lane
+// holds cells: those are lit as a whole.
 export const poolLight = (scene: Light | null, lane: number, cells: boolean): number =>
   scene !== null && !cells && (scene.stretches || scene.kinds || scene.names) ? Math.min(DIM, laneLight(scene, lane))
     : laneLight(scene, lane);
