@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     'exporters': 'profile',
     'pipeline': 'schedules',
     'facts': 'profile pipeline',
-    'plan': 'pipeline',
+    'plan': 'schedules pipeline',
     'diagnosis': 'profile schedules pipeline facts plan',
     # Answers in other tools' ways: two rooms are below the analyses that offer them, two are commands and are above engine.
     'compat/hta': 'profile',
@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     'mcp': 'diagnosis analyses engine sql',
     # The viewer and the command line list what is registered and write tables.
     'server': 'profile readers exporters pipeline facts diagnosis analyses engine sql',
-    'cli': 'profile readers schedules exporters pipeline facts diagnosis analyses engine sql mcp server compat/msprof compat/paddle_timeline',
+    'cli': 'profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server compat/msprof compat/paddle_timeline',
     # What-if for a report's page: a program of its own, in WebAssembly.
     'wasm': 'diagnosis server',
     # The cluster program: the commands, after digests that all processes made.

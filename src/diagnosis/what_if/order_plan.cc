@@ -21,7 +21,9 @@ uint8_t column_of(CellKind kind) {
   }
 }
 
-Result<OrderPlan> compile(Schedule schedule) {
+}  // namespace
+
+Result<OrderPlan> compile_schedule(Schedule schedule) {
   size_t count = 0;
   for (const RankOrder& order : schedule.ranks) count += order.size();
   OrderPlan plan;
@@ -78,6 +80,8 @@ Result<OrderPlan> compile(Schedule schedule) {
   return plan;
 }
 
+namespace {
+
 // The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
 // cannot run together.
 std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
@@ -123,7 +127,7 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
         "ask for fewer micro-batches or chunks");
   Result<Schedule> made = make_schedule(name, sizes);
   if (!made) return std::move(made).error();
-  return compile(std::move(*made));
+  return compile_schedule(std::move(*made));
 }
 
 std::optional<OrderPlan> compile_as_it_ran(const RankLists& lists, std::string_view name, const ScheduleSizes& sizes) {
@@ -131,7 +135,7 @@ std::optional<OrderPlan> compile_as_it_ran(const RankLists& lists, std::string_v
   if (!made) return std::nullopt;
   std::optional<Schedule> ran = as_it_ran(lists, std::move(*made));
   if (!ran) return std::nullopt;
-  Result<OrderPlan> plan = compile(std::move(*ran));
+  Result<OrderPlan> plan = compile_schedule(std::move(*ran));
   if (!plan) return std::nullopt;
   return std::move(*plan);
 }

@@ -36,6 +36,7 @@ struct OrderPlan {
 // Only orders of at most this many cells per pipeline are tried.
 inline constexpr size_t kMaxPlanCells = 2'000'000;
 // Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
+Result<OrderPlan> compile_schedule(Schedule schedule);
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
 // The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists

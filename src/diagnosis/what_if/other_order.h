@@ -88,6 +88,9 @@ class OrderModel {
   std::vector<OrderCell> step_cells(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
                                     const OrderPlan& plan, uint32_t step) const;
 
+  // The time of a message over each link: of each replica, 2 · receiving stage, + 1 if backwards.
+  std::vector<double> latencies(const StepGraph& graph, const OpTimesView& times) const;
+
  private:
   friend class PackedModel;
   // Step times for each plan. If `step` is not kNoCell, only that step is replayed and its cells are added to `cells`.
@@ -109,7 +112,6 @@ class OrderModel {
   class PlanCosts;
   void collect(const RankLists& lists, const StepGraph& graph, size_t cells);
   void measure(const StepGraph& graph);
-  std::vector<double> latencies(const StepGraph& graph, const OpTimesView& times) const;
   void take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline, OwnTimes& own) const;
 
   Text why_not_;

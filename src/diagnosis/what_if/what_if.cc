@@ -9,6 +9,7 @@
 #include "facts/step_means.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"
+#include "plan/fitted_order.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -45,6 +46,7 @@ Changes combined(const Changes& a, const Changes& b) {
     both.group = b.group;
   }
   if (b.micro_batches > 0) both.micro_batches = b.micro_batches;
+  if (!b.more_in_flight.empty()) both.more_in_flight = b.more_in_flight;
   return both;
 }
 
@@ -261,6 +263,8 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
     if ((name == "dualpipe") != (best.name == "dualpipe"))
       return worded_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
   }
+  if (!changes.more_in_flight.empty() && name == "1f1b" && sizes.chunks == 1)
+    return compile_schedule(plan::fitted_1f1b(sizes.stages, sizes.micro_batches, changes.more_in_flight));
   return compile_order(name, sizes);
 }
 

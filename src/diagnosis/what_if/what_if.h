@@ -51,7 +51,9 @@ struct Changes {
   // NOLINTEND(readability-redundant-member-init)
   int32_t chunks = 0, group = 0;  // chunks and group of `schedule`; 0: its default
   int32_t micro_batches = 0;      // 0: as many as in the run
-  bool changes_order() const { return !schedule.empty() || micro_batches > 0; }
+  // More forwards before the first backward, for each stage of 1f1b; never rising. Empty: the schedule's own.
+  std::vector<int32_t> more_in_flight = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  bool changes_order() const { return !schedule.empty() || micro_batches > 0 || !more_in_flight.empty(); }
   bool operator==(const Changes&) const = default;
 };
 
@@ -125,6 +127,8 @@ class WhatIf {
   const StepGraph& graph() const { return *graph_; }
   const OrderModel& order() const { return order_; }
   const ModelError& error() const { return error_; }
+  // OrderModel::latencies() as recorded.
+  std::vector<double> latencies() const { return order_.latencies(*graph_, present_times()); }
   // The layers of each virtual stage that order changes assume; they determine which part of the end stages' cost is
   // embedding and head. By default all stages have equally many.
   void set_layers(const std::vector<int32_t>& layers) { layers_ = layer_costs(order_.stages(), layers); }

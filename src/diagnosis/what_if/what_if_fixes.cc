@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "diagnosis/what_if/what_if_words.h"
+#include "plan/fitted_order.h"
 
 namespace stageline {
 namespace {
@@ -17,8 +18,11 @@ constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // minimum ratio to the
 constexpr double kSureWorker = 3;                        // standard errors over steps by which a worker must be slow
 constexpr size_t kMaxWorkers = 3;
 constexpr double kMoreHeld = 1e-6;
-constexpr size_t kMaxParts = 3;   // most fixes in a combination
-constexpr size_t kMaxSplits = 8;  // most splits that are replayed to find the best one
+constexpr double kSlowLink = 0.05;       // least way over a link and back, in forwards and backwards of a stage
+constexpr double kMinFitted = 0.01;      // least share of the span that more micro-batches in flight must save
+constexpr int32_t kMaxMoreInFlight = 4;  // on one stage
+constexpr size_t kMaxParts = 3;          // most fixes in a combination
+constexpr size_t kMaxSplits = 8;         // most splits that are replayed to find the best one
 
 struct OrderChoice {
   const char* name;
@@ -54,6 +58,7 @@ class Finder {
       if (all) fair_stage();
       if (!options_.only_layers) orders();
       if (!options_.only_layers) more_micro_batches();
+      if (!options_.only_layers) more_in_flight();
     }
     if (all) times();
     price();
@@ -182,6 +187,41 @@ class Finder {
     if (model_.order().sizes().stages < 2 || m > 32'768) return;
     const Changes changes = {.micro_batches = 2 * m};
     if (fits_memory(changes)) add("micro-batches", changes, micro_batch_words(m, 2 * m));
+  }
+
+  // 1F1B with more forwards before the first backward on the stages in front of a slow link. Memory is not what decides
+  // here: the fix says what it holds.
+  void more_in_flight() {
+    const OrderModel& order = model_.order();
+    const ScheduleSizes& sizes = order.sizes();
+    if (order.recognition().best().name != "1f1b" || order.leaves_schedule() || sizes.chunks != 1) return;
+    const std::vector<double> links = model_.latencies();
+    const size_t stages = sizes.stages, copies = links.size() / (2 * stages);
+    if (stages < 2 || copies == 0) return;
+    plan::LinkCosts costs;
+    costs.micro_batches = sizes.micro_batches;
+    double slowest = 0, both = 0;
+    for (size_t s = 0; s < stages; ++s) {
+      const DirectionCost& cost = order.stages().cost_ns[s];
+      costs.forward.push_back(std::llround(cost[0]));
+      costs.backward.push_back(std::llround(cost[1] + cost[2]));
+      slowest = std::max(slowest, load_of(cost));
+      if (s + 1 == stages) break;
+      double there = 0, back = 0;
+      for (size_t k = 0; k < copies; ++k) {
+        there = std::max(there, links[k * 2 * stages + 2 * (s + 1)]);
+        back = std::max(back, links[k * 2 * stages + 2 * s + 1]);
+      }
+      costs.there.push_back(std::llround(there));
+      costs.back.push_back(std::llround(back));
+      both = std::max(both, there + back);
+    }
+    if (both < kSlowLink * slowest) return;
+    const plan::FittedOrder fitted =
+        plan::fit_order(costs, std::vector<int32_t>(stages, std::min(kMaxMoreInFlight, sizes.micro_batches)));
+    const auto gain = static_cast<double>(fitted.plain_ns - fitted.span_ns);
+    if (gain < kMinFitted * static_cast<double>(fitted.plain_ns)) return;
+    add("more-in-flight", {.more_in_flight = fitted.extra}, more_in_flight_words(fitted.extra));
   }
 
   void workers() {
@@ -322,7 +362,9 @@ class Finder {
         const Fix& fix = list_.fixes[i];
         if (std::any_of(parts.begin(), parts.end(), [&](size_t p) { return excludes(list_.fixes[p], fix); })) continue;
         Changes world = combined(together, fix.changes);
-        if (world.changes_order() && !(options_.more_memory || within_memory(world))) continue;
+        const bool own_memory = !fix.changes.more_in_flight.empty() || !together.more_in_flight.empty();
+        if (!world.more_in_flight.empty() && !world.schedule.empty()) continue;  // it is 1f1b's own
+        if (world.changes_order() && !(options_.more_memory || own_memory || within_memory(world))) continue;
         others.push_back(i);
         worlds.push_back(std::move(world));
       }

@@ -131,6 +131,17 @@ FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std:
   return words_of("fix.lone_worker", args.set("ratio", times(ratio)));
 }
 
+FixWords more_in_flight_words(const std::vector<int32_t>& extra) {
+  size_t end = 0;
+  int32_t max = 0;
+  for (size_t s = 0; s < extra.size(); ++s)
+    if (extra[s] > 0) end = s, max = std::max(max, extra[s]);
+  Args args;
+  args.set("more", int64_t{max}).flag("one", max == 1).set("last", end > 0 ? std::to_string(end) : "");
+  args.set("list", layers_text(extra));
+  return words_of("fix.more_in_flight", args);
+}
+
 FixWords links_words() { return words_of("fix.links"); }
 FixWords launch_words() { return words_of("fix.launch"); }
 FixWords jitter_words() { return words_of("fix.jitter"); }

@@ -29,6 +29,7 @@ FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio);
 FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std::vector<int32_t>& split);
 // Which split is taken where only the sum of the layers was given.
 Text divided_words(const std::vector<int32_t>& split);
+FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 FixWords links_words();
 FixWords launch_words();
 FixWords jitter_words();
