@@ -32,6 +32,7 @@ Result<int> run_info(const Arguments& arguments);
 Result<int> run_event(const Arguments& arguments);
 Result<int> run_paddle_timeline(const Arguments& arguments);
 Result<int> run_pp_chart(const Arguments& arguments);
+Result<int> run_plan(const Arguments& arguments);
 Result<int> run_schedule(const Arguments& arguments);
 Result<int> run_simulate(const Arguments& arguments);
 Result<int> run_view(const Arguments& arguments);

@@ -43,6 +43,7 @@ constexpr std::pair<std::string_view, Result<int> (*)(const Arguments&)> kRun[] 
     {"event", run_event},
     {"paddle-timeline", run_paddle_timeline},
     {"pp-chart", run_pp_chart},
+    {"plan", run_plan},
     {"schedule", run_schedule},
     {"simulate", run_simulate},
     {"help", run_help},

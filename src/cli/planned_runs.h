@@ -20,6 +20,13 @@ struct ScheduleHint {
 // reading --from-csv; and those of a replay that cannot end.
 Result<ScheduleHint> reported_schedule(const Arguments& arguments);
 
+// What the command plan prints, as its --format json and text. `arguments` are those of the command. Errors: kUsage,
+// kBadInput naming the key of the description, and those of reading --from.
+struct ReportedPlan {
+  std::string json, text;
+};
+Result<ReportedPlan> reported_plan(const Arguments& arguments);
+
 // `arguments` are those of the command simulate; --output is the folder. Returns the messages for the user, the folder
 // first. A folder that holds other logs is not changed. Errors: kUsage, kIo.
 Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments);

@@ -1,0 +1,34 @@
+#include "base/output_file.h"
+#include "base/terminal_text.h"
+#include "cli/commands.h"
+#include "cli/plan_question.h"
+#include "cli/run_common.h"
+#include "exporters/table_text.h"
+#include "plan/emit.h"
+
+namespace stageline {
+
+Result<int> run_plan(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  const std::string output = arguments.get("output", "-");
+  TRY_OK(check_writable(output, arguments.operands));
+  TRY(answer, answer_plan(arguments, *terminal));
+  std::string text;
+  if (arguments.has("emit") && !answer->found.plans.empty()) {
+    TRY_OK(take(plan::emit_plan(arguments.get("emit"), answer->wish, answer->found.plans.front()), text));
+  } else if (format == "json") {
+    text = plan_json(*answer);
+  } else if (format == "csv") {
+    const std::vector<Table> tables = plan_tables(*answer);
+    if (!tables.empty()) text = format_table_csv(tables[0]);
+  } else {
+    text = terminal_text(plan_text(*answer, *terminal), true);
+  }
+  TRY(out, open_output(output, arguments.operands));
+  out->write(text);
+  TRY_OK(out->commit());
+  return answer->found.plans.empty() ? kExitFinding : kExitGood;
+}
+
+}  // namespace stageline

@@ -1,0 +1,657 @@
+#include "cli/plan_question.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/input.h"
+#include "base/json_writer.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/planned_runs.h"
+#include "cli/run_common.h"
+#include "diagnosis/what_if/what_if.h"
+#include "exporters/table_text.h"
+#include "plan/emit.h"
+#include "plan/recorded.h"
+#include "schedules/registry.h"
+
+namespace stageline {
+namespace {
+
+using namespace plan;
+
+constexpr double kGiB = 1 << 30;
+constexpr size_t kMaxModelBytes = size_t{16} << 20;
+
+// Reads a size with its unit: 80GiB, 80GB, 512MiB, 512MB, 1000B.
+std::optional<double> parse_size(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"GiB", kGiB}, {"GB", 1e9},          {"MiB", 1 << 20},
+                                                            {"MB", 1e6},   {"TiB", kGiB * 1024}, {"B", 1}};
+  for (const auto& [unit, bytes] : kUnits)
+    if (text.ends_with(unit))
+      if (const auto number = parse_double(trim(text.substr(0, text.size() - unit.size()))))
+        return *number >= 0 && *number * bytes < 1e18 ? std::optional(*number * bytes) : std::nullopt;
+  return std::nullopt;
+}
+
+Status take_size(const Arguments& a, const char* flag, double& into) {
+  if (!a.has(flag)) return {};
+  const auto size = parse_size(a.get(flag));
+  if (!size)
+    return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " " + valid_utf8(a.get(flag)) + " is not a size",
+                      "write it with its unit: 80GiB, 80GB, 512MiB, 512MB");
+  into = *size;
+  return {};
+}
+
+Status take_list(const Arguments& a, const char* flag, std::vector<int32_t>& into) {
+  if (!a.has(flag)) return {};
+  into.clear();
+  for (const std::string_view word : split(a.get(flag), ',')) {
+    const auto number = parse_int(trim(word));
+    if (!number || *number < 1 || *number > 1'000'000)
+      return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " is one number or a list: 2,4,8");
+    into.push_back(static_cast<int32_t>(*number));
+  }
+  return {};
+}
+
+Status take_share(const Arguments& a, const char* flag, double min, double max, double& into) {
+  if (!a.has(flag)) return {};
+  const auto number = parse_double(a.get(flag));
+  if (!number || *number < min || *number > max)
+    return make_error(ErrorCode::kUsage,
+                      "--" + std::string(flag) + " is a number from " + repr_double(min) + " to " + repr_double(max));
+  into = *number;
+  return {};
+}
+
+// Reads "7,8*14,7".
+Result<std::vector<int32_t>> parse_split(const std::string& text, const char* flag, int32_t min) {
+  std::vector<int32_t> out;
+  const auto bad = [&] {
+    return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " " + valid_utf8(text) + " is no list of layers",
+                      "write the layers of every virtual stage: 7,8*14,7");
+  };
+  for (const std::string_view word : split(text, ',')) {
+    const size_t star = word.find('*');
+    const auto layers = parse_int(trim(word.substr(0, star)));
+    const auto count =
+        star == std::string_view::npos ? std::optional<int64_t>(1) : parse_int(trim(word.substr(star + 1)));
+    if (!layers || !count || *layers < min || *layers > kMaxModelLayers || *count < 1 ||
+        *count + static_cast<int64_t>(out.size()) > 65'536)
+      return bad();
+    out.insert(out.end(), static_cast<size_t>(*count), static_cast<int32_t>(*layers));
+  }
+  return out;
+}
+
+Status take_memory(const Arguments& a, Wish& w) {
+  MemoryOptions& o = w.rates.memory;
+  const std::string optimizer = a.get("optimizer", "distributed");
+  const std::pair<std::string_view, Sharding> kinds[] = {{"distributed", Sharding::kDistributed},
+                                                         {"replicated", Sharding::kReplicated},
+                                                         {"zero2", Sharding::kZero2},
+                                                         {"zero3", Sharding::kZero3},
+                                                         {"fsdp", Sharding::kZero3}};
+  for (const auto& [name, sharding] : kinds)
+    if (optimizer == name) o.sharding = sharding;
+  // Megatron accumulates gradients in fp32; with ZeRO 2 they are reduced in bf16 as they come.
+  if (o.sharding == Sharding::kZero2) o.gradient = 2;
+  const auto width = [&](const char* flag, double& into, double of_all) -> Status {
+    if (!a.has(flag)) return {};
+    const std::string type = a.get(flag);
+    for (const auto& [name, bytes] : {std::pair("fp32", 4.0), std::pair("bf16", 2.0), std::pair("fp16", 2.0),
+                                      std::pair("int16", 2.0), std::pair("fp8", 1.0), std::pair("none", 0.0)})
+      if (type == name) {
+        into = bytes * of_all;
+        return {};
+      }
+    return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " is fp32, bf16, fp16, int16, fp8 or none");
+  };
+  TRY_OK(width("param-dtype", o.parameter, 1));
+  TRY_OK(width("grad-dtype", o.gradient, 1));
+  if (o.parameter == 4 && !a.has("master-dtype")) o.master = 0;  // fp32 parameters are their own master copy
+  TRY_OK(width("master-dtype", o.master, 1));
+  TRY_OK(width("moment-dtype", o.moments, 2));
+  o.fp8 = w.rates.fp8 = a.get("precision", "bf16") == "fp8";
+  o.flash = a.get("attention", "flash") == "flash";
+  o.fused_loss = a.get("loss", "fused") == "fused";
+  TRY_OK(take_share(a, "moe-imbalance", 1, 100, o.imbalance));
+  TRY_OK(take_share(a, "capacity-factor", 0.1, 100, o.capacity));
+  TRY_OK(take_share(a, "w-keeps", 0, 10, o.w_keeps));
+  TRY_OK(take_share(a, "fragmentation", 1, 2, o.fragmentation));
+  TRY_OK(take_size(a, "reserve", o.reserve));
+  TRY_OK(take_size(a, "memory", o.limit));
+  o.scratch = w.framework->scratch, o.keeps_sent = w.framework->keeps_sent;
+  o.deepspeed_copy = w.framework->name == "deepspeed" && o.sharding == Sharding::kZero2;
+  return {};
+}
+
+Status take_hardware(const Arguments& a, Wish& w) {
+  const std::string name = a.get("hardware", "H100-SXM");
+  bool known = false;
+  std::string list;
+  for (const Hardware& h : known_hardware()) {
+    append_item(list, h.name);
+    if (h.name == name) w.rates.hardware = h, known = true;
+  }
+  if (!known) {
+    if (!name.ends_with(".json"))
+      return make_error(ErrorCode::kUsage, "no device \"" + valid_utf8(name) + "\" is known",
+                        "known: " + list + ", or a FILE.json");
+    TRY(text, read_all(name, kMaxModelBytes));
+    TRY(read, read_hardware(*text, name));
+    w.rates.hardware = *read;
+  }
+  w.rates.per_node = w.per_node;
+  return take_share(a, "mfu", 0.01, 1, w.rates.mfu);
+}
+
+Status take_degrees(const Arguments& a, Wish& w) {
+  for (const auto& [flag, list] :
+       {std::pair("tp", &w.tp), std::pair("cp", &w.cp), std::pair("ep", &w.ep), std::pair("etp", &w.etp),
+        std::pair("pp", &w.pp), std::pair("dp", &w.dp), std::pair("micro-batch-size", &w.micro_batch),
+        std::pair("chunks", &w.chunks), std::pair("micro-batches", &w.micro_batches)})
+    TRY_OK(take_list(a, flag, *list));
+  if (w.cp.empty() && w.sequence <= 16'384) w.cp = {1};  // short sequences gain nothing from context parallelism
+  for (const std::string_view word : split(a.get("schedule"), ',')) {
+    if (word.empty()) continue;
+    const std::string name = dashed(trim(word));
+    if (!find_schedule(name)) {
+      std::vector<std::string> names;
+      for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
+      const std::string near = nearest(name, names);
+      return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
+                        near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");
+    }
+    w.schedules.push_back(name);
+  }
+  return {};
+}
+
+// What a run says about its stages. `replicas` is its data parallelism.
+Result<RecordedRun> recorded_run(const Arguments& a, const Terminal& terminal, int32_t& replicas) {
+  Arguments reading = a;
+  reading.operands = {a.get("from")};
+  for (const char* flag : {"pp", "tp", "cp", "ep", "dp"}) reading.drop(flag);
+  TRY(trace, open_run(reading, terminal, reading.operands, "", Clocks::kCompared));
+  const Run run(*trace);
+  Diagnostics notes;
+  TRY(model, what_if_of(run, notes));
+  const OrderModel& order = model->order();
+  if (!order.known())
+    return make_error(ErrorCode::kUnavailable, "the run has no schedule that could be planned: " + order.why_not().en,
+                      "stageline analyze schedule shows what was compared");
+  RecordedRun out;
+  out.schedule = order.recognition().best().name;
+  out.sizes = order.sizes();
+  out.stages = order.stages();
+  out.weight_share = order.weight_share();
+  if (order.overlap_ratio() != 1) out.overlap = order.overlap_ratio();
+  if (a.has("layers")) {
+    TRY(layers, parse_layers(a.get("layers"), out.sizes.stages, out.sizes.chunks, order.layout()));
+    out.layers = std::move(*layers);
+  }
+  const std::vector<double> links = model->latencies();
+  const size_t stages = out.sizes.stages, copies = std::max<size_t>(1, links.size() / (2 * stages));
+  for (size_t s = 0; s + 1 < stages; ++s) {
+    double there = 0, back = 0;
+    for (size_t k = 0; k < copies; ++k) {
+      there = std::max(there, links[k * 2 * stages + 2 * (s + 1)]);
+      back = std::max(back, links[k * 2 * stages + 2 * s + 1]);
+    }
+    out.there.push_back(there), out.back.push_back(back);
+  }
+  const StepGraph& graph = model->graph();
+  replicas = 1;
+  for (size_t op = 0; op < graph.size(); ++op) replicas = std::max(replicas, graph.dp(op) + 1);
+  out.step_ns = model->error().recorded_ns;
+  out.error = std::abs(model->error().order_ns / out.step_ns - 1);
+  return out;
+}
+
+// Puts the run's times into the wish, and its degrees where none are given.
+Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wish& w) {
+  const auto stages = static_cast<int32_t>(run.stages.cost_ns.size());
+  RecordedRun own = run;
+  if (own.layers.empty()) {
+    const std::vector<int32_t> bounds = even_bounds(static_cast<int32_t>(w.model.layers()), stages);
+    for (int32_t s = 0; s < stages; ++s) own.layers.push_back(bounds[s + 1] - bounds[s]);
+  }
+  int64_t sum = 0;
+  for (const int32_t n : own.layers) sum += n;
+  if (sum != w.model.layers())
+    return make_error(ErrorCode::kUsage, "--layers gives " + std::to_string(sum) + " layers, the model has " +
+                                             std::to_string(w.model.layers()));
+  const RecordedTimes times = times_of_run(own, w.model.kind_of, w.model.kinds.size());
+  w.recorded = times.times;
+  w.recorded_error = std::max(0.001, run.error + times.residual);
+  if (!times.kinds_told_apart)
+    w.model.notes.emplace_back("a price for each kind of layer: the run cannot tell them apart");
+  for (auto* list : {&w.tp, &w.cp, &w.ep})
+    if (list->empty()) *list = {1};
+  if (w.pp.empty()) w.pp = {run.sizes.stages};
+  if (w.micro_batch.empty()) w.micro_batch = {1};
+  if (w.micro_batch.size() > 1)
+    return make_error(ErrorCode::kUsage, "--micro-batch-size is one number with --from: the run's");
+  w.gpus = run.sizes.stages * replicas * w.tp.front() * w.cp.front();
+  if (w.micro_batches.empty())
+    w.global_batch = int64_t{1} * run.sizes.micro_batches * replicas * w.micro_batch.front();
+  else
+    w.global_batch = 0;
+  // What of a step is not the replayed pipeline: as the run had it.
+  Layout l;
+  l.tp = w.tp.front(), l.cp = w.cp.front(), l.ep = w.ep.front(), l.pp = run.sizes.stages, l.dp = replicas;
+  l.micro_batch = w.micro_batch.front(), l.sequence = w.sequence;
+  TRY(problem, problem_of(w, l, run.schedule, run.sizes.chunks, run.sizes.micro_batches));
+  Plan plan;
+  plan.bounds = {0};
+  for (const int32_t n : own.layers) plan.bounds.push_back(plan.bounds.back() + n);
+  plan.recompute.assign(own.layers.size(), {});
+  TRY(span, span_of(*problem, stage_times(*problem, LayerSums(*problem), plan)));
+  w.recorded_rest_ns = run.step_ns - static_cast<double>(*span);
+  if (!a.has("pp")) return {};
+  // A link of another number of stages is none that was recorded.
+  if (w.pp.size() > 1 || w.pp.front() != run.sizes.stages) w.recorded->there.clear(), w.recorded->back.clear();
+  return {};
+}
+
+// Layers without sizes, for a run whose model is not given.
+Model nameless_model(int64_t layers) {
+  Model m;
+  m.type = "unknown";
+  m.kinds = {{.name = "layer", .custom = true}};
+  m.kind_of.assign(static_cast<size_t>(layers), 0);
+  return m;
+}
+
+Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
+  Wish w;
+  std::optional<RecordedRun> run;
+  int32_t replicas = 1;
+  if (a.has("from")) {
+    TRY(read, recorded_run(a, terminal, replicas));
+    run = std::move(*read);
+  }
+  const std::string description = a.operands.empty() ? a.get("model") : a.operands[0];
+  if (!description.empty()) {
+    TRY(text, read_all(description, kMaxModelBytes));
+    TRY(model, read_model(*text, description));
+    w.model = std::move(*model);
+  } else if (run && !run->layers.empty()) {
+    int64_t layers = 0;
+    for (const int32_t n : run->layers) layers += n;
+    w.model = nameless_model(layers);
+  } else {
+    return make_error(
+        ErrorCode::kUsage, run ? "how many layers has the model?" : "which model?",
+        run ? "--layers 32, or the description of the model" : "stageline plan config.json --gpus N --memory 80GiB");
+  }
+  if (a.has("tied")) w.model.tied = true;
+  w.framework = find_framework(a.get("framework", "any"));
+  TRY_OK(a.take("gpus", 1, 1'000'000, w.gpus));
+  TRY_OK(a.take("gpus-per-node", 1, 4096, w.per_node));
+  TRY(sequence, a.integer("seq", 4096, 1, 1'000'000'000));
+  w.sequence = static_cast<double>(*sequence);
+  TRY_OK(a.take("global-batch", 1, 1'000'000'000, w.global_batch));
+  if (a.has("global-tokens")) {
+    TRY(tokens, a.integer("global-tokens", 1, 1, INT64_MAX));
+    w.global_batch = std::max<int64_t>(1, *tokens / *sequence);
+  }
+  TRY_OK(take_degrees(a, w));
+  if (!a.has("gpus") && !run) {
+    // Without a number of devices the fixed degrees say it.
+    int64_t product = 1;
+    for (const auto* list : {&w.tp, &w.cp, &w.pp, &w.dp}) product *= list->empty() ? 1 : list->front();
+    if (w.pp.empty() && w.dp.empty())
+      return make_error(ErrorCode::kUsage, "how many devices?", "--gpus N, or --tp, --pp and --dp");
+    if (w.tp.empty()) w.tp = {1};
+    if (w.dp.empty()) w.dp = {1};
+    if (w.pp.empty()) w.pp = {1};
+    w.gpus = static_cast<int32_t>(std::min<int64_t>(product, 1'000'000));
+  }
+  TRY_OK(take_hardware(a, w));
+  TRY_OK(take_memory(a, w));
+  if (!a.has("memory") && a.has("hardware")) w.rates.memory.limit = w.rates.hardware.memory;
+  const std::string recompute = a.get("recompute", "auto");
+  const std::pair<std::string_view, RecomputeWish> wishes[] = {{"none", RecomputeWish::kNone},
+                                                               {"full", RecomputeWish::kFull},
+                                                               {"selective", RecomputeWish::kSelective},
+                                                               {"auto", RecomputeWish::kAuto}};
+  std::optional<std::vector<int32_t>> counts;
+  bool named = false;
+  for (const auto& [name, wish] : wishes)
+    if (recompute == name) w.recompute = wish, named = true;
+  if (!named) {
+    TRY(list, parse_split(recompute, "recompute", 0));
+    counts = std::move(*list);
+  }
+  if (a.has("recompute-per-stage")) w.per_rank = a.get("recompute-per-stage") == "yes";
+  if (a.has("split")) {
+    TRY(list, parse_split(a.get("split"), "split", 0));
+    w.split = std::move(*list);
+  }
+  if (counts) {
+    if (w.split.empty()) return make_error(ErrorCode::kUsage, "numbers of recomputed layers go with --split");
+    if (counts->size() == 1) counts->assign(w.split.size(), counts->front());
+    if (counts->size() != w.split.size())
+      return make_error(ErrorCode::kUsage, "--recompute and --split have different numbers of virtual stages");
+    for (size_t s = 0; s < w.split.size(); ++s) w.split_recompute.push_back({0, std::min(counts->at(s), w.split[s])});
+  }
+  TRY(top, a.integer("top", 5, 1, 1000));
+  w.top = static_cast<size_t>(*top);
+  TRY(budget, a.duration_ns("budget", 10'000'000'000));
+  w.work = std::max<int64_t>(1'000'000, *budget / 50);  // a replayed cell takes some 50 ns
+  w.pareto = a.has("pareto");
+  if (run) TRY_OK(take_run(*run, replicas, a, w));
+  return w;
+}
+
+std::string recompute_text(const Wish& w, const Candidate& c) {
+  std::string out;
+  const std::vector<int32_t> layers = c.plan.layers();
+  for (size_t s = 0; s < layers.size();) {
+    const Recompute& r = c.plan.recompute[s];
+    size_t end = s + 1;
+    while (end < layers.size() && c.plan.recompute[end] == r) ++end;
+    std::string own = r.full > 0 ? std::to_string(r.full) : "";
+    for (size_t k = 0; k < kModules; ++k)
+      if (r.modules >> k & 1) append_item(own, module_name(static_cast<Module>(k), w.model.moe.has_value()), "+");
+    append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + (own.empty() ? "0" : own), " ");
+    s = end;
+  }
+  const bool none = std::ranges::all_of(c.plan.recompute, [](const Recompute& r) { return r == Recompute{}; });
+  return none ? "" : out;
+}
+
+std::string layers_of(const Candidate& c) {
+  std::string out;
+  const std::vector<int32_t> layers = c.plan.layers();
+  for (size_t s = 0; s < layers.size();) {
+    size_t end = s + 1;
+    while (end < layers.size() && layers[end] == layers[s]) ++end;
+    append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + std::to_string(layers[s]), " ");
+    s = end;
+  }
+  return out;
+}
+
+std::string gib(double bytes) { return fixed(bytes / kGiB, 1); }
+
+Args shape_args(const Wish& w, const Candidate& c) {
+  Args args;
+  args.set("tp", int64_t{c.layout.tp})
+      .set("pp", int64_t{c.layout.pp})
+      .set("dp", int64_t{c.layout.dp})
+      .set("schedule", c.schedule);
+  if (c.layout.cp > 1) args.set("cp", int64_t{c.layout.cp});
+  if (w.model.moe) args.set("ep", int64_t{c.layout.ep});
+  if (c.chunks > 1) args.set("chunks", int64_t{c.chunks});
+  args.set("m", int64_t{c.micro_batches}).set("mbs", int64_t{c.layout.micro_batch}).set("layers", layers_of(c));
+  args.set("recompute", recompute_text(w, c));
+  args.set("step", human_duration(static_cast<double>(c.step_ns))).set("error", human_duration(c.error_ns));
+  if (w.model.sized()) args.set("peak", gib(c.peak_bytes));
+  args.set("stage", int64_t{c.peak_rank});
+  return args;
+}
+
+Table plans_table(const PlanAnswer& a) {
+  Table table(declared_table("plan/plans"));
+  int64_t rank = 0;
+  for (const Candidate& c : a.found.plans)
+    table.add_row({++rank, int64_t{c.layout.tp}, int64_t{c.layout.pp}, int64_t{c.layout.cp}, int64_t{c.layout.ep},
+                   int64_t{c.layout.dp}, c.schedule, int64_t{c.chunks}, int64_t{c.layout.micro_batch},
+                   int64_t{c.micro_batches}, layers_of(c), recompute_text(a.wish, c), c.step_ns,
+                   std::llround(c.error_ns), c.mfu, c.bubble, a.wish.model.sized() ? c.peak_bytes / kGiB : kNaN,
+                   int64_t{c.peak_rank}, c.gap()});
+  return table;
+}
+
+Table stages_table(const PlanAnswer& a, const Candidate& c) {
+  Table table(declared_table("plan/stages"));
+  const std::vector<int32_t> layers = c.plan.layers();
+  const double limit = a.wish.rates.memory.limit;
+  for (size_t r = 0; r < c.peaks.size(); ++r) {
+    const RankPeak& p = c.peaks[r];
+    std::string own, held;
+    Schedule shape;
+    shape.sizes.stages = c.layout.pp, shape.sizes.chunks = c.chunks;
+    if (const ScheduleDef* def = find_schedule(c.schedule))
+      if (const auto made = def->make({.stages = c.layout.pp, .micro_batches = 1, .chunks = c.chunks}))
+        shape.layout = made->layout;
+    for (int32_t k = 0; k < c.chunks; ++k)
+      append_item(own, std::to_string(layers[virtual_stage(shape, static_cast<int32_t>(r), k)]), "+");
+    for (const int32_t n : p.held) append_item(held, std::to_string(n), "+");
+    table.add_row({static_cast<int64_t>(r), own, held, p.states.sum() / kGiB, p.activations / kGiB, p.recompute / kGiB,
+                   p.head / kGiB, p.scratch / kGiB, p.transient / kGiB, p.other / kGiB, p.sum() / kGiB,
+                   limit > 0 ? (limit - p.sum()) / kGiB : kNaN});
+  }
+  return table;
+}
+
+// What the bytes of a rank are, as a sentence.
+Text parts_text(const RankPeak& p) {
+  Args args;
+  args.set("states", gib(p.states.sum())).set("activations", gib(p.activations)).set("scratch", gib(p.scratch));
+  if (p.recompute > 0) args.set("recompute", gib(p.recompute));
+  if (p.head > 0) args.set("head", gib(p.head));
+  if (p.transient > 0) args.set("transient", gib(p.transient));
+  return words("plan.parts", args);
+}
+
+void append_stage_json(JsonWriter& json, const Wish& w, const Candidate& c, int32_t r) {
+  const RankPeak& p = c.peaks[r];
+  const PeakBar bar = peak_bar(w.model, c.layout, w.rates.memory);
+  const auto whole = [](double bytes) { return static_cast<int64_t>(std::llround(bytes)); };
+  json.begin_object().field("rank", r);
+  json.field("parameters", whole(p.states.parameters)).field("gradients", whole(p.states.gradients));
+  json.field("optimizer", whole(p.states.optimizer)).field("activations", whole(p.activations));
+  json.key("held").begin_array();
+  for (const int32_t n : p.held) json.value(n);
+  json.end_array()
+      .field("recompute", whole(p.recompute))
+      .field("head", whole(p.head))
+      .field("scratch", whole(p.scratch));
+  json.field("transient", whole(p.transient)).field("other", whole(p.other)).field("peak", whole(p.sum()));
+  json.field("low", whole(p.sum() * bar.low)).field("high", whole(p.sum() * bar.high)).field("at", p.cell).end_object();
+}
+
+void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c, int64_t rank) {
+  const Layout& l = c.layout;
+  json.begin_object();
+  if (rank > 0) json.field("rank", rank);
+  json.field("tp", l.tp).field("pp", l.pp).field("cp", l.cp).field("ep", l.ep).field("etp", l.etp).field("dp", l.dp);
+  json.field("micro_batch_size", l.micro_batch).field("micro_batches", c.micro_batches).field("schedule", c.schedule);
+  json.field("chunks", c.chunks).key("group");
+  c.group > 0 ? json.value(c.group) : json.null();
+  json.key("layers").begin_array();
+  for (const int32_t n : c.plan.layers()) json.value(n);
+  json.end_array().key("recompute").begin_array();
+  for (const Recompute& r : c.plan.recompute) {
+    json.begin_object().field("kind", r.full > 0 ? "full" : r.modules ? "selective" : "none").field("layers", r.full);
+    json.key("modules").begin_array();
+    for (size_t k = 0; k < kModules; ++k)
+      if (r.modules >> k & 1) json.value(module_name(static_cast<Module>(k), a.wish.model.moe.has_value()));
+    json.end_array().end_object();
+  }
+  json.end_array()
+      .field("step_ns", c.step_ns)
+      .field("step_se_ns", std::llround(c.error_ns))
+      .field("span_ns", c.plan.span_ns);
+  const double tokens = a.wish.sequence * l.micro_batch * c.micro_batches / (double{1} * l.tp * l.cp * l.pp);
+  json.field("tokens_s_gpu", c.step_ns > 0 ? tokens / (static_cast<double>(c.step_ns) / 1e9) : kNaN);
+  json.field("mfu", c.mfu).field("bubble", c.bubble).field("gap", c.gap());
+  const bool sized = a.wish.model.sized();
+  json.key("peak_bytes"), sized ? json.value(std::llround(c.peak_bytes)) : json.null();
+  json.key("needed_bytes"), sized ? json.value(std::llround(c.needed_bytes)) : json.null();
+  json.key("stages").begin_array();
+  for (size_t r = 0; sized && r < c.peaks.size(); ++r) append_stage_json(json, a.wish, c, static_cast<int32_t>(r));
+  json.end_array().key("emit").begin_object();
+  for (const Framework& f : frameworks())
+    if (const auto text = emit_plan(f.name, a.wish, c)) json.field(f.name, *text);
+  json.end_object().end_object();
+}
+
+}  // namespace
+
+Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal) {
+  PlanAnswer a;
+  TRY(wish, wish_of(arguments, terminal));
+  a.from = arguments.get("from");
+  a.wish = std::move(*wish);
+  TRY(found, find_plans(a.wish));
+  a.found = std::move(*found);
+  if (arguments.has("compare")) {
+    Layout l;
+    CompareInput input;
+    input.world = a.wish.gpus;
+    input.distributed = a.wish.rates.memory.sharding != Sharding::kReplicated;
+    const Candidate* c = !a.found.plans.empty() ? &a.found.plans.front()
+                         : a.found.shortfall    ? &a.found.shortfall->candidate
+                                                : nullptr;
+    if (c) l = c->layout, input.chunks = c->chunks, input.micro_batches = c->micro_batches;
+    if (c) a.compared = compare(a.wish.model, l, input);
+  }
+  a.limited = a.wish.rates.memory.limit > 0;
+  return a;
+}
+
+std::vector<Table> plan_tables(const PlanAnswer& a) {
+  std::vector<Table> out;
+  if (!a.found.plans.empty()) {
+    out.push_back(plans_table(a));
+    if (a.wish.model.sized()) out.push_back(stages_table(a, a.found.plans.front()));
+  }
+  if (!a.found.pareto.empty()) {
+    Table table(declared_table("plan/pareto"));
+    for (const Candidate& c : a.found.pareto)
+      table.add_row(
+          {c.peak_bytes / kGiB, c.step_ns, c.schedule, int64_t{c.chunks}, layers_of(c), recompute_text(a.wish, c)});
+    out.push_back(std::move(table));
+  }
+  if (!a.found.sensitivity.empty()) {
+    Table table(declared_table("plan/sensitivity"));
+    for (const Sensitivity& s : a.found.sensitivity)
+      table.add_row({s.parameter, s.elasticity, s.flips_at > 0 ? s.flips_at : kNaN});
+    out.push_back(std::move(table));
+  }
+  if (!a.compared.empty()) {
+    Table table(declared_table("plan/compare"));
+    for (const Compared& one : a.compared)
+      for (const auto& [name, bytes] : one.bytes)
+        table.add_row({one.tool, name, static_cast<int64_t>(std::llround(bytes))});
+    out.push_back(std::move(table));
+  }
+  return out;
+}
+
+std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
+  std::string out;
+  const auto line = [&](const char* name, const Args& args = {}) { out += terminal.say(name, args) + "\n"; };
+  if (a.found.plans.empty()) {
+    if (!a.found.shortfall) {
+      line("plan.none");
+      return out;
+    }
+    const Shortfall& s = *a.found.shortfall;
+    Args args = shape_args(a.wish, s.candidate);
+    args.set("need", gib(s.candidate.needed_bytes))
+        .set("limit", gib(a.wish.rates.memory.limit))
+        .set("rank", int64_t{s.rank});
+    args.set("parts", parts_text(s.candidate.peaks[s.rank])).set("reserve", gib(a.wish.rates.memory.reserve));
+    line("plan.short", args);
+    for (const Shortfall::Fix& fix : s.fixes)
+      line("plan.short.fix", Args().set("change", fix.change).set("need", gib(fix.needed)));
+    line("plan.short.memory", args);
+    for (const Table& table : plan_tables(a))
+      out += "\n" + format_table_text(table, terminal.table_width, terminal.colour_out, SIZE_MAX, false, 0,
+                                      terminal.chinese());
+    return out;
+  }
+  line("plan.best", shape_args(a.wish, a.found.plans.front()));
+  line(a.from.empty() ? "plan.basis.estimated" : "plan.basis.recorded",
+       Args()
+           .set("hardware", a.wish.rates.hardware.name)
+           .set("run", a.from)
+           .set("error", percent(a.wish.recorded_error)));
+  Args searched;
+  searched.count("tried", a.found.tried).count("layouts", a.found.layouts).count("rejected", a.found.rejected);
+  searched.flag("complete", a.found.complete).set("gap", percent(a.found.plans.front().gap()));
+  line("plan.searched", searched);
+  for (const std::string& key : a.wish.model.notes) line("plan.not_modelled", Args().set("key", key));
+  for (const Table& table : plan_tables(a))
+    out += "\n" + terminal.say("plan.table", Args().set("title", table.title())) + "\n" +
+           format_table_text(table, terminal.table_width, terminal.colour_out, SIZE_MAX, false, 0, terminal.chinese());
+  for (const Framework& f : frameworks()) {
+    if (a.wish.framework->name != "any" && f.name != a.wish.framework->name) continue;
+    if (const auto text = emit_plan(f.name, a.wish, a.found.plans.front())) {
+      out += "\n" + terminal.say("plan.type", Args().set("framework", std::string(f.name))) + "\n" + *text;
+      if (a.wish.framework->name == "any") break;
+    }
+  }
+  return out;
+}
+
+std::string plan_json(const PlanAnswer& a) {
+  JsonWriter json;
+  const Wish& w = a.wish;
+  json.begin_object().field("schema", "stageline-plan-1").key("model").begin_object();
+  json.field("type", w.model.type).field("layers", w.model.layers()).field("hidden_size", w.model.hidden);
+  json.field("parameters", std::llround(total_parameters(w.model)))
+      .field("flops_per_token", total_flops(w.model, w.sequence));
+  json.end_object().key("basis").begin_object().field("times", a.from.empty() ? "estimated" : "recorded").key("run");
+  a.from.empty() ? json.null() : json.value(a.from);
+  json.field("hardware", w.rates.hardware.name).key("notes").begin_array();
+  for (const std::string& key : w.model.notes) json.value(key);
+  json.end_array().end_object().key("limit_bytes");
+  w.rates.memory.limit > 0 ? json.value(std::llround(w.rates.memory.limit)) : json.null();
+  json.key("searched").begin_object().field("configurations", a.found.tried).field("of", a.found.layouts);
+  json.field("rejected", a.found.rejected).field("complete", a.found.complete).field("bound_ns", a.found.bound_ns);
+  json.field("gap", a.found.plans.empty() ? kNaN : a.found.plans.front().gap()).end_object();
+  json.key("plans").begin_array();
+  int64_t rank = 0;
+  for (const Candidate& c : a.found.plans) append_plan_json(json, a, c, ++rank);
+  json.end_array().key("pareto").begin_array();
+  for (const Candidate& c : a.found.pareto) {
+    json.begin_object().field("peak_bytes", std::llround(c.peak_bytes)).field("step_ns", c.step_ns).key("plan");
+    append_plan_json(json, a, c, 0);
+    json.end_object();
+  }
+  json.end_array().key("sensitivity").begin_array();
+  for (const Sensitivity& s : a.found.sensitivity)
+    json.begin_object()
+        .field("parameter", s.parameter)
+        .field("elasticity", s.elasticity)
+        .field("flips_at", s.flips_at > 0 ? s.flips_at : kNaN)
+        .end_object();
+  json.end_array().key("compare").begin_object();
+  for (const Compared& one : a.compared) {
+    json.key(one.tool).begin_object();
+    for (const auto& [name, bytes] : one.bytes) json.field(name, std::llround(bytes));
+    json.end_object();
+  }
+  json.end_object().key("infeasible");
+  if (a.found.shortfall && a.found.plans.empty()) {
+    const Shortfall& s = *a.found.shortfall;
+    json.begin_object().field("stage", s.rank).field("excess_bytes", std::llround(s.excess_bytes)).key("parts");
+    append_stage_json(json, w, s.candidate, s.rank);
+    json.key("fixes").begin_array();
+    for (const Shortfall::Fix& fix : s.fixes)
+      json.begin_object().field("change", fix.change).field("needed", std::llround(fix.needed)).end_object();
+    json.end_array().key("plan");
+    append_plan_json(json, a, s.candidate, 0);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+  return json.take() + "\n";
+}
+
+Result<ReportedPlan> reported_plan(const Arguments& arguments) {
+  TRY(answer, answer_plan(arguments, Terminal{}));
+  return ReportedPlan{plan_json(*answer), plan_text(*answer, Terminal{})};
+}
+
+}  // namespace stageline

@@ -1,0 +1,31 @@
+// What other tools' formulas say for the same layout, to stand beside the planner's own bytes: Megatron-LM's
+// theoretical_memory_usage, Megatron-Bridge's, Primus' projection, DeepSpeed's estimator, and the table of arXiv
+// 2205.05198. Each is that tool's definition with its known omissions (docs/reference/plan.md), none is corrected.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/bytes.h"
+#include "plan/model.h"
+
+namespace stageline::plan {
+
+struct CompareInput {
+  int32_t chunks = 1, micro_batches = 1;
+  double world = 0;
+  bool distributed = true;  // optimizer states are sharded
+};
+
+struct Compared {
+  std::string tool;
+  std::vector<std::pair<std::string, double>> bytes;  // by the name of what the tool prints
+};
+std::vector<Compared> compare(const Model& model, const Layout& layout, const CompareInput& input);
+
+// Bytes of the first stage's activations by Table 2 of arXiv 2205.05198. `mode`: none, sp, selective, sp+selective,
+// full.
+double paper_activations(const Model& model, const Layout& layout, int32_t chunks, std::string_view mode);
+
+}  // namespace stageline::plan

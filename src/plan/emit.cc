@@ -1,0 +1,183 @@
+#include "plan/emit.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
+#include "plan/layouts.h"
+
+namespace stageline::plan {
+namespace {
+
+std::string number(int64_t n) { return std::to_string(n); }
+
+bool is_even(const std::vector<int32_t>& layers) {
+  return std::ranges::all_of(layers, [&](int32_t n) { return n == layers.front(); });
+}
+
+std::string comment(std::string_view mark, const Candidate& c, const Wish& w) {
+  return std::string(mark) + " " + human_duration(static_cast<double>(c.step_ns)) + " per step ± " +
+         human_duration(c.error_ns) + (w.recorded ? ", from the run" : ", estimated") +
+         (w.model.sized()
+              ? "; " + fixed(c.peak_bytes / (1 << 30), 1) + " GiB at most (stage " + number(c.peak_rank) + ")"
+              : "") +
+         "\n";
+}
+
+// Megatron's and MindSpeed's flags.
+std::string megatron_flags(const Wish& w, const Candidate& c, bool mindspeed) {
+  const Layout& l = c.layout;
+  std::string out = "--tensor-model-parallel-size " + number(l.tp) + (l.tp > 1 ? " --sequence-parallel" : "") +
+                    " --pipeline-model-parallel-size " + number(l.pp) + " --context-parallel-size " + number(l.cp);
+  if (w.model.moe)
+    out += " --expert-model-parallel-size " + number(l.ep) + " --expert-tensor-parallel-size " + number(l.etp);
+  out += "\n--micro-batch-size " + number(l.micro_batch) + " --global-batch-size " +
+         number(int64_t{1} * l.micro_batch * c.micro_batches * l.dp);
+  if (w.rates.memory.sharding >= Sharding::kDistributed) out += " --use-distributed-optimizer";
+  out += "\n";
+  const std::vector<int32_t> layers = c.plan.layers();
+  const bool v_shape = c.schedule.starts_with("dualpipe");
+  if (v_shape && mindspeed) {
+    out += "--schedules-method dualpipev --moe-fb-overlap\n";
+  } else if (!is_even(layers) || w.model.mtp > 0) {
+    out += "--pipeline-model-parallel-layout \"" + write_megatron_layout(layers, static_cast<int32_t>(w.model.mtp)) +
+           "\"\n";
+  } else if (c.chunks > 1) {
+    out += "--num-virtual-stages-per-pipeline-rank " + number(c.chunks) + "\n";
+  }
+  if (c.group > 0) out += "--microbatch-group-size-per-virtual-pipeline-stage " + number(c.group) + "\n";
+  if (c.schedule == "vpp-ep-overlap") out += "--overlap-moe-expert-parallel-comm\n";
+  Recompute most;
+  bool alike = true;
+  for (const Recompute& r : c.plan.recompute) {
+    most.full = std::max(most.full, r.full), most.modules |= r.modules;
+    alike &= r == c.plan.recompute.front();
+  }
+  if (most.full > 0) {
+    out += "--recompute-granularity full --recompute-method block --recompute-num-layers " + number(most.full) + "\n";
+    if (!alike) out += "# ranks need different numbers of layers; this flag sets the largest for all\n";
+  } else if (most.modules) {
+    out += "--recompute-granularity selective --recompute-modules";
+    for (size_t k = 0; k < kModules; ++k)
+      if (most.modules >> k & 1) out += std::string(" ") + module_name(static_cast<Module>(k), w.model.moe.has_value());
+    out += "\n";
+  }
+  return out;
+}
+
+// The modules of each virtual stage, in the order of the model.
+std::string torchtitan_modules(const std::vector<int32_t>& layers) {
+  std::string out = "[";
+  int32_t next = 0;
+  for (size_t s = 0; s < layers.size(); ++s) {
+    std::string own;
+    if (s == 0) append_item(own, "\"tok_embeddings\"");
+    for (int32_t i = 0; i < layers[s]; ++i) append_item(own, "\"layers." + number(next++) + "\"");
+    if (s + 1 == layers.size()) append_item(own, "\"norm\""), append_item(own, "\"lm_head\"");
+    out += (s > 0 ? ", [" : "[") + own + "]";
+  }
+  return out + "]";
+}
+
+Result<std::string> torchtitan(const Wish& w, const Candidate& c) {
+  const std::pair<std::string_view, std::string_view> names[] = {{"1f1b", "1F1B"},
+                                                                 {"fthenb", "GPipe"},
+                                                                 {"vpp", "Interleaved1F1B"},
+                                                                 {"bfs", "LoopedBFS"},
+                                                                 {"zb-v", "ZBVZeroBubble"},
+                                                                 {"dualpipe-v", "DualPipeV"},
+                                                                 {"interleaved-zb", "InterleavedZeroBubble"}};
+  const auto known = std::ranges::find(names, std::string_view(c.schedule), [](const auto& n) { return n.first; });
+  const Layout& l = c.layout;
+  std::string out = "--parallelism.tensor_parallel_degree " + number(l.tp) + " --parallelism.context_parallel_degree " +
+                    number(l.cp) + " --parallelism.pipeline_parallel_degree " + number(l.pp) + "\n";
+  if (known != std::end(names))
+    out += "--parallelism.pipeline_parallel_schedule " + std::string(known->second) + "\n";
+  else
+    out += "--parallelism.pipeline_parallel_schedule_csv order.csv  # stageline schedule " + c.schedule +
+           " --format torch\n";
+  out += "--parallelism.num_pp_microbatches " + number(c.micro_batches) + "\n";
+  const std::vector<int32_t> layers = c.plan.layers();
+  const auto total = static_cast<int32_t>(w.model.layers()), stages = static_cast<int32_t>(layers.size());
+  bool written = false;
+  for (int32_t first = 0; first <= 4 && !written; ++first)
+    for (int32_t last = 0; last <= 4 && !written; ++last) {
+      if (torchtitan_default(stages, total, first, last) != layers) continue;
+      const int32_t per_stage = (total + first + last + stages - 1) / stages;
+      out += "--parallelism.pipeline_parallel_layers_per_stage " + number(per_stage) +
+             " --parallelism.pipeline_parallel_first_stage_less_layers " + number(first) +
+             " --parallelism.pipeline_parallel_last_stage_less_layers " + number(last) + "\n";
+      written = true;
+    }
+  if (!written) out += "module_fqns_per_model_part = " + torchtitan_modules(layers) + "\n";
+  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
+  return out + "--activation_checkpoint.mode " + (full ? "full" : "none") + "\n";
+}
+
+std::string paddle(const Wish& w, const Candidate& c) {
+  const Layout& l = c.layout;
+  const bool sharded = w.rates.memory.sharding != Sharding::kReplicated;
+  std::string out = "hybrid_configs = {\"dp_degree\": " + number(sharded ? 1 : l.dp) +
+                    ", \"mp_degree\": " + number(l.tp) + ", \"pp_degree\": " + number(l.pp) +
+                    ", \"sharding_degree\": " + number(sharded ? l.dp : 1) + ", \"sep_degree\": " + number(l.cp) +
+                    "}\n";
+  out += "pipeline_configs = {\"accumulate_steps\": " + number(c.micro_batches) +
+         ", \"micro_batch_size\": " + number(l.micro_batch) + "}\n";
+  const std::vector<int32_t> layers = c.plan.layers();
+  std::string bounds = "[0";
+  int32_t next = 1;  // item 0 of the layer list is the embedding
+  for (size_t s = 0; s + 1 < layers.size(); ++s) bounds += ", " + number(next += layers[s]);
+  bounds += ", " + number(w.model.layers() + 3) + "]";  // the last norm and the head are items too
+  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
+  out += "PipelineLayer(layers, num_stages=" + number(l.pp) + ", seg_method=" + bounds;
+  if (c.chunks > 1) out += ", num_virtual_pipeline_stages=" + number(c.chunks);
+  return out + ", recompute_interval=" + (full ? "1" : "0") + ")\n";
+}
+
+std::string deepspeed(const Wish& w, const Candidate& c) {
+  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
+  std::string out = "PipelineModule(layers, num_stages=" + number(c.layout.pp) +
+                    ", partition_method=\"uniform\", activation_checkpoint_interval=" + (full ? "1" : "0") + ")\n";
+  out += "{\"train_micro_batch_size_per_gpu\": " + number(c.layout.micro_batch) +
+         ", \"gradient_accumulation_steps\": " + number(c.micro_batches) +
+         ", \"zero_optimization\": {\"stage\": " + number(w.rates.memory.sharding == Sharding::kReplicated ? 0 : 1) +
+         "}}\n";
+  if (c.plan.layers() != deepspeed_uniform(static_cast<int32_t>(w.model.layers()), c.layout.pp * c.chunks))
+    out = "# DeepSpeed takes no list of layers: this split cannot be given, uniform is the nearest\n" + out;
+  return out;
+}
+
+}  // namespace
+
+std::vector<int32_t> deepspeed_uniform(int32_t layers, int32_t stages) {
+  std::vector<int32_t> out;
+  for (int32_t s = 0; s < stages; ++s) out.push_back(layers / stages + (s < layers % stages ? 1 : 0));
+  return out;
+}
+
+Result<std::string> emit_plan(std::string_view framework, const Wish& w, const Candidate& c) {
+  const Framework* own = find_framework(framework);
+  if (!own || framework == "any")
+    return make_error(ErrorCode::kUsage, "nothing can be written for \"" + valid_utf8(framework) + "\"",
+                      "--emit megatron, mindspeed, torchtitan, paddle or deepspeed");
+  if (!std::ranges::count(own->schedules, std::string_view(c.schedule)))
+    return make_error(ErrorCode::kUsage, std::string(framework) + " has no schedule " + c.schedule,
+                      "plan with --framework " + std::string(framework));
+  std::string lead = comment("#", c, w);
+  const std::vector<int32_t> layers = c.plan.layers();
+  bool some = false, all = true;
+  for (size_t s = 0; s < layers.size(); ++s) {
+    some |= !(c.plan.recompute[s] == Recompute{});
+    all &= c.plan.recompute[s].full == layers[s];
+  }
+  if (own->all_or_none && some && !all) lead += "# this framework computes all layers again, or none\n";
+  if (framework == "torchtitan") {
+    TRY(text, torchtitan(w, c));
+    return lead + *text;
+  }
+  if (framework == "paddle") return lead + paddle(w, c);
+  if (framework == "deepspeed") return lead + deepspeed(w, c);
+  return lead + megatron_flags(w, c, framework == "mindspeed");
+}
+
+}  // namespace stageline::plan

@@ -1,0 +1,19 @@
+// What to type in a framework for a plan. Every split that is written reads back as the same split.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/search.h"
+
+namespace stageline::plan {
+
+// Lines to type; the first ones are comments with what the plan costs. Errors: kUsage for a framework that is not
+// known or that has no such schedule.
+Result<std::string> emit_plan(std::string_view framework, const Wish& wish, const Candidate& plan);
+
+// DeepSpeed's split by `uniform`: the first stages have one more.
+std::vector<int32_t> deepspeed_uniform(int32_t layers, int32_t stages);
+
+}  // namespace stageline::plan

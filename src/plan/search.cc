@@ -1,0 +1,585 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "schedules/make.h"
+#include "schedules/registry.h"
+
+namespace stageline::plan {
+namespace {
+
+struct Point {
+  Layout layout;
+  int32_t schedule = 0, chunks = 1, micro_batches = 1;
+  double key = 0;
+};
+
+bool allows(const std::vector<int32_t>& list, int32_t value) { return list.empty() || std::ranges::count(list, value); }
+bool divides(int32_t part, double whole) { return std::fmod(whole, part) == 0; }
+
+std::vector<int32_t> degrees(const std::vector<int32_t>& wanted, int32_t max, bool powers) {
+  std::vector<int32_t> out;
+  if (!wanted.empty()) return wanted;
+  for (int32_t n = 1; n <= max; powers ? n *= 2 : ++n) out.push_back(n);
+  return out;
+}
+
+std::vector<const ScheduleDef*> schedules_of(const Wish& w) {
+  std::vector<const ScheduleDef*> out;
+  for (const ScheduleDef* def : schedules()) {
+    const bool wanted = w.schedules.empty() || std::ranges::count(w.schedules, def->name);
+    const auto& own = w.framework->schedules;
+    const bool offered = !w.schedules.empty() || own.empty() || std::ranges::count(own, std::string_view(def->name));
+    if (wanted && offered) out.push_back(def);
+  }
+  return out;
+}
+
+// All layouts that the model, the devices and the wish allow. `visit` is called for each.
+template <class Visit>
+void for_each_layout(const Wish& w, Visit&& visit) {
+  const Model& m = w.model;
+  const bool moe = m.moe.has_value();
+  for (const int32_t tp : degrees(w.tp, w.per_node, false)) {
+    if (w.tp.empty() && !divides(tp, w.per_node)) continue;
+    if (!divides(tp, m.heads) || !divides(tp, m.kv_heads) || !divides(tp, m.ffn)) continue;
+    for (const int32_t cp : degrees(w.cp, std::min(64, w.gpus), true)) {
+      if (cp > 1 && !divides(2 * cp, w.sequence)) continue;
+      if (!divides(tp * cp, w.sequence)) continue;
+      for (const int32_t pp : degrees(w.pp, std::min<int32_t>(w.gpus, static_cast<int32_t>(m.layers()) + 2), false)) {
+        const int64_t used = int64_t{1} * tp * cp * pp;
+        if (used > w.gpus || w.gpus % used != 0) continue;
+        const auto dp = static_cast<int32_t>(w.gpus / used);
+        if (!allows(w.dp, dp)) continue;
+        for (const int32_t ep :
+             moe ? degrees(w.ep, std::min<int32_t>(tp * cp * dp, static_cast<int32_t>(m.moe->count)), true)
+                 : std::vector<int32_t>{1}) {
+          if (moe && !divides(ep, m.moe->count)) continue;
+          for (const int32_t etp : moe && !w.etp.empty() ? w.etp : std::vector<int32_t>{1}) {
+            if ((int64_t{1} * tp * cp * dp) % (int64_t{1} * ep * etp) != 0) continue;
+            for (const int32_t mbs : w.micro_batch.empty() ? std::vector<int32_t>{1, 2, 4, 8} : w.micro_batch) {
+              Layout l{tp, cp, ep, etp, pp, dp, mbs, w.sequence};
+              visit(l);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The numbers of micro-batches that a layout may have.
+std::vector<int32_t> micro_batch_counts(const Wish& w, const Layout& l) {
+  if (w.global_batch <= 0)
+    return w.micro_batches.empty() ? std::vector<int32_t>{std::max(1, 4 * l.pp)} : w.micro_batches;
+  const int64_t each = int64_t{1} * l.dp * l.micro_batch;
+  if (w.global_batch % each != 0 || w.global_batch / each > 65'536) return {};
+  const auto m = static_cast<int32_t>(w.global_batch / each);
+  return allows(w.micro_batches, m) ? std::vector<int32_t>{m} : std::vector<int32_t>{};
+}
+
+std::vector<int32_t> chunk_counts(const Wish& w, const ScheduleDef& def, int32_t pp) {
+  std::vector<int32_t> out;
+  const bool fixed = def.default_chunks == def.max_chunks;
+  for (int32_t v = fixed ? def.default_chunks : 2;
+       v <= (fixed ? def.default_chunks : (w.chunks.empty() ? std::min(def.max_chunks, 12) : def.max_chunks)); ++v)
+    if (allows(w.chunks, v) && (v == 1 || pp > 1) &&
+        int64_t{1} * v * pp <= w.model.layers() + (w.framework->empty_stages ? 2 : 0))
+      out.push_back(v);
+  return out;
+}
+
+// Times and states of a layout whatever its schedule.
+struct LayoutSums {
+  double work = 0, comm = 0, way = 0, states = 0, back_share = 1;
+};
+
+LayoutSums sums_of(const Wish& w, const Layout& l) {
+  const Times times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
+  const LayoutBytes bytes = layout_bytes(w.model, l, w.rates.memory);
+  LayoutSums s;
+  const auto all = [](const LayerTime& t) { return static_cast<double>(t.forward + t.input + t.weight); };
+  s.work = all(times.embedding) + all(times.head);
+  s.way = s.work - static_cast<double>(times.head.weight + times.embedding.weight);
+  s.states = bytes.embedding.sum() + bytes.head.sum();
+  for (const uint8_t kind : w.model.kind_of) {
+    const LayerTime& t = times.kinds[kind];
+    s.work += all(t);
+    s.way += static_cast<double>(t.forward + t.input);
+    s.comm += static_cast<double>(t.forward_comm + t.input_comm);
+    s.states += bytes.kinds[kind].states.sum();
+    if (all(t) > 0) s.back_share = std::min(s.back_share, static_cast<double>(t.input + t.weight) / all(t));
+  }
+  return s;
+}
+
+// No plan of the layout is faster: the mean work of a rank, one micro-batch's way, and for 1F1B both together.
+double key_of(const LayoutSums& s, const ScheduleDef& def, int32_t pp, int32_t m, double overlap) {
+  const std::string_view name = def.name;
+  const bool overlapped = name.starts_with("dualpipe") || name == "vpp-ep-overlap";
+  const double share = overlapped && overlap > 0 ? std::min(1.0, overlap) : 1;
+  double key = std::max(m * (s.work - (overlapped ? s.comm : 0)) / pp * share, overlapped ? 0 : s.way);
+  if (name == "1f1b") {
+    const double slowest = s.work / pp;
+    key = std::max(key,
+                   s.work + slowest * ((m - 1) * s.back_share + std::max(0, m - pp) * (1 - s.back_share)) * 0.999999);
+  }
+  return key;
+}
+
+std::vector<Modules> selections_of(const Wish& w) {
+  std::vector<Modules> out;
+  if (w.recompute == RecomputeWish::kNone || w.recompute == RecomputeWish::kFull || !w.framework->selective) return out;
+  const auto bit = [](Module m) { return static_cast<Modules>(1u << static_cast<unsigned>(m)); };
+  const Modules norm = bit(Module::kLayerNorm), act = bit(Module::kActivation), mlp = bit(Module::kMlp);
+  out = {norm, act, static_cast<Modules>(norm | act)};
+  if (w.model.mla) {
+    const Modules up = bit(Module::kUpProjection);
+    out.insert(out.end(), {up, static_cast<Modules>(norm | up), static_cast<Modules>(norm | up | act)});
+    out.push_back(static_cast<Modules>(norm | up | mlp));
+  }
+  out.push_back(mlp);
+  out.push_back(static_cast<Modules>(norm | mlp));
+  if (!w.rates.memory.flash)
+    for (const Modules one : std::vector<Modules>(out))
+      out.push_back(static_cast<Modules>(one | bit(Module::kCoreAttention)));
+  if (!w.rates.memory.flash) out.insert(out.begin(), bit(Module::kCoreAttention));
+  return out;
+}
+
+double error_share(const Wish& w) { return w.recorded ? w.recorded_error : 0.2; }
+
+// Finds by how much the fullest rank misses its limit with everything computed again.
+Candidate with_most_recompute(const Wish& w, const Problem& p, const Layout& l) {
+  Plan plan;
+  plan.bounds = even_bounds(static_cast<int32_t>(p.kind_of.size()), p.stages());
+  plan.recompute.assign(p.stages(), {});
+  for (int32_t s = 0; s < p.stages() && p.full; ++s) plan.recompute[s].full = plan.bounds[s + 1] - plan.bounds[s];
+  return priced(w, p, l, std::move(plan), 0);
+}
+
+}  // namespace
+
+const std::vector<Framework>& frameworks() {
+  static const std::vector<Framework> list = {
+      {.name = "any", .schedules = {}, .per_rank = true, .empty_stages = true},
+      {.name = "megatron", .schedules = {"1f1b", "vpp", "vpp-ep-overlap"}, .empty_stages = true},
+      {.name = "mindspeed",
+       .schedules = {"1f1b", "vpp", "vpp-ep-overlap", "dualpipe-v-mindspeed"},
+       .empty_stages = true},
+      {.name = "torchtitan",
+       .schedules = {"1f1b", "fthenb", "vpp", "bfs", "interleaved-zb", "zb-v", "dualpipe-v"},
+       .all_or_none = true,
+       .selective = false,
+       .scratch = false,
+       .keeps_sent = true},
+      {.name = "paddle",
+       .schedules = {"fthenb", "1f1b", "eager-1f1b", "vpp", "zb-h1-paddle", "zbvpp"},
+       .all_or_none = true,
+       .selective = false,
+       .scratch = false,
+       .keeps_sent = true},
+      {.name = "deepspeed",
+       .schedules = {"1f1b"},
+       .all_or_none = true,
+       .any_split = false,
+       .selective = false,
+       .scratch = false}};
+  return list;
+}
+
+const Framework* find_framework(std::string_view name) {
+  for (const Framework& f : frameworks())
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+Result<Problem> problem_of(const Wish& w, const Layout& l, const std::string& schedule, int32_t chunks, int32_t m) {
+  ScheduleSizes sizes;
+  sizes.stages = l.pp, sizes.micro_batches = m, sizes.chunks = chunks;
+  TRY(made, make_schedule(schedule, sizes));
+  Problem p;
+  p.schedule = std::move(*made);
+  p.held = held_moments(p.schedule);
+  p.times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
+  p.memory = w.rates.memory;
+  p.bytes = layout_bytes(w.model, l, p.memory);
+  p.kind_of = w.model.kind_of;
+  p.limit = p.memory.limit;
+  p.bar = peak_bar(w.model, l, p.memory);
+  p.least_layers = w.framework->empty_stages ? 0 : 1;
+  p.full = w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto;
+  p.per_rank = w.per_rank.value_or(w.framework->per_rank);
+  p.all_or_none = w.framework->all_or_none;
+  p.selections = selections_of(w);
+  return p;
+}
+
+Candidate priced(const Wish& w, const Problem& p, const Layout& l, Plan plan, int64_t bound_ns) {
+  Candidate c;
+  c.layout = l;
+  c.schedule = p.schedule.name, c.chunks = p.schedule.sizes.chunks, c.group = p.schedule.sizes.group;
+  c.micro_batches = p.schedule.sizes.micro_batches;
+  const LayerSums sums(p);
+  const std::vector<StageTime> times = stage_times(p, sums, plan);
+  if (const auto cells = cells_of(p, times)) {
+    int64_t busy = 0, span = 0;
+    for (const auto& rank : *cells)
+      for (const ReplayedCell& cell : rank) busy += cell.end_ns - cell.start_ns, span = std::max(span, cell.end_ns);
+    plan.span_ns = span;
+    c.step_ns =
+        w.recorded ? span + std::llround(w.recorded_rest_ns) : step_ns(p, plan, *cells, step_ends(p, plan, l, w.rates));
+    c.bubble = span > 0 ? 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(span) : 0;
+  }
+  c.bound_ns = bound_ns > 0 ? std::min(c.step_ns, bound_ns + c.step_ns - plan.span_ns) : 0;
+  c.error_ns = error_share(w) * static_cast<double>(c.step_ns);
+  const double tokens = w.sequence * l.micro_batch * c.micro_batches * l.dp;
+  const double peak_flops = w.rates.fp8 ? w.rates.hardware.fp8_flops : w.rates.hardware.bf16_flops;
+  c.mfu = kNaN;
+  if (c.step_ns > 0 && peak_flops > 0 && w.model.sized())
+    c.mfu = total_flops(w.model, w.sequence) * tokens / (static_cast<double>(c.step_ns) / 1e9) /
+            (peak_flops * l.tp * l.cp * l.pp * l.dp);
+  c.plan = std::move(plan);
+  for (int32_t r = 0; r < p.ranks(); ++r) {
+    c.peaks.push_back(peak_of(p, r, c.plan));
+    const double need = needed(c.peaks.back(), p.bar, p.memory);
+    if (r == 0 || need > c.needed_bytes) c.needed_bytes = need, c.peak_rank = r, c.peak_bytes = c.peaks.back().sum();
+  }
+  return c;
+}
+
+namespace {
+
+class Finder {
+ public:
+  explicit Finder(const Wish& wish) : w_(wish), defs_(schedules_of(wish)), work_(wish.work) {}
+
+  Result<Found> run() {
+    for_each_layout(w_, [&](const Layout& l) { add_points(l); });
+    if (points_.empty() && found_.rejected == 0) return no_layout();
+    found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
+    std::stable_sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+      return std::tuple(a.key, a.layout.tp, a.layout.pp, a.layout.cp, a.layout.ep, a.schedule, a.chunks) <
+             std::tuple(b.key, b.layout.tp, b.layout.pp, b.layout.cp, b.layout.ep, b.schedule, b.chunks);
+    });
+    search();
+    refine();
+    if (found_.plans.empty()) explain_shortfall();
+    return std::move(found_);
+  }
+
+ private:
+  Result<Found> no_layout() const {
+    return make_error(ErrorCode::kUsage, "no layout of " + std::to_string(w_.gpus) + " devices has these degrees",
+                      "degrees divide heads, KV heads, FFN width, sequence and devices; the global batch is a multiple "
+                      "of dp × micro-batch size");
+  }
+
+  // A point of `count` whose schedule is known by its place in defs_.
+  void add_points(const Layout& l) {
+    const std::vector<int32_t> counts = micro_batch_counts(w_, l);
+    if (counts.empty()) return;
+    const LayoutSums sums = sums_of(w_, l);
+    const double limit = w_.rates.memory.limit;
+    // The mean rank's states alone, divided as far as they can be.
+    const bool too_large = limit > 0 && sums.states / l.pp + w_.rates.memory.reserve > limit;
+    for (const int32_t m : counts)
+      for (size_t d = 0; d < defs_.size(); ++d) {
+        const std::string_view name = defs_[d]->name;
+        if (l.pp == 1 && name != "1f1b") continue;
+        for (const int32_t v : chunk_counts(w_, *defs_[d], l.pp)) {
+          if (too_large) {
+            ++found_.rejected;
+            keep_smallest(l, sums);
+            continue;
+          }
+          const double overlap = w_.recorded ? w_.recorded->overlap : 0;
+          points_.push_back({l, static_cast<int32_t>(d), v, m, key_of(sums, *defs_[d], l.pp, m, overlap)});
+        }
+      }
+  }
+
+  void keep_smallest(const Layout& l, const LayoutSums& sums) {
+    if (const double mean = sums.states / l.pp; !smallest_ || mean < smallest_bytes_)
+      smallest_ = l, smallest_bytes_ = mean;
+  }
+
+  int64_t last_wanted_ns() const { return found_.plans.size() < w_.top ? INT64_MAX : found_.plans[w_.top - 1].step_ns; }
+
+  struct Tried {
+    std::optional<Candidate> candidate, misses;
+    int64_t cells = 0;
+  };
+
+  Tried attempt(const Point& point, int64_t cells, int64_t give_up_ns) const {
+    Tried out;
+    const std::string name = defs_[point.schedule]->name;
+    const auto problem = problem_of(w_, point.layout, name, point.chunks, point.micro_batches);
+    if (!problem) return out;
+    int64_t own = 0;
+    for (const RankOrder& order : problem->schedule.ranks) own += static_cast<int64_t>(order.size());
+    out.cells = own;
+    if (!w_.split.empty()) {
+      attempt_split(point, *problem, out);
+      return out;
+    }
+    if (!w_.framework->any_split) {
+      auto even = price_split(*problem, even_bounds(static_cast<int32_t>(problem->kind_of.size()), problem->stages()));
+      if (even && *even) out.candidate = priced(w_, *problem, point.layout, **even, (*even)->span_ns);
+      if (even && !*even) out.misses = with_most_recompute(w_, *problem, point.layout);
+      return out;
+    }
+    const SplitAnswer answer = best_split(*problem, {std::max(cells, 6 * own), give_up_ns});
+    out.cells += answer.replays * own;
+    if (answer.best) out.candidate = priced(w_, *problem, point.layout, *answer.best, answer.bound_ns);
+    if (!answer.fits) out.misses = with_most_recompute(w_, *problem, point.layout);
+    return out;
+  }
+
+  void attempt_split(const Point& point, const Problem& problem, Tried& out) const {
+    int64_t sum = 0;
+    for (const int32_t n : w_.split) sum += n;
+    if (static_cast<int32_t>(w_.split.size()) != problem.stages() ||
+        sum != static_cast<int64_t>(problem.kind_of.size()))
+      return;
+    Plan plan;
+    plan.bounds = {0};
+    for (const int32_t n : w_.split) plan.bounds.push_back(plan.bounds.back() + n);
+    if (w_.split_recompute.empty()) {
+      auto priced_plan = price_split(problem, plan.bounds);
+      if (priced_plan && *priced_plan)
+        plan = **priced_plan;
+      else {
+        out.misses = with_most_recompute(w_, problem, point.layout);
+        return;
+      }
+    } else {
+      plan.recompute = w_.split_recompute;
+    }
+    Candidate c = priced(w_, problem, point.layout, std::move(plan), 0);
+    c.bound_ns = lower_bound_ns(problem, stage_times(problem, LayerSums(problem), c.plan)) + c.step_ns - c.plan.span_ns;
+    const bool too_large = problem.limit > 0 && c.needed_bytes > problem.limit;
+    (too_large ? out.misses : out.candidate) = std::move(c);
+  }
+
+  void take(Tried& tried, const Point& point) {
+    if (tried.candidate) {
+      const auto at = std::upper_bound(
+          found_.plans.begin(), found_.plans.end(), *tried.candidate, [](const Candidate& a, const Candidate& b) {
+            return std::tuple(a.step_ns, a.peak_bytes) < std::tuple(b.step_ns, b.peak_bytes);
+          });
+      points_of_.insert(points_of_.begin() + (at - found_.plans.begin()), point);
+      found_.plans.insert(at, std::move(*tried.candidate));
+      const size_t keep = std::max<size_t>(w_.top, 10);
+      if (found_.plans.size() > keep) found_.plans.resize(keep), points_of_.resize(keep, point);
+    }
+    if (tried.misses && (!misses_ || tried.misses->needed_bytes < misses_->needed_bytes))
+      misses_ = std::move(tried.misses);
+  }
+
+  void search() {
+    constexpr size_t kBatch = 16;
+    size_t next = 0;
+    for (; next < points_.size() && work_ > 0;) {
+      const int64_t give_up = last_wanted_ns();
+      if (points_[next].key >= static_cast<double>(give_up)) break;
+      const size_t count = std::min(kBatch, points_.size() - next);
+      std::vector<Tried> tried(count);
+      parallel_for(count, [&](size_t i) {
+        if (points_[next + i].key < static_cast<double>(give_up))
+          tried[i] = attempt(points_[next + i], 200'000, give_up);
+      });
+      for (size_t i = 0; i < count; ++i) {
+        work_ -= tried[i].cells + 2'000;
+        take(tried[i], points_[next + i]);
+      }
+      found_.tried += static_cast<int64_t>(count);
+      next += count;
+    }
+    const bool more = next < points_.size() && points_[next].key < static_cast<double>(last_wanted_ns());
+    found_.complete = !more;
+    left_key_ = next < points_.size() ? points_[next].key : kNaN;
+  }
+
+  // The plans that are shown get more work each, which improves their split or proves it.
+  void refine() {
+    if (found_.plans.empty()) return;
+    std::vector<Candidate> plans = std::move(found_.plans);
+    std::vector<Point> points = std::move(points_of_);
+    found_.plans.clear(), points_of_.clear();
+    std::vector<Tried> again(plans.size());
+    parallel_for(plans.size(), [&](size_t i) {
+      if (i < w_.top && w_.split.empty() && w_.framework->any_split)
+        again[i] = attempt(points[i], 4'000'000, INT64_MAX);
+    });
+    for (size_t i = 0; i < plans.size(); ++i) {
+      if (!again[i].candidate || again[i].candidate->step_ns > plans[i].step_ns) again[i].candidate = plans[i];
+      again[i].misses.reset();
+      take(again[i], points[i]);
+    }
+    int64_t bound = INT64_MAX;
+    for (const Candidate& c : found_.plans) bound = std::min(bound, c.bound_ns);
+    if (!std::isnan(left_key_)) bound = std::min(bound, static_cast<int64_t>(left_key_));
+    found_.bound_ns = std::min(bound, found_.plans.front().step_ns);
+  }
+
+  void explain_shortfall() {
+    Shortfall out;
+    if (misses_) {
+      out.candidate = *misses_;
+    } else if (smallest_) {
+      const auto problem =
+          problem_of(w_, *smallest_, "1f1b", 1, std::max(1, micro_batch_counts(w_, *smallest_).front()));
+      if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) return;
+      out.candidate = with_most_recompute(w_, *problem, *smallest_);
+    } else {
+      return;
+    }
+    out.rank = out.candidate.peak_rank;
+    out.excess_bytes = out.candidate.needed_bytes - w_.rates.memory.limit;
+    // Single changes, each evaluated.
+    const Layout base = out.candidate.layout;
+    const auto attempt_change = [&](const std::string& change, const Layout& l, const MemoryOptions& memory) {
+      Wish other = w_;
+      other.rates.memory = memory;
+      const auto problem =
+          problem_of(other, l, out.candidate.schedule, out.candidate.chunks, out.candidate.micro_batches);
+      if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) return;
+      const Candidate c = with_most_recompute(other, *problem, l);
+      if (c.needed_bytes <= memory.limit) out.fixes.push_back({change, c.needed_bytes});
+    };
+    const MemoryOptions& memory = w_.rates.memory;
+    for (const int32_t tp : {2 * base.tp, 4 * base.tp})
+      if (divides(tp, w_.model.heads) && divides(tp, w_.model.kv_heads) && divides(tp, w_.model.ffn)) {
+        Layout l = base;
+        l.tp = tp;
+        attempt_change("tp " + std::to_string(tp), l, memory);
+      }
+    for (const int32_t pp : {2 * base.pp, 4 * base.pp}) {
+      Layout l = base;
+      l.pp = pp;
+      attempt_change("pp " + std::to_string(pp), l, memory);
+    }
+    for (const int32_t cp : {2 * base.cp, 4 * base.cp})
+      if (divides(2 * cp, w_.sequence)) {
+        Layout l = base;
+        l.cp = cp;
+        attempt_change("cp " + std::to_string(cp), l, memory);
+      }
+    Layout l = base;
+    l.dp = 2 * base.dp;
+    attempt_change("dp " + std::to_string(l.dp), l, memory);
+    if (base.micro_batch > 1) {
+      l = base;
+      l.micro_batch = base.micro_batch / 2;
+      attempt_change("micro-batch size " + std::to_string(l.micro_batch), l, memory);
+    }
+    for (const auto& [name, sharding] :
+         {std::pair("--optimizer zero2", Sharding::kZero2), std::pair("--optimizer zero3", Sharding::kZero3)})
+      if (memory.sharding < sharding) {
+        MemoryOptions other = memory;
+        other.sharding = sharding;
+        attempt_change(name, base, other);
+      }
+    std::stable_sort(out.fixes.begin(), out.fixes.end(),
+                     [](const auto& a, const auto& b) { return a.needed < b.needed; });
+    found_.shortfall = std::move(out);
+  }
+
+  const Wish& w_;
+  std::vector<const ScheduleDef*> defs_;
+  std::vector<Point> points_, points_of_;
+  Found found_;
+  std::optional<Candidate> misses_;
+  std::optional<Layout> smallest_;
+  double smallest_bytes_ = 0, left_key_ = kNaN;
+  int64_t work_;
+};
+
+// The step of a plan when one parameter takes `factor` times as long.
+int64_t step_with(const Wish& w, const Candidate& c, const std::string& parameter, double factor) {
+  auto problem = problem_of(w, c.layout, c.schedule, c.chunks, c.micro_batches);
+  if (!problem) return c.step_ns;
+  const auto scale = [&](int64_t& ns) { ns = std::llround(static_cast<double>(ns) * factor); };
+  Times& t = problem->times;
+  if (parameter == "head.F") scale(t.head.forward);
+  if (parameter == "head.B") scale(t.head.input), scale(t.head.weight);
+  if (parameter == "embedding") scale(t.embedding.forward), scale(t.embedding.input);
+  if (parameter == "latency") {
+    scale(t.latency);
+    for (auto* list : {&t.there, &t.back})
+      for (int64_t& ns : *list) scale(ns);
+  }
+  for (LayerTime& layer : t.kinds) {
+    if (parameter == "layer.F") scale(layer.forward);
+    if (parameter == "layer.B") scale(layer.input), scale(layer.weight);
+  }
+  const auto span = span_of(*problem, stage_times(*problem, LayerSums(*problem), c.plan));
+  return span ? c.step_ns - c.plan.span_ns + *span : c.step_ns;
+}
+
+void add_sensitivity(const Wish& w, Found& found) {
+  const Candidate& best = found.plans.front();
+  const Candidate* second = found.plans.size() > 1 ? &found.plans[1] : nullptr;
+  for (const char* parameter : {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency"}) {
+    Sensitivity s{parameter, 0, 0};
+    const int64_t more = step_with(w, best, parameter, 1.01);
+    s.elasticity = static_cast<double>(more - best.step_ns) / static_cast<double>(best.step_ns) / 0.01;
+    const auto holds = [&](double factor) {
+      return step_with(w, best, parameter, factor) <= step_with(w, *second, parameter, factor);
+    };
+    for (const double far : {4.0, 0.25}) {
+      if (!second || holds(far) || s.flips_at > 0) continue;
+      double near = 1, end = far;
+      for (int i = 0; i < 12; ++i) {
+        const double middle = (near + end) / 2;
+        (holds(middle) ? near : end) = middle;
+      }
+      s.flips_at = end;
+    }
+    found.sensitivity.push_back(s);
+  }
+}
+
+// The fastest plan of the best layout for smaller and smaller limits.
+void add_pareto(const Wish& w, Found& found) {
+  Candidate now = found.plans.front();
+  found.pareto.push_back(now);
+  Wish tighter = w;
+  const Layout l = now.layout;
+  tighter.tp = {l.tp}, tighter.cp = {l.cp}, tighter.ep = {l.ep}, tighter.etp = {l.etp}, tighter.pp = {l.pp},
+  tighter.dp = {l.dp};
+  tighter.micro_batch = {l.micro_batch}, tighter.pareto = false, tighter.top = 1, tighter.work = w.work / 24;
+  for (int i = 0; i < 24; ++i) {
+    tighter.rates.memory.limit = now.needed_bytes * 0.97;
+    Finder finder(tighter);
+    auto next = finder.run();
+    if (!next || next->plans.empty()) break;
+    now = next->plans.front();
+    found.pareto.push_back(now);
+  }
+  std::ranges::reverse(found.pareto);
+}
+
+}  // namespace
+
+Result<Found> find_plans(const Wish& w) {
+  Finder finder(w);
+  TRY(found, finder.run());
+  if (found->plans.empty()) return found;
+  if (w.pareto) {
+    add_sensitivity(w, *found);
+    add_pareto(w, *found);
+  }
+  if (found->plans.size() > w.top) found->plans.resize(w.top);
+  return found;
+}
+
+}  // namespace stageline::plan

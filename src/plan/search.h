@@ -1,0 +1,106 @@
+// The search over layouts: degrees of parallelism, schedules, chunks and micro-batches, each with its best split.
+//
+// Layouts are taken in the order of a bound that no plan of theirs beats; the search ends when the next bound is above
+// the last plan that is wanted. Work is counted in replayed cells, so the answer does not depend on the machine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/rates.h"
+#include "plan/split.h"
+
+namespace stageline::plan {
+
+enum class RecomputeWish : uint8_t { kNone, kFull, kSelective, kAuto };
+
+// What a framework can do.
+struct Framework {
+  std::string_view name;
+  std::vector<std::string_view> schedules;  // empty: all
+  bool per_rank = false;                    // each rank may compute another number of layers again
+  bool all_or_none = false;                 // of whole layers, all are computed again or none
+  bool any_split = true;                    // otherwise only the even one
+  bool empty_stages = false;                // a virtual stage may have no layer
+  bool selective = true;
+  bool scratch = true, keeps_sent = false;
+};
+const std::vector<Framework>& frameworks();
+const Framework* find_framework(std::string_view name);
+
+struct Wish {
+  Model model;
+  const Framework* framework = nullptr;
+  RateOptions rates;  // with the memory options
+  int32_t gpus = 8, per_node = 8;
+  double sequence = 4096;
+  int64_t global_batch = 0;  // sequences; 0: with micro_batches
+  // Degrees that are allowed; empty: all that fit.
+  std::vector<int32_t> tp, cp, ep, etp, pp, dp, micro_batch, chunks, micro_batches;
+  std::vector<std::string> schedules;
+  RecomputeWish recompute = RecomputeWish::kAuto;
+  std::optional<bool> per_rank;
+  std::vector<int32_t> split;              // layers of each virtual stage; empty: free
+  std::vector<Recompute> split_recompute;  // for each virtual stage of `split`; empty: free
+  std::optional<Times> recorded;           // times of a run, for its own degrees
+  double recorded_error = 0;               // their standard error as a share
+  double recorded_rest_ns = 0;             // of each step, beside the pipeline
+  size_t top = 5;
+  int64_t work = 200'000'000;  // cells that may be replayed
+  bool pareto = false;
+};
+
+struct Candidate {
+  Layout layout;
+  std::string schedule;
+  int32_t chunks = 1, group = 0, micro_batches = 1;
+  Plan plan;
+  int64_t step_ns = 0, bound_ns = 0;
+  double error_ns = 0, bubble = 0, mfu = 0;
+  std::vector<RankPeak> peaks;
+  int32_t peak_rank = 0;    // the one that needs most
+  double peak_bytes = 0;    // its sum
+  double needed_bytes = 0;  // with error bar, fragmentation and reserve
+  double gap() const { return step_ns > 0 ? 1 - static_cast<double>(bound_ns) / static_cast<double>(step_ns) : 0; }
+};
+
+// Why nothing fits: the layout whose fullest rank lacks least, after the most recompute.
+struct Shortfall {
+  Candidate candidate;
+  int32_t rank = 0;
+  double excess_bytes = 0;
+  struct Fix {
+    std::string change;
+    double needed = 0;
+  };
+  std::vector<Fix> fixes;  // single changes with which it fits, the smallest first
+};
+
+struct Sensitivity {
+  std::string parameter;
+  double elasticity = 0;  // relative change of the step ÷ relative change of the parameter
+  double flips_at = 0;    // factor of the parameter at which another plan is best; 0: none up to 4 and down to 1/4
+};
+
+struct Found {
+  std::vector<Candidate> plans;   // the best first; plans whose bars overlap by less memory
+  std::vector<Candidate> pareto;  // by peak, each faster than all that need less
+  std::vector<Sensitivity> sensitivity;
+  std::optional<Shortfall> shortfall;
+  int64_t layouts = 0, tried = 0, rejected = 0;  // rejected: by memory alone
+  bool complete = true;                          // no layout is left whose bound is below the last plan
+  int64_t bound_ns = 0;                          // no plan of the whole space is faster
+};
+// Errors: kUsage where no layout has the wanted degrees.
+Result<Found> find_plans(const Wish& wish);
+
+// The problem of one layout. Errors: those of make_schedule().
+Result<Problem> problem_of(const Wish& wish, const Layout& layout, const std::string& schedule, int32_t chunks,
+                           int32_t micro_batches);
+// The plan with everything that is printed about it.
+Candidate priced(const Wish& wish, const Problem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
+
+}  // namespace stageline::plan

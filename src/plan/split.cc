@@ -1,0 +1,433 @@
+#include "plan/split.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace stageline::plan {
+namespace {
+
+// What a rank of a one-chunk order does before its first backward and after its last one.
+struct RankShape {
+  int64_t warm = 0, trailing = 0, micro_batches = 0;
+};
+
+RankShape shape_of(const RankOrder& order) {
+  RankShape shape;
+  bool backward = false;
+  for (const ScheduleCell& cell : order) {
+    const CellKind kind = cell.actions()[0].kind;
+    if (kind == CellKind::kForward) ++shape.micro_batches, shape.warm += backward ? 0 : 1;
+    if (is_backward(kind)) backward = true;
+    shape.trailing = kind == CellKind::kWeightGrad ? shape.trailing + 1 : 0;
+  }
+  return shape;
+}
+
+int64_t cell_count(const Schedule& schedule) {
+  int64_t count = 0;
+  for (const RankOrder& order : schedule.ranks) count += static_cast<int64_t>(order.size());
+  return std::max<int64_t>(1, count);
+}
+
+// Searches one pipeline. Keeps the best plan and counts replayed cells.
+class Search {
+ public:
+  Search(const Problem& problem, const Budget& budget)
+      : p_(problem),
+        sums_(problem),
+        layers_(static_cast<int32_t>(problem.kind_of.size())),
+        stages_(problem.stages()),
+        replay_cells_(cell_count(problem.schedule)),
+        cells_left_(budget.cells),
+        limit_ns_(budget.give_up_ns) {}
+
+  SplitAnswer run() {
+    if (layers_ < stages_ * p_.least_layers) return answer_;
+    if (p_.per_rank)
+      run_with({});
+    else
+      run_one_choice();
+    return answer_;
+  }
+
+ private:
+  bool spent() const { return cells_left_ < replay_cells_; }
+  int64_t best_ns() const { return answer_.best ? std::min(limit_ns_, answer_.best->span_ns) : limit_ns_; }
+
+  // One choice of what is computed again for all stages: each is a search of its own, those that cost least first.
+  void run_one_choice() {
+    std::vector<Recompute> choices = {{}};
+    for (const Modules modules : p_.selections) choices.push_back({modules, 0});
+    const int32_t widest = layers_ - (stages_ - 1) * p_.least_layers;
+    for (int32_t n = p_.all_or_none ? widest : 1; p_.full && n <= widest; ++n) choices.push_back({0, n});
+    int64_t bound = INT64_MAX;
+    for (const Recompute& choice : choices) {
+      const int64_t before = answer_.bound_ns;
+      answer_.bound_ns = INT64_MAX;
+      if (choice.full > 0 && floor_ns(choice) >= best_ns()) break;
+      run_with(choice);
+      bound = std::min(bound, answer_.bound_ns);
+      answer_.bound_ns = before;
+      if (spent()) break;
+    }
+    answer_.bound_ns = std::min(bound, answer_.best ? answer_.best->span_ns : bound);
+  }
+
+  // No split is faster when every virtual stage recomputes this much: the mean work of a rank.
+  int64_t floor_ns(const Recompute& choice) const {
+    const int64_t all = sums_.forward.back() + sums_.input.back() + sums_.weight.back();
+    int64_t least = INT64_MAX;
+    for (const LayerTime& kind : p_.times.kinds) least = std::min(least, kind.forward);
+    return (all + least * std::min(layers_, choice.full)) / p_.ranks() * p_.schedule.sizes.micro_batches;
+  }
+
+  void run_with(const std::optional<Recompute>& fixed) {
+    fixed_ = p_.per_rank ? std::nullopt : fixed;
+    if (p_.schedule.sizes.chunks == 1)
+      search_one_chunk();
+    else
+      search_chunks();
+  }
+
+  // ---- one chunk a rank
+  struct Stage {
+    int64_t bound = 0;
+    Recompute recompute;
+    bool fits = false;
+  };
+
+  Stage stage(int32_t k, int32_t lo, int32_t hi) {
+    Plan plan;
+    plan.bounds.assign(stages_ + 1, lo);
+    for (int32_t s = k + 1; s <= stages_; ++s) plan.bounds[s] = hi;
+    plan.recompute.assign(stages_, {});
+    Stage out;
+    if (fixed_) {
+      plan.recompute[k] = {fixed_->modules, std::min(fixed_->full, hi - lo)};
+      out.fits = fits(p_, k, peak_of(p_, k, plan));
+    } else {
+      out.fits = recompute_rank(p_, sums_, k, plan);
+    }
+    if (!out.fits) return out;
+    out.recompute = plan.recompute[k];
+    const RankShape& shape = shapes_[k];
+    const int64_t f = sums_.stage_forward(p_, k, lo, hi);
+    const int64_t i = sums_.stage_input(p_, k, lo, hi) + again_ns(p_, sums_, lo, out.recompute, hi);
+    const int64_t w = sums_.stage_weight(p_, k, lo, hi);
+    const LayerTime &first = p_.times.embedding, &last = p_.times.head;
+    const int64_t before = sums_.forward[lo] + (k > 0 ? first.forward : 0) + hops_down_[k];
+    const int64_t after = sums_.input[lo] + (splits_ ? 0 : sums_.weight[lo]) +
+                          (k > 0 ? first.input + (splits_ ? 0 : first.weight) : 0) + hops_back_[k];
+    const auto rest = [&](const std::vector<int64_t>& sum) { return sum.back() - sum[hi]; };
+    const bool end = k + 1 == stages_;
+    const int64_t down = rest(sums_.forward) + rest(sums_.input) + (splits_ ? 0 : rest(sums_.weight)) +
+                         (end ? 0 : last.forward + last.input + (splits_ ? 0 : last.weight)) + hops_down_.back() -
+                         hops_down_[k] + hops_back_.back() - hops_back_[k];
+    const int64_t m = shape.micro_batches;
+    const int64_t whole = before + std::max(shape.warm * f, f + down) + m * (i + w) + (m - shape.warm) * f;
+    out.bound = std::max(whole, whole - shape.trailing * w + after);
+    return out;
+  }
+
+  struct Step {
+    int32_t hi = 0;
+    Stage stage;
+  };
+
+  void search_one_chunk() {
+    shapes_.clear();
+    for (const RankOrder& order : p_.schedule.ranks) shapes_.push_back(shape_of(order));
+    splits_ = splits_backward(p_.schedule);
+    hops_down_.assign(stages_, 0), hops_back_.assign(stages_, 0);
+    for (int32_t k = 1; k < stages_; ++k) {
+      const bool own = !p_.times.there.empty();
+      hops_down_[k] = hops_down_[k - 1] + (own ? p_.times.there[k - 1] : p_.times.latency);
+      hops_back_[k] = hops_back_[k - 1] + (own ? p_.times.back[k - 1] : p_.times.latency);
+    }
+    try_bounds(even_bounds(layers_, stages_));
+    try_bounds(equal_time_bounds());
+    // steps_[k][lo]: where stage k may end if it begins at lo, with its bound; ends_[k][lo]: the least bound from
+    // there.
+    const int32_t least = p_.least_layers;
+    steps_.assign(stages_, {});
+    ends_.assign(stages_ + 1, std::vector<int64_t>(layers_ + 1, INT64_MAX));
+    ends_[stages_][layers_] = 0;
+    for (int32_t k = stages_ - 1; k >= 0; --k) {
+      steps_[k].resize(layers_ + 1);
+      for (int32_t lo = k * least; lo <= layers_ - (stages_ - k) * least; ++lo) {
+        if (k == 0 && lo > 0) break;
+        for (int32_t hi = lo + least; hi <= layers_ - (stages_ - 1 - k) * least; ++hi) {
+          if (k + 1 == stages_) hi = layers_;
+          if (ends_[k + 1][hi] == INT64_MAX && k + 1 < stages_) continue;
+          const Stage s = stage(k, lo, hi);
+          if (!s.fits) {
+            if (hi > lo + least + 1) break;  // more layers need more memory, but for the first that are recomputed
+            continue;
+          }
+          if (s.bound > best_ns() && hi > lo) break;
+          steps_[k][lo].push_back({hi, s});
+          ends_[k][lo] = std::min(ends_[k][lo], std::max(s.bound, ends_[k + 1][hi]));
+        }
+      }
+      for (auto& from : steps_[k])
+        std::stable_sort(from.begin(), from.end(), [&](const Step& a, const Step& b) {
+          return std::max(a.stage.bound, ends_[k + 1][a.hi]) < std::max(b.stage.bound, ends_[k + 1][b.hi]);
+        });
+    }
+    const int64_t bound = ends_[0][0];
+    answer_.fits |= bound < INT64_MAX || answer_.best.has_value();
+    Plan plan;
+    plan.bounds.assign(1, 0);
+    whole_ = true;
+    if (bound < INT64_MAX) descend(0, plan);
+    climb();
+    if (answer_.best) {
+      const int64_t proven = whole_ ? answer_.best->span_ns : std::min(bound, answer_.best->span_ns);
+      answer_.bound_ns = std::min(answer_.bound_ns > 0 ? answer_.bound_ns : INT64_MAX, proven);
+    } else {
+      answer_.bound_ns = std::min(bound, limit_ns_);
+    }
+  }
+
+  void descend(int32_t k, Plan& plan) {
+    if (k == stages_) {
+      if (spent()) {
+        whole_ = false;
+        return;
+      }
+      replay_plan(plan);
+      return;
+    }
+    for (const Step& step : steps_[k][plan.bounds.back()]) {
+      if (std::max(step.stage.bound, ends_[k + 1][step.hi]) >= best_ns()) return;
+      if (++nodes_ > kMaxNodes || spent()) {
+        whole_ = false;
+        return;
+      }
+      plan.bounds.push_back(step.hi);
+      plan.recompute.push_back(step.stage.recompute);
+      descend(k + 1, plan);
+      plan.bounds.pop_back();
+      plan.recompute.pop_back();
+    }
+  }
+
+  // Boundaries at equal shares of the whole time of a micro-batch.
+  std::vector<int32_t> equal_time_bounds() const {
+    const auto cost = [&](int32_t hi) { return sums_.forward[hi] + sums_.input[hi] + sums_.weight[hi]; };
+    const auto end = [](const LayerTime& t) { return t.forward + t.input + t.weight; };
+    const int64_t all = cost(layers_) + end(p_.times.embedding) + end(p_.times.head);
+    std::vector<int32_t> bounds = {0};
+    for (int32_t s = 1; s < stages_; ++s) {
+      const int64_t wanted = all * s / stages_ - end(p_.times.embedding);
+      int32_t hi = bounds.back() + p_.least_layers;
+      while (hi < layers_ - (stages_ - s) * p_.least_layers && cost(hi) + cost(hi + 1) <= 2 * wanted) ++hi;
+      bounds.push_back(std::min(hi, layers_ - (stages_ - s) * p_.least_layers));
+    }
+    bounds.push_back(layers_);
+    return bounds;
+  }
+
+  // ---- several chunks a rank
+  void search_chunks() {
+    answer_.bound_ns = std::max(answer_.bound_ns == INT64_MAX ? 0 : answer_.bound_ns, chunk_bound());
+    if (double combinations = 1; small(combinations)) {
+      std::vector<int32_t> bounds = {0};
+      whole_ = true;
+      enumerate(bounds);
+      return;
+    }
+    try_bounds(even_bounds(layers_, stages_));
+    try_bounds(even_ranks_bounds());
+    try_bounds(equal_time_bounds());
+    climb();
+    if (answer_.best) answer_.bound_ns = std::min(answer_.bound_ns, answer_.best->span_ns);
+  }
+
+  // The mean work of a rank, and one micro-batch's way through the model.
+  int64_t chunk_bound() const {
+    const int64_t m = p_.schedule.sizes.micro_batches;
+    const auto end = [](const LayerTime& t) { return t.forward + t.input + t.weight; };
+    int64_t work = end(p_.times.embedding) + end(p_.times.head), comm = 0;
+    for (const uint8_t kind : p_.kind_of) {
+      work += end(p_.times.kinds[kind]);
+      comm += p_.times.kinds[kind].forward_comm + p_.times.kinds[kind].input_comm;
+    }
+    bool overlapped = false;
+    for (const RankOrder& order : p_.schedule.ranks)
+      for (const ScheduleCell& cell : order) overlapped |= cell.overlapped();
+    const double share = overlapped && p_.times.overlap > 0 ? std::min(1.0, p_.times.overlap) : 1;
+    const int64_t busy = static_cast<int64_t>(static_cast<double>(work - (overlapped ? comm : 0)) * share);
+    const int64_t way = work - end(p_.times.embedding) - sums_.weight.back() - p_.times.head.weight;
+    return std::max(m * busy / p_.ranks(), overlapped ? int64_t{0} : way);
+  }
+
+  bool small(double& combinations) const {
+    const int32_t free = layers_ - stages_ * p_.least_layers;
+    for (int32_t s = 1; s < stages_; ++s) combinations = combinations * (free + s) / s;
+    return combinations <= 3000 && replay_cells_ <= 4000;
+  }
+
+  void enumerate(std::vector<int32_t>& bounds) {
+    const auto stage = static_cast<int32_t>(bounds.size()) - 1;
+    if (stage + 1 == stages_) {
+      bounds.push_back(layers_);
+      try_bounds(bounds, true);
+      bounds.pop_back();
+      return;
+    }
+    for (int32_t hi = bounds.back() + p_.least_layers; hi <= layers_ - (stages_ - 1 - stage) * p_.least_layers; ++hi) {
+      bounds.push_back(hi);
+      enumerate(bounds);
+      bounds.pop_back();
+    }
+  }
+
+  // Every rank gets the same number of layers, less what embedding and head take of its time.
+  std::vector<int32_t> even_ranks_bounds() const {
+    std::vector<double> load(p_.ranks(), 0);
+    std::vector<int32_t> owner(stages_, 0), count(stages_, p_.least_layers);
+    for (int32_t r = 0; r < p_.ranks(); ++r)
+      for (int32_t c = 0; c < p_.schedule.sizes.chunks; ++c) owner[virtual_stage(p_.schedule, r, c)] = r;
+    const double layer = static_cast<double>(sums_.forward.back() + sums_.input.back() + sums_.weight.back()) / layers_;
+    const auto end = [](const LayerTime& t) { return static_cast<double>(t.forward + t.input + t.weight); };
+    for (int32_t s = 0; s < stages_; ++s) load[owner[s]] += layer * count[s];
+    load[owner[0]] += end(p_.times.embedding);
+    load[owner[stages_ - 1]] += end(p_.times.head);
+    for (int32_t left = layers_ - stages_ * p_.least_layers; left > 0; --left) {
+      int32_t best = 0;
+      for (int32_t s = 1; s < stages_; ++s) {
+        const double a = load[owner[s]], b = load[owner[best]];
+        if (a < b || (a == b && count[s] < count[best])) best = s;
+      }
+      ++count[best];
+      load[owner[best]] += layer;
+    }
+    std::vector<int32_t> bounds = {0};
+    for (const int32_t n : count) bounds.push_back(bounds.back() + n);
+    return bounds;
+  }
+
+  // ---- both
+  void try_bounds(const std::vector<int32_t>& bounds, bool thorough = false) {
+    for (int32_t s = 0; s < stages_; ++s)
+      if (bounds[s + 1] - bounds[s] < p_.least_layers) return;
+    if (!seen_.insert(bounds).second) return;
+    Plan plan;
+    plan.bounds = bounds;
+    if (fixed_) {
+      plan.recompute.assign(stages_, {});
+      for (int32_t s = 0; s < stages_; ++s)
+        plan.recompute[s] = {fixed_->modules, std::min(fixed_->full, bounds[s + 1] - bounds[s])};
+      for (int32_t r = 0; r < p_.ranks(); ++r)
+        if (!fits(p_, r, peak_of(p_, r, plan))) return;
+    } else if (!recompute_all(p_, sums_, plan)) {
+      return;
+    }
+    answer_.fits = true;
+    if (!spent()) replay_plan(plan);
+    if (thorough && !fixed_ && p_.full) vary_recompute(plan);
+  }
+
+  // Tries other ways to divide what a rank computes again among its chunks, one rank after another.
+  void vary_recompute(Plan plan) {
+    for (int32_t r = 0; r < p_.ranks(); ++r) {
+      std::vector<int32_t> stages;
+      int64_t ways = 1;
+      for (int32_t c = 0; c < p_.schedule.sizes.chunks; ++c) {
+        const int32_t s = virtual_stage(p_.schedule, r, c);
+        stages.push_back(s);
+        ways *= plan.bounds[s + 1] - plan.bounds[s] + 1;
+      }
+      bool any = false;
+      for (const int32_t s : stages) any |= !(plan.recompute[s] == Recompute{});
+      if (!any || ways > 64) continue;
+      Plan trial = plan, best = plan;
+      int64_t best_span = INT64_MAX;
+      for (int64_t way = 0; way < ways && !spent(); ++way) {
+        int64_t rest = way;
+        for (const int32_t s : stages) {
+          const int32_t size = plan.bounds[s + 1] - plan.bounds[s] + 1;
+          trial.recompute[s] = {0, static_cast<int32_t>(rest % size)};
+          rest /= size;
+        }
+        if (!fits(p_, r, peak_of(p_, r, trial))) continue;
+        if (const int64_t span = replay_plan(trial); span < best_span) best_span = span, best = trial;
+      }
+      plan = best;
+    }
+  }
+
+  // Moves one layer between two virtual stages while that helps.
+  void climb() {
+    for (bool better = answer_.best.has_value(); better && !spent();) {
+      better = false;
+      const int64_t before = answer_.best->span_ns;
+      const std::vector<int32_t> base = answer_.best->bounds;
+      const bool near = p_.schedule.sizes.chunks == 1;
+      for (int32_t from = 0; from < stages_ && !better && !spent(); ++from)
+        for (int32_t to = 0; to < stages_ && !better && !spent(); ++to) {
+          if (from == to || (near && std::abs(from - to) != 1)) continue;
+          std::vector<int32_t> bounds = base;
+          for (int32_t s = std::min(from, to) + 1; s <= std::max(from, to); ++s) bounds[s] += from < to ? -1 : 1;
+          try_bounds(bounds);
+          better = answer_.best->span_ns < before;
+        }
+    }
+  }
+
+  int64_t replay_plan(Plan plan) {
+    const std::vector<StageTime> times = stage_times(p_, sums_, plan);
+    if (lower_bound_ns(p_, times) >= best_ns()) {
+      cells_left_ -= replay_cells_ / 4;
+      return INT64_MAX;
+    }
+    cells_left_ -= replay_cells_;
+    ++answer_.replays;
+    const Result<int64_t> span = span_of(p_, times);
+    if (!span) return INT64_MAX;
+    if (*span < best_ns()) {
+      plan.span_ns = *span;
+      answer_.best = std::move(plan);
+    }
+    return *span;
+  }
+
+  static constexpr int64_t kMaxNodes = 200'000;
+  const Problem& p_;
+  LayerSums sums_;
+  int32_t layers_, stages_;
+  int64_t replay_cells_, cells_left_, limit_ns_, nodes_ = 0;
+  std::optional<Recompute> fixed_;
+  SplitAnswer answer_;
+  std::vector<RankShape> shapes_;
+  std::vector<int64_t> hops_down_, hops_back_;
+  bool splits_ = false, whole_ = false;
+  std::vector<std::vector<std::vector<Step>>> steps_;
+  std::vector<std::vector<int64_t>> ends_;
+  std::set<std::vector<int32_t>> seen_;
+};
+
+}  // namespace
+
+std::vector<int32_t> even_bounds(int32_t layers, int32_t stages) {
+  std::vector<int32_t> bounds = {0};
+  for (int32_t s = 0; s < stages; ++s)
+    bounds.push_back(bounds.back() + layers / stages + (s < layers % stages ? 1 : 0));
+  return bounds;
+}
+
+SplitAnswer best_split(const Problem& problem, const Budget& budget) { return Search(problem, budget).run(); }
+
+Result<std::optional<Plan>> price_split(const Problem& problem, std::vector<int32_t> bounds) {
+  const LayerSums sums(problem);
+  Plan plan;
+  plan.bounds = std::move(bounds);
+  if (!recompute_all(problem, sums, plan)) return std::optional<Plan>();
+  TRY(span, span_of(problem, stage_times(problem, sums, plan)));
+  plan.span_ns = *span;
+  return std::optional(std::move(plan));
+}
+
+}  // namespace stageline::plan
