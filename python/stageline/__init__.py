@@ -12,7 +12,7 @@ asked for when a table is turned into theirs.
 # Loaded when first asked for: a training program that imports `stageline.record` pays for nothing else.
 _WHERE = {name: '_trace' for name in ('open', 'diff', 'from_arrow', 'analyses', 'versions', 'set_threads', 'Trace', 'Answer', 'Info',
                                       'Figures', 'Figure', 'Findings', 'Finding', 'Diagnostic', 'WhatIf', 'Diff', 'TraceWarning')}
-_WHERE.update({'schedule': '_plans', 'simulate': '_plans', 'Schedule': '_plans', 'CallGraph': '_calls', 'Slice': '_calls'})
+_WHERE.update({'schedule': '_plans', 'simulate': '_plans', 'plan': '_plans', 'Schedule': '_plans', 'Plans': '_plans', 'CallGraph': '_calls', 'Slice': '_calls'})
 _WHERE.update({'Table': '_table', 'Column': '_table', 'f': 'filters', 'Filter': 'filters'})
 _WHERE.update({name: '_engine' for name in ('Error', 'UsageError', 'NotFound', 'IoError', 'UnknownFormat', 'AmbiguousFormat', 'BadInput',
                                             'LimitExceeded', 'Unavailable', 'InternalError')})

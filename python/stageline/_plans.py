@@ -58,6 +58,53 @@ def schedule(name=None, stages=None, micro_batches=None, **flags):
     return Schedule(*_engine.schedule([name] if name else [], asked))
 
 
+class Plans:
+    """The pipelines that fit, the best first: .plans and the other keys of `stageline plan --format json`; str() is its text."""
+
+    def __init__(self, reported, text):
+        self._values, self._text = json.loads(reported), text
+
+    def __getattr__(self, name):
+        if name.startswith('_') or name not in self._values:
+            raise AttributeError(f'Plans have no {name!r}')
+        return self._values[name]
+
+    def __dir__(self):
+        return [*self._values, 'to_dict']
+
+    def __len__(self):
+        return len(self._values['plans'])
+
+    def __getitem__(self, index):
+        return self._values['plans'][index]
+
+    def __str__(self):
+        return self._text
+
+    def to_dict(self):
+        return self._values
+
+
+def plan(model=None, *, run=None, **flags):
+    """The fastest pipelines that fit: `model` is a config.json or a dict of its keys; flags are those of `stageline plan`.
+
+        stageline.plan('config.json', gpus=1024, memory='80GiB', seq=8192, global_batch=2048)[0]['step_ns']
+
+    `run` is a recorded run, from which the times are taken.
+    """
+    described = None
+    if isinstance(model, dict):
+        with tempfile.NamedTemporaryFile('w', suffix='.json', delete=False) as file:
+            json.dump(model, file)
+        model = described = file.name
+    try:
+        asked = words('plan', {'from': None if run is None else os.fspath(run), **flags})
+        return Plans(*_engine.plan([os.fspath(model)] if model is not None else [], asked))
+    finally:
+        if described:
+            os.unlink(described)
+
+
 def simulate(name=None, stages=None, micro_batches=None, *, out=None, open_options=None, **flags):
     """A run that never was, opened: faults, jitter and costs as `stageline simulate`. The logs go to the folder `out`, or to one that
     is removed with the Trace.

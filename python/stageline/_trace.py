@@ -543,6 +543,11 @@ class Trace:
                  'latency': latency, 'layers': layers, 'more_memory': more_memory}
         return WhatIf(*self._run.what_if(words('what-if', asked)))
 
+    def plan(self, model=None, **flags):
+        """The fastest pipelines with this run's times: layers=32, or the description of the model. Reads the run again."""
+        from ._plans import plan
+        return plan(model, run=self.paths[0], **flags)
+
     # ---- outputs ----
 
     def export(self, path, to=None, *, lang='en', **flags):

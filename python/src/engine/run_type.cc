@@ -589,6 +589,23 @@ PyObject* schedule(PyObject*, PyObject* arguments) {
              : nullptr;
 }
 
+// (JSON, text for people)
+PyObject* plan(PyObject*, PyObject* arguments) {
+  PyObject *operand_list = nullptr, *word_list = nullptr;
+  std::vector<std::string> operands, words;
+  if (!PyArg_ParseTuple(arguments, "OO", &operand_list, &word_list) || !take_texts(operand_list, operands) ||
+      !take_texts(word_list, words))
+    return nullptr;
+  auto reported = taken(long_call<Result<ReportedPlan>>([=]() -> Result<ReportedPlan> {
+    Result<Arguments> given = arguments_of("plan", words, operands);
+    if (!given) return std::move(given).error();
+    return reported_plan(*given);
+  }));
+  if (!reported) return nullptr;
+  const Ref json(text(reported->json)), words_text(text(reported->text));
+  return json && words_text ? PyTuple_Pack(2, json.get(), words_text.get()) : nullptr;
+}
+
 // Writes the logs of a run that never was; --output among the words names the folder.
 PyObject* simulate(PyObject*, PyObject* arguments) {
   PyObject *operand_list = nullptr, *word_list = nullptr;
@@ -693,6 +710,7 @@ PyMethodDef functions[] = {
      "open(paths, words, progress=None, raw=False): a Run."},
     {"analyze", analyze, METH_VARARGS, "analyze(run, test, files, name, words): frames, notes, foreign text."},
     {"diff", diff, METH_VARARGS, "diff(a, b): frames, notes, JSON."},
+    {"plan", plan, METH_VARARGS, "plan(operands, words): JSON, text."},
     {"schedule", schedule, METH_VARARGS, "schedule(operands, words): JSON, text, the order as CSV, frames."},
     {"simulate", simulate, METH_VARARGS, "simulate(operands, words): writes a folder; what there is to say of it."},
     {nullptr, nullptr, 0, nullptr}};
