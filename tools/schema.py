@@ -17,6 +17,7 @@ ANSWERS = {
     'align': ('align --format json', 'stageline align PATH… --format json: the clock of every rank.'),
     'diff': ('diff --format json', 'stageline diff A B --format json: what a step of B takes longer, group by group.'),
     'schedule': ('schedule --format json', 'stageline schedule NAME --format json: span, bubbles and activations beside the published formulas.'),
+    'plan': ('plan --format json', 'stageline plan MODEL --format json: the best plans with their step, memory by stage and bound, and what was searched.'),
     'tail': ('tail --format json', 'stageline tail PATH --format json: one object a line, a line a step.'),
     'export': ('export --to json', 'stageline export PATH… --to json: the run, findings and every table in one object.'),
 }

@@ -21,7 +21,7 @@ struct AccountPart {
 
 struct Account {
   std::vector<AccountPart> parts;  // schedule, named, then the others by size
-  Text sum;                        // a sentence with the parts of at least 1 % and all others together; "" without parts
+  Text sum;  // a sentence with the parts of at least 1 % and all others together; "" without parts
 };
 // Returns whether a part that no cause is named for takes kLargePart of the step or more.
 bool much_is_left(const Account& account, double step_ns);

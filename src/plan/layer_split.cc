@@ -183,15 +183,6 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   return of_chunks;
 }
 
-std::string megatron_layout(const std::vector<int32_t>& layers) {
-  std::string text = "E";
-  for (size_t s = 0; s < layers.size(); ++s) {
-    if (s > 0) text += '|';
-    text += layers[s] == 1 ? std::string("t") : "t*" + std::to_string(layers[s]);
-  }
-  return text + "L";
-}
-
 std::string torchtitan_split(const std::vector<int32_t>& layers) {
   std::string text = "tok_embeddings, ";
   int32_t first = 0;

@@ -214,7 +214,8 @@ Result<Problem> problem_of(const Wish& w, const Layout& l, const std::string& sc
   p.kind_of = w.model.kind_of;
   p.limit = p.memory.limit;
   p.bar = peak_bar(w.model, l, p.memory);
-  p.least_layers = w.framework->empty_stages ? 0 : 1;
+  // Both directions of a bidirectional pipeline would pass an empty stage, and the other would do all the work.
+  p.least_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
   p.full = w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto;
   p.per_rank = w.per_rank.value_or(w.framework->per_rank);
   p.all_or_none = w.framework->all_or_none;
@@ -246,6 +247,7 @@ Candidate priced(const Wish& w, const Problem& p, const Layout& l, Plan plan, in
   if (c.step_ns > 0 && peak_flops > 0 && w.model.sized())
     c.mfu = total_flops(w.model, w.sequence) * tokens / (static_cast<double>(c.step_ns) / 1e9) /
             (peak_flops * l.tp * l.cp * l.pp * l.dp);
+  if (c.mfu > 1) c.mfu = kNaN;  // the recorded times are not those of this hardware
   c.plan = std::move(plan);
   for (int32_t r = 0; r < p.ranks(); ++r) {
     c.peaks.push_back(peak_of(p, r, c.plan));

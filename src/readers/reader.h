@@ -128,7 +128,7 @@ struct Reader {
   bool accounts_files = false;  // reports itself what became of each of its files
   bool from_disk = false;       // opens its files by SQLite or as folders, so it cannot read from a network address
   const RankReading* ranks = nullptr;  // nullptr when the source can only be read as a whole
-  bool takes_file_ranks = false;  // the reader heeds ReadOptions::file_ranks
+  bool takes_file_ranks = false;       // the reader heeds ReadOptions::file_ranks
 };
 
 const std::vector<const Reader*>& readers();

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """One own time: the timeline's drawer, its areas, the flame graph and SQL agree on it, slice by slice and name by name.
 
-  own_time.py [--shared] [--verbose] [PATH…]
+  own_time.py [--shared | --small] [--verbose] [PATH…]
 
 Own time of a slice is its duration without the host calls directly in it on its thread. A call is in another one if it begins
 and ends there; calls that merely overlap are siblings. Every fixture of tests/golden that has slices is asked, with
---shared also the profiles of ../shared/data. Times are whole nanoseconds, so equal means equal.
+--shared also the profiles of ../shared/data, with --small those of them up to 300 kB. Times are whole nanoseconds, so equal means equal.
 """
 import collections
 import json
@@ -112,8 +112,10 @@ def compare(label, path):
 def main(arguments):
     options = [a for a in arguments if a.startswith('--')]
     paths = [a for a in arguments if not a.startswith('--')] or agree.fixtures()
-    if '--shared' in options:
+    if '--shared' in options or '--small' in options:
         found = [p for top in PROFILES for p in sorted(agree.SHARED.glob(top + '/*'))]
+        if '--small' in options:
+            found = [p for p in found if sum(f.stat().st_size for f in [p, *p.rglob('*')] if f.is_file()) <= 300_000]
         print(f'{len(found)} shared inputs' if found else 'skipped: no ../shared/data')
         paths = [*paths, *found]
     wrong, count, runs = [], 0, 0

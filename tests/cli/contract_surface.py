@@ -11,6 +11,7 @@ from support import SOURCE, run
 
 HERE = 'tests/cli/contract_surface.py'
 READERS = SOURCE / 'tests/golden/readers'
+PLANNED = SOURCE / 'tests/plan/llama3-8b.json'
 TOPICS = ('readers', 'analyses', 'exporters', 'schedules')
 
 
@@ -186,6 +187,7 @@ def answers(folder):
         asked[question] = [[command, place(folder, name), *flags] for command, *flags in calls for name in [*ON_CELLS, *ON_SLICES]]
     asked['diff --format json'] = [['diff', folder / a, folder / b, '--format', 'json'] for a, b in PAIRS]
     asked['schedule --format json'] = [['schedule', name, '--format', 'json'] for name in ('1f1b', 'vpp', 'zb-v', 'dualpipe')]
+    asked['plan --format json'] = [['plan', PLANNED, '--gpus', '16', '--memory', '80GiB', '--format', 'json']]
     asked['tail --format json'] = [['tail', folder / 'recording', '--format', 'json']]
     stacks = ['--aggregate', '--format', 'speedscope', '-o', '-']
     asked['export-stacks --format speedscope'] = [['export-stacks', READERS / 'kineto-modules/input', *stacks]]

@@ -260,15 +260,16 @@ class Manners(Case):
         self.assertEqual(page_answer(out, 'compare'), json.loads(run('diff', self.dir / 'a', self.dir / 'b', '--json', check=0).out))
         self.assertEqual(page_answer(out, 'answers')['other'], {'title': 'b', 'paths': [str(self.dir / 'b')]})
         self.assertEqual(page_answer(out, 'pipeline other')['report']['cells']['count'], info(self.dir / 'b')['cells'])
-        self.assertTrue(page_answer(out, 'run')['file']['compare'])
+        self.assertTrue(page_answer(out, 'run')['other'])
         self.assertIn(f'--compare {self.dir}/b', page_answer(out, 'run')['file']['command'])
         golden = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
-        run('report', golden / 'kineto/input', '--compare', golden / 'kineto-us/input', '-o', out, check=0)
-        self.assertEqual(page_answer(out, 'compare'), {})
+        profiles = golden / 'kineto/input', golden / 'kineto-us/input'
+        run('report', profiles[0], '--compare', profiles[1], '-o', out, check=0)
+        self.assertEqual(page_answer(out, 'compare'), json.loads(run('diff', *profiles, '--json', check=0).out))
         self.assertTrue(any(table['row_count'] for table in page_answer(out, 'answer trace-diff')['tables']))
         self.assertIsNone(page_answer(out, 'pipeline other'))
         run('report', self.dir / 'a', '-o', out, check=0)
-        self.assertEqual((page_answer(out, 'run')['file']['compare'], page_answer(out, 'compare')), (False, None))
+        self.assertEqual((page_answer(out, 'run').get('other'), page_answer(out, 'compare')), (None, None))
         missing = run('report', self.dir / 'a', '--compare', self.dir / 'none', '-o', out, check=2)
         self.assertIn('none', missing.err)
 

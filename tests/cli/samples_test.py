@@ -28,7 +28,7 @@ class SamplesTest(Case):
             return done.returncode, done.stdout, done.stderr
 
         section = (SOURCE / 'docs/README.md').read_text().split('## Inputs of the samples', 1)[1]
-        inputs = re.findall(r'^\| `([\w-]+)` \| `([^`]+)` \|$', section, re.M)
+        inputs = re.findall(r'^\| `([\w.-]+)` \| `([^`]+)` \|$', section, re.M)
         self.assertGreater(len(inputs), 7)
         for name, source in inputs:
             code, _, problem = printed(source if source.startswith('stageline') else f'ln -s {shlex.quote(source)} {name}')

@@ -73,6 +73,7 @@ class SchemaTest(Case):
         for name in run('help', 'schedules', check=0).out.splitlines():
             if words := re.match(r'  (\S+)', name):
                 counts['schedule'] += self.valid('schedule', 'schedule', words[1], '--format', 'json')
+        counts['plan'] += self.valid('plan', 'plan', contract_surface.PLANNED, '--gpus', '16', '--memory', '80GiB', '--format', 'json')
         counts['tail'] += self.valid('tail', 'tail', self.dir / 'recording', '--format', 'json')
         counts['version'] += self.valid('version', 'version', '--json')
         counts['digest'] += self.valid('digest', 'digest', GOLDEN / 'op-table/input', '-o', self.dir / 'digests', '--json')

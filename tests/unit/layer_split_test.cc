@@ -101,7 +101,6 @@ TEST_CASE("layers: --layers") {
 
 TEST_CASE("layers: the split in the frameworks' words") {
   const std::vector<int32_t> split = {9, 9, 1, 5};
-  CHECK(megatron_layout(split) == "Et*9|t*9|t|t*5L");
   CHECK(torchtitan_split(split) == "tok_embeddings, layers.0–8 | layers.9–17 | layers.18 | layers.19–23, norm, output");
   CHECK(paddle_seg_method(split) == "[0, 10, 19, 20, N]");
   CHECK(layers_text(split) == "9, 9, 1, 5");

@@ -235,7 +235,7 @@ export const cases = [
     assert.ok(runs.slower);
   }],
   ['Overview of a profile draws a step in layers, every rank and the largest kernels', async open => {
-    const page = await overview(open, 'profiles');
+    const page = await overview(open, 'profiles', '?lang=en#/overview'); // two runs open on Compare
     await page.waitForFunction(() =>
       stageline.overviewWhole() && document.querySelector('.profile-picture')?.dataset.layers &&
       document.querySelectorAll('.profile-bars table').length === 2

@@ -228,9 +228,8 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   // All slices of the file count, also those without a row here, such as the last step's.
   for (size_t i = 0; i < p.slices.size(); ++i) {
     const Category kind = a.run.trace->categories[p.slices.category_id[i]].kind;
-    overlay.leave_out[p.slices.file_index[i]] = kind != Category::kUserAnnotation &&
-                                                kind != Category::kPythonFunction &&
-                                                (a.hta || kind != Category::kSpan);
+    overlay.leave_out[p.slices.file_index[i]] =
+        kind != Category::kUserAnnotation && kind != Category::kPythonFunction && (a.hta || kind != Category::kSpan);
   }
   for (const auto& [index, args] : overlay.extra_args) overlay.leave_out[index] = false;
   return overlay;

@@ -95,6 +95,7 @@ Result<FixList> profile_fixes(const Run& run) {
     return make_error(ErrorCode::kUnavailable, "no launches are linked to device work, so nothing can be simulated",
                       "stageline explain says what was recorded");
   FixList out;
+  out.step_ns = f.step_ns, out.steps = static_cast<int64_t>(f.step_count);
   double sum = 0, max = 0;
   for (const Finding& x : losses.list) {
     if (!(x.weight > 0) || !(saving_of(x) > 0)) continue;
@@ -114,7 +115,7 @@ Result<FixList> profile_fixes(const Run& run) {
   const double saving = one ? max : std::clamp(together(run, f, losses.before) * f.step_ns, max, f.step_ns);
   args.set("together", human_duration(saving)).set("share", percent(saving / f.step_ns));
   args.set("sum", human_duration(sum));
-  args.count("losses", std::ssize(out.fixes)).set("step", human_duration(f.step_ns));
+  args.count("losses", std::ssize(out.fixes)).flag("two", out.fixes.size() == 2).set("step", human_duration(f.step_ns));
   if (one) {
     out.sentence = words("profile.what_if.one", args.set("name", out.fixes.front().name));
     return out;

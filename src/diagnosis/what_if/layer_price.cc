@@ -7,6 +7,7 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "plan/layer_split.h"
+#include "plan/layouts.h"
 
 namespace stageline {
 namespace {
@@ -29,7 +30,8 @@ Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, do
                          Args().set("time", human_duration(saving_ns)).set("share", percent(saving_ns / step_ns))));
   const bool quoted = layers.size() <= kMaxQuoted, chunks = layers.size() > static_cast<size_t>(stages);
   if (quoted)
-    args.set("then", layers_text(layers)).set("layout", paddle ? paddle_seg_method(layers) : megatron_layout(layers));
+    args.set("then", layers_text(layers))
+        .set("layout", paddle ? paddle_seg_method(layers) : plan::write_megatron_layout(layers));
   args.set("today", words(chunks ? "layers.per_chunk" : "layers.per_stage", args));
   args.set("split", words(!quoted ? "layers.best" : paddle ? "layers.paddle" : "layers.megatron", args));
   return words("layers.split", args);

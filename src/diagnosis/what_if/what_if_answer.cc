@@ -78,9 +78,8 @@ namespace {
 Table base_table(const WhatIf* model, const FixList& list) {
   Table base(declared_table("what-if/what-if-base"));
   if (!model) {
-    const Price price = list.fixes.empty() ? Price{} : list.fixes.front().price;
-    base.add_row(
-        {whole_ns(price.recorded_ns), price.steps, kNullInteger, kNaN, kNullInteger, kNaN, std::string(), kNaN});
+    base.add_row({whole_ns(list.step_ns), list.steps > 0 ? list.steps : kNullInteger, kNullInteger, kNaN, kNullInteger,
+                  kNaN, std::string(), kNaN});
     return base;
   }
   const ModelError& error = model->error();

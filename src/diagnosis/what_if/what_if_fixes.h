@@ -30,6 +30,8 @@ struct FixList {
   int64_t no_gain = 0;      // number of these that cost time, or gain less than their uncertainty
   int64_t over_memory = 0;  // number of orders left out because they hold more activations
   Text sentence;
+  double step_ns = 0;  // of a profile: the mean step, or the whole recording where it has no steps
+  int64_t steps = 0;   // of a profile: 0 without steps
 };
 
 // Also sets the model's layers. O((operations + plans' cells · steps · replicas) · fixes).

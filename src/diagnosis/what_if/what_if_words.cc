@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/number.h"
+#include "plan/layouts.h"
 
 namespace stageline {
 namespace {
@@ -50,7 +51,7 @@ Text named_parts(const std::vector<const Fix*>& parts, Text Fix::* field) {
 // A split of the layers in the forms that the frameworks take.
 Text layout_text(const std::vector<int32_t>& split) {
   Args args;
-  args.set("megatron", megatron_layout(split)).set("torchtitan", torchtitan_split(split));
+  args.set("megatron", plan::write_megatron_layout(split)).set("torchtitan", torchtitan_split(split));
   return words("fix.layout", args.set("paddle", paddle_seg_method(split)));
 }
 
