@@ -21,7 +21,7 @@ Result<int> run_plan(const Arguments& arguments) {
     text = plan_json(*answer);
   } else if (format == "csv") {
     const std::vector<Table> tables = plan_tables(*answer);
-    if (!tables.empty()) text = format_table_csv(tables[0]);
+    text = format_table_csv(answer->found.plans.empty() ? Table(declared_table("plan/plans")) : tables[0]);
   } else {
     text = terminal_text(plan_text(*answer, *terminal), true);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/input.h"
 #include "base/json_writer.h"
@@ -47,7 +48,8 @@ Status take_size(const Arguments& a, const char* flag, double& into) {
 Status take_list(const Arguments& a, const char* flag, std::vector<int32_t>& into) {
   if (!a.has(flag)) return {};
   into.clear();
-  for (const std::string_view word : split(a.get(flag), ',')) {
+  const std::string list = a.get(flag);
+  for (const std::string_view word : split(list, ',')) {
     const auto number = parse_int(trim(word));
     if (!number || *number < 1 || *number > 1'000'000)
       return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " is one number or a list: 2,4,8");
@@ -155,7 +157,8 @@ Status take_degrees(const Arguments& a, Wish& w) {
         std::pair("chunks", &w.chunks), std::pair("micro-batches", &w.micro_batches)})
     TRY_OK(take_list(a, flag, *list));
   if (w.cp.empty() && w.sequence <= 16'384) w.cp = {1};  // short sequences gain nothing from context parallelism
-  for (const std::string_view word : split(a.get("schedule"), ',')) {
+  const std::string wanted = a.get("schedule");
+  for (const std::string_view word : split(wanted, ',')) {
     if (word.empty()) continue;
     const std::string name = dashed(trim(word));
     if (!find_schedule(name)) {
@@ -266,7 +269,25 @@ Model nameless_model(int64_t layers) {
   return m;
 }
 
+// Errors: kUsage for a flag with a value that is none of its choices.
+Status check_choices(const Arguments& a) {
+  for (const Flag& flag : a.command->own_flags) {
+    if (flag.choices.empty() || !a.has(flag.name)) continue;
+    const auto choices = split(flag.choices, ',');
+    if (std::ranges::find(choices, a.get(flag.name)) == choices.end())
+      return make_error(ErrorCode::kUsage, "--" + flag.name + " is one of " + flag.choices + ", not \"" +
+                                               valid_utf8(a.get(flag.name)) + "\"");
+  }
+  return {};
+}
+
+constexpr double kMaxParameters = 1e15;  // times of a thousand times larger models would not fit into 64 bits
+
 Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
+  TRY_OK(check_choices(a));
+  if (a.has("from") && a.has("gpus"))
+    return make_error(ErrorCode::kUsage, "--gpus and --from exclude each other: the run has its devices",
+                      "--tp, --pp and --cp change its degrees");
   Wish w;
   std::optional<RecordedRun> run;
   int32_t replicas = 1;
@@ -279,6 +300,9 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
     TRY(text, read_all(description, kMaxModelBytes));
     TRY(model, read_model(*text, description));
     w.model = std::move(*model);
+    if (w.model.sized() && total_parameters(w.model) > kMaxParameters)
+      return make_error(ErrorCode::kBadInput, valid_utf8(description) + ": more than 10^15 parameters",
+                        "a number of the description is too large");
   } else if (run && !run->layers.empty()) {
     int64_t layers = 0;
     for (const int32_t n : run->layers) layers += n;
@@ -311,6 +335,8 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
     if (w.pp.empty()) w.pp = {1};
     w.gpus = static_cast<int32_t>(std::min<int64_t>(product, 1'000'000));
   }
+  // All layouts do the same work; otherwise the smallest batch would win.
+  if (!run && w.global_batch == 0 && w.micro_batches.empty()) w.global_batch = int64_t{4} * w.gpus;
   TRY_OK(take_hardware(a, w));
   TRY_OK(take_memory(a, w));
   if (!a.has("memory") && a.has("hardware")) w.rates.memory.limit = w.rates.hardware.memory;
@@ -331,6 +357,10 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
   if (a.has("split")) {
     TRY(list, parse_split(a.get("split"), "split", 0));
     w.split = std::move(*list);
+    const int64_t sum = std::accumulate(w.split.begin(), w.split.end(), int64_t{0});
+    if (sum != w.model.layers())
+      return make_error(ErrorCode::kUsage, "--split has " + std::to_string(sum) + " layers, the model has " +
+                                               std::to_string(w.model.layers()));
   }
   if (counts) {
     if (w.split.empty()) return make_error(ErrorCode::kUsage, "numbers of recomputed layers go with --split");
@@ -378,21 +408,26 @@ std::string layers_of(const Candidate& c) {
 }
 
 std::string gib(double bytes) { return fixed(bytes / kGiB, 1); }
+// What is enough.
+std::string gib_up(double bytes) { return fixed(std::ceil(bytes / kGiB * 10) / 10, 1); }
+
+// "tp 8 · pp 2 · dp 4 · ep 8": symbols of the field, the same in both languages.
+std::string degrees_text(const Wish& w, const Candidate& c) {
+  std::string out = "tp " + std::to_string(c.layout.tp) + " · pp " + std::to_string(c.layout.pp) + " · dp " +
+                    std::to_string(c.layout.dp);
+  if (c.layout.cp > 1) out += " · cp " + std::to_string(c.layout.cp);
+  if (w.model.moe) out += " · ep " + std::to_string(c.layout.ep);
+  return out;
+}
 
 Args shape_args(const Wish& w, const Candidate& c) {
   Args args;
-  args.set("tp", int64_t{c.layout.tp})
-      .set("pp", int64_t{c.layout.pp})
-      .set("dp", int64_t{c.layout.dp})
-      .set("schedule", c.schedule);
-  if (c.layout.cp > 1) args.set("cp", int64_t{c.layout.cp});
-  if (w.model.moe) args.set("ep", int64_t{c.layout.ep});
+  args.set("degrees", degrees_text(w, c)).set("schedule", c.schedule);
   if (c.chunks > 1) args.set("chunks", int64_t{c.chunks});
-  args.set("m", int64_t{c.micro_batches}).set("mbs", int64_t{c.layout.micro_batch}).set("layers", layers_of(c));
+  args.count("m", int64_t{c.micro_batches}).set("mbs", int64_t{c.layout.micro_batch}).set("layers", layers_of(c));
   args.set("recompute", recompute_text(w, c));
   args.set("step", human_duration(static_cast<double>(c.step_ns))).set("error", human_duration(c.error_ns));
-  if (w.model.sized()) args.set("peak", gib(c.peak_bytes));
-  args.set("stage", int64_t{c.peak_rank});
+  args.set("peak", gib(c.peak_bytes)).set("stage", int64_t{c.peak_rank});
   return args;
 }
 
@@ -436,8 +471,9 @@ Text parts_text(const RankPeak& p) {
   args.set("states", gib(p.states.sum())).set("activations", gib(p.activations)).set("scratch", gib(p.scratch));
   if (p.recompute > 0) args.set("recompute", gib(p.recompute));
   if (p.head > 0) args.set("head", gib(p.head));
-  if (p.transient > 0) args.set("transient", gib(p.transient));
-  return words("plan.parts", args);
+  const Text parts = words("plan.parts", args);
+  return p.transient > 0 ? words("plan.parts.transient", args.set("parts", parts).set("transient", gib(p.transient)))
+                         : parts;
 }
 
 void append_stage_json(JsonWriter& json, const Wish& w, const Candidate& c, int32_t r) {
@@ -556,20 +592,24 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
     }
     const Shortfall& s = *a.found.shortfall;
     Args args = shape_args(a.wish, s.candidate);
-    args.set("need", gib(s.candidate.needed_bytes))
+    const RankPeak& peak = s.candidate.peaks[s.rank];
+    args.set("margin", gib(s.candidate.needed_bytes - peak.sum() - a.wish.rates.memory.reserve));
+    args.set("need", gib_up(s.candidate.needed_bytes))
         .set("limit", gib(a.wish.rates.memory.limit))
         .set("rank", int64_t{s.rank});
-    args.set("parts", parts_text(s.candidate.peaks[s.rank])).set("reserve", gib(a.wish.rates.memory.reserve));
+    args.set("parts", parts_text(peak)).set("reserve", gib(a.wish.rates.memory.reserve));
     line("plan.short", args);
     for (const Shortfall::Fix& fix : s.fixes)
-      line("plan.short.fix", Args().set("change", fix.change).set("need", gib(fix.needed)));
+      line("plan.short.fix", Args().set("change", fix.change).set("need", gib_up(fix.needed)));
     line("plan.short.memory", args);
     for (const Table& table : plan_tables(a))
       out += "\n" + format_table_text(table, terminal.table_width, terminal.colour_out, SIZE_MAX, false, 0,
                                       terminal.chinese());
     return out;
   }
-  line("plan.best", shape_args(a.wish, a.found.plans.front()));
+  Args best = shape_args(a.wish, a.found.plans.front());
+  if (a.wish.model.sized()) best.set("best", words("plan.best", best));
+  line(a.wish.model.sized() ? "plan.best.peak" : "plan.best", best);
   line(a.from.empty() ? "plan.basis.estimated" : "plan.basis.recorded",
        Args()
            .set("hardware", a.wish.rates.hardware.name)
@@ -583,13 +623,16 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
   for (const Table& table : plan_tables(a))
     out += "\n" + terminal.say("plan.table", Args().set("title", table.title())) + "\n" +
            format_table_text(table, terminal.table_width, terminal.colour_out, SIZE_MAX, false, 0, terminal.chinese());
+  bool typed = false;
   for (const Framework& f : frameworks()) {
     if (a.wish.framework->name != "any" && f.name != a.wish.framework->name) continue;
     if (const auto text = emit_plan(f.name, a.wish, a.found.plans.front())) {
       out += "\n" + terminal.say("plan.type", Args().set("framework", std::string(f.name))) + "\n" + *text;
+      typed = true;
       if (a.wish.framework->name == "any") break;
     }
   }
+  if (!typed) out += "\n" + terminal.say("plan.type.none") + "\n";
   return out;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <filesystem>
 #include <set>
 
 #include "base/error_words.h"
@@ -86,7 +87,13 @@ Status take_file_ranks(const std::vector<std::string>& paths, const std::vector<
         ErrorCode::kUsage,
         "--file-ranks has " + std::to_string(ranks.size()) + " numbers for " + std::to_string(paths.size()) + " files",
         "give one number per file");
-  for (size_t i = 0; i < paths.size(); ++i) options.file_ranks.emplace(paths[i], ranks[i]);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    std::error_code unknown;
+    if (std::filesystem::is_directory(paths[i], unknown))
+      return make_error(ErrorCode::kUsage, "--file-ranks is for files; " + valid_utf8(paths[i]) + " is a folder",
+                        "name the files in it");
+    options.file_ranks.emplace(paths[i], ranks[i]);
+  }
   const std::set<int32_t> distinct(ranks.begin(), ranks.end());
   if (options.file_ranks.size() != paths.size() || distinct.size() != paths.size())
     return make_error(ErrorCode::kUsage, "--file-ranks: a file or a rank is there twice");

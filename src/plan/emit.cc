@@ -134,14 +134,23 @@ std::string paddle(const Wish& w, const Candidate& c) {
   return out + ", recompute_interval=" + (full ? "1" : "0") + ")\n";
 }
 
+int32_t zero_stage(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::kReplicated: return 0;
+    case Sharding::kDistributed: return 1;
+    case Sharding::kZero2: return 2;
+    case Sharding::kZero3: return 3;
+  }
+  return 0;
+}
+
 std::string deepspeed(const Wish& w, const Candidate& c) {
   const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
   std::string out = "PipelineModule(layers, num_stages=" + number(c.layout.pp) +
                     ", partition_method=\"uniform\", activation_checkpoint_interval=" + (full ? "1" : "0") + ")\n";
   out += "{\"train_micro_batch_size_per_gpu\": " + number(c.layout.micro_batch) +
          ", \"gradient_accumulation_steps\": " + number(c.micro_batches) +
-         ", \"zero_optimization\": {\"stage\": " + number(w.rates.memory.sharding == Sharding::kReplicated ? 0 : 1) +
-         "}}\n";
+         ", \"zero_optimization\": {\"stage\": " + number(zero_stage(w.rates.memory.sharding)) + "}}\n";
   if (c.plan.layers() != deepspeed_uniform(static_cast<int32_t>(w.model.layers()), c.layout.pp * c.chunks))
     out = "# DeepSpeed takes no list of layers: this split cannot be given, uniform is the nearest\n" + out;
   return out;
@@ -170,7 +179,12 @@ Result<std::string> emit_plan(std::string_view framework, const Wish& w, const C
     some |= !(c.plan.recompute[s] == Recompute{});
     all &= c.plan.recompute[s].full == layers[s];
   }
-  if (own->all_or_none && some && !all) lead += "# this framework computes all layers again, or none\n";
+  if (own->all_or_none && some && !all)
+    return make_error(ErrorCode::kUsage, std::string(framework) + " computes all layers again, or none",
+                      "plan with --framework " + std::string(framework));
+  if (!own->selective && std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.modules != 0; }))
+    return make_error(ErrorCode::kUsage, std::string(framework) + " does not compute parts of layers again",
+                      "plan with --framework " + std::string(framework));
   if (framework == "torchtitan") {
     TRY(text, torchtitan(w, c));
     return lead + *text;

@@ -8,7 +8,7 @@
 namespace stageline::plan {
 namespace {
 
-int64_t cell_ns(const Problem& p, const std::vector<StageTime>& times, int32_t rank, const ScheduleCell& cell) {
+int64_t cell_ns(const PlanProblem& p, const std::vector<StageTime>& times, int32_t rank, const ScheduleCell& cell) {
   const auto time_of = [&](const Action& a) -> const StageTime& {
     return times[virtual_stage(p.schedule, rank, a.chunk)];
   };
@@ -29,7 +29,7 @@ int64_t cell_ns(const Problem& p, const std::vector<StageTime>& times, int32_t r
   return std::max(sum - comm, comm) + std::min(sum - comm, comm) / 10;
 }
 
-ReplayCosts costs_of(const Problem& p, const std::vector<StageTime>& times) {
+ReplayCosts costs_of(const PlanProblem& p, const std::vector<StageTime>& times) {
   ReplayCosts costs;
   costs.latency_ns = p.times.latency;
   costs.cell_ns = [&p, &times](int32_t rank, const ScheduleCell& cell) { return cell_ns(p, times, rank, cell); };
@@ -43,7 +43,7 @@ ReplayCosts costs_of(const Problem& p, const std::vector<StageTime>& times) {
 }
 
 // The least latency of a message between ranks, for bounds.
-int64_t least_latency(const Problem& p) {
+int64_t least_latency(const PlanProblem& p) {
   int64_t least = p.times.latency;
   for (const auto* list : {&p.times.there, &p.times.back})
     for (const int64_t ns : *list) least = std::min(least, ns);
@@ -59,7 +59,7 @@ bool splits_backward(const Schedule& schedule) {
   return false;
 }
 
-LayerSums::LayerSums(const Problem& p) : forward(1, 0), input(1, 0), weight(1, 0) {
+LayerSums::LayerSums(const PlanProblem& p) : forward(1, 0), input(1, 0), weight(1, 0) {
   for (const uint8_t kind : p.kind_of) {
     const LayerTime& t = p.times.kinds[kind];
     forward.push_back(forward.back() + t.forward);
@@ -68,15 +68,15 @@ LayerSums::LayerSums(const Problem& p) : forward(1, 0), input(1, 0), weight(1, 0
   }
 }
 
-int64_t LayerSums::stage_forward(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const {
+int64_t LayerSums::stage_forward(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
   return forward[hi] - forward[lo] + (stage == 0 ? p.times.embedding.forward : 0) +
          (stage + 1 == p.stages() ? p.times.head.forward : 0);
 }
-int64_t LayerSums::stage_input(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const {
+int64_t LayerSums::stage_input(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
   return input[hi] - input[lo] + (stage == 0 ? p.times.embedding.input : 0) +
          (stage + 1 == p.stages() ? p.times.head.input : 0);
 }
-int64_t LayerSums::stage_weight(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const {
+int64_t LayerSums::stage_weight(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
   return weight[hi] - weight[lo] + (stage == 0 ? p.times.embedding.weight : 0) +
          (stage + 1 == p.stages() ? p.times.head.weight : 0);
 }
@@ -87,7 +87,7 @@ std::vector<int32_t> Plan::layers() const {
   return out;
 }
 
-ChunkBytes chunk_bytes(const Problem& p, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute) {
+ChunkBytes chunk_bytes(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute) {
   ChunkBytes out;
   for (int32_t i = lo; i < hi; ++i) {
     const LayerBytes& b = p.bytes.kinds[p.kind_of[i]];
@@ -118,7 +118,7 @@ ChunkBytes chunk_bytes(const Problem& p, int32_t stage, int32_t lo, int32_t hi, 
   return out;
 }
 
-RankPeak peak_of(const Problem& p, int32_t rank, const Plan& plan) {
+RankPeak peak_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
   std::vector<ChunkBytes> chunks;
   for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
     const int32_t s = virtual_stage(p.schedule, rank, c);
@@ -129,11 +129,11 @@ RankPeak peak_of(const Problem& p, int32_t rank, const Plan& plan) {
   return peak;
 }
 
-bool fits(const Problem& p, int32_t, const RankPeak& peak) {
+bool fits(const PlanProblem& p, int32_t, const RankPeak& peak) {
   return p.limit <= 0 || needed(peak, p.bar, p.memory) <= p.limit;
 }
 
-int64_t again_ns(const Problem& p, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi) {
+int64_t again_ns(const PlanProblem& p, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi) {
   int64_t ns = sums.forward[std::min(hi, lo + recompute.full)] - sums.forward[lo];
   if (recompute.modules)
     for (int32_t i = lo; i < hi; ++i)
@@ -142,7 +142,7 @@ int64_t again_ns(const Problem& p, const LayerSums& sums, int32_t lo, const Reco
   return ns;
 }
 
-bool recompute_rank(const Problem& p, const LayerSums& sums, int32_t rank, Plan& plan) {
+bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, Plan& plan) {
   std::vector<int32_t> stages;
   for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) stages.push_back(virtual_stage(p.schedule, rank, c));
   const auto size_of = [&](int32_t s) { return plan.bounds[s + 1] - plan.bounds[s]; };
@@ -202,7 +202,7 @@ bool recompute_rank(const Problem& p, const LayerSums& sums, int32_t rank, Plan&
   return true;
 }
 
-bool recompute_all(const Problem& p, const LayerSums& sums, Plan& plan) {
+bool recompute_all(const PlanProblem& p, const LayerSums& sums, Plan& plan) {
   plan.recompute.assign(plan.bounds.size() - 1, {});
   if (p.per_rank) {
     for (int32_t r = 0; r < p.ranks(); ++r)
@@ -243,7 +243,7 @@ bool recompute_all(const Problem& p, const LayerSums& sums, Plan& plan) {
   return best_ns < INT64_MAX;
 }
 
-std::vector<StageTime> stage_times(const Problem& p, const LayerSums& sums, const Plan& plan) {
+std::vector<StageTime> stage_times(const PlanProblem& p, const LayerSums& sums, const Plan& plan) {
   std::vector<StageTime> times;
   for (int32_t s = 0; s < p.stages(); ++s) {
     const int32_t lo = plan.bounds[s], hi = plan.bounds[s + 1];
@@ -258,11 +258,11 @@ std::vector<StageTime> stage_times(const Problem& p, const LayerSums& sums, cons
   return times;
 }
 
-Result<std::vector<std::vector<ReplayedCell>>> cells_of(const Problem& p, const std::vector<StageTime>& times) {
+Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& p, const std::vector<StageTime>& times) {
   return replay(p.schedule, costs_of(p, times));
 }
 
-Result<int64_t> span_of(const Problem& p, const std::vector<StageTime>& times) {
+Result<int64_t> span_of(const PlanProblem& p, const std::vector<StageTime>& times) {
   TRY(cells, cells_of(p, times));
   int64_t span = 0;
   for (const auto& rank : *cells)
@@ -270,7 +270,7 @@ Result<int64_t> span_of(const Problem& p, const std::vector<StageTime>& times) {
   return span;
 }
 
-int64_t lower_bound_ns(const Problem& p, const std::vector<StageTime>& times) {
+int64_t lower_bound_ns(const PlanProblem& p, const std::vector<StageTime>& times) {
   const int32_t stages = p.stages();
   const int64_t hop = least_latency(p);
   std::vector<int64_t> before(stages, 0), down(stages + 1, 0), after(stages, 0);

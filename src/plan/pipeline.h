@@ -35,7 +35,7 @@ struct Times {
 // A set of modules that are computed again on all layers of a rank.
 using Modules = uint8_t;
 
-struct Problem {
+struct PlanProblem {
   Schedule schedule;
   std::vector<RankHeld> held;  // held_moments() of the schedule
   Times times;
@@ -57,11 +57,11 @@ struct Problem {
 
 // Prefix sums over layers, made once for a problem.
 struct LayerSums {
-  explicit LayerSums(const Problem& problem);
+  explicit LayerSums(const PlanProblem& problem);
   std::vector<int64_t> forward, input, weight;  // without embedding and head
-  int64_t stage_forward(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const;
-  int64_t stage_input(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const;
-  int64_t stage_weight(const Problem& p, int32_t stage, int32_t lo, int32_t hi) const;
+  int64_t stage_forward(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
+  int64_t stage_input(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
+  int64_t stage_weight(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
 };
 
 struct Recompute {
@@ -78,32 +78,33 @@ struct Plan {
 };
 
 // What virtual stage `stage` has with the layers [lo, hi).
-ChunkBytes chunk_bytes(const Problem& problem, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute);
+ChunkBytes chunk_bytes(const PlanProblem& problem, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute);
 // The peak of a rank.
-RankPeak peak_of(const Problem& problem, int32_t rank, const Plan& plan);
-bool fits(const Problem& problem, int32_t rank, const RankPeak& peak);
+RankPeak peak_of(const PlanProblem& problem, int32_t rank, const Plan& plan);
+bool fits(const PlanProblem& problem, int32_t rank, const RankPeak& peak);
 // Fills `plan.recompute` of the rank's virtual stages with the least time that fits; false where nothing does.
 // O(layers of the rank · moments).
-bool recompute_rank(const Problem& problem, const LayerSums& sums, int32_t rank, Plan& plan);
+bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, Plan& plan);
 // The same for all ranks, in the way that the framework allows.
-bool recompute_all(const Problem& problem, const LayerSums& sums, Plan& plan);
+bool recompute_all(const PlanProblem& problem, const LayerSums& sums, Plan& plan);
 
 // The time that computing again adds to a backward of the stage.
-int64_t again_ns(const Problem& problem, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi);
+int64_t again_ns(const PlanProblem& problem, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi);
 
 struct StageTime {
   int64_t forward = 0, input = 0, weight = 0, forward_comm = 0, input_comm = 0;
   bool operator==(const StageTime&) const = default;
 };
-std::vector<StageTime> stage_times(const Problem& problem, const LayerSums& sums, const Plan& plan);
+std::vector<StageTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
 // The replayed span of the order at these times. Errors: those of replay().
-Result<int64_t> span_of(const Problem& problem, const std::vector<StageTime>& times);
+Result<int64_t> span_of(const PlanProblem& problem, const std::vector<StageTime>& times);
 // The same with the start and end of every cell.
-Result<std::vector<std::vector<ReplayedCell>>> cells_of(const Problem& problem, const std::vector<StageTime>& times);
+Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& problem,
+                                                        const std::vector<StageTime>& times);
 // Whether weight gradients are cells of their own.
 bool splits_backward(const Schedule& schedule);
 // Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient
 // and what follows its last. O(cells + stages).
-int64_t lower_bound_ns(const Problem& problem, const std::vector<StageTime>& times);
+int64_t lower_bound_ns(const PlanProblem& problem, const std::vector<StageTime>& times);
 
 }  // namespace stageline::plan

@@ -200,7 +200,7 @@ Times estimated_times(const Model& m, const Layout& l, const RateOptions& o) {
   return times;
 }
 
-StepEnds step_ends(const Problem& p, const Plan& plan, const Layout& l, const RateOptions& o) {
+StepEnds step_ends(const PlanProblem& p, const Plan& plan, const Layout& l, const RateOptions& o) {
   const Device d(o);
   StepEnds ends;
   const double shards = double{1} * l.dp * l.cp;
@@ -221,7 +221,7 @@ StepEnds step_ends(const Problem& p, const Plan& plan, const Layout& l, const Ra
   return ends;
 }
 
-int64_t step_ns(const Problem& p, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
+int64_t step_ns(const PlanProblem& p, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
                 const StepEnds& ends) {
   double span = 0, shift = 0, tail = 0;
   const std::vector<int32_t> layers = plan.layers();

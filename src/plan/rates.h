@@ -38,9 +38,9 @@ Times estimated_times(const Model& model, const Layout& layout, const RateOption
 struct StepEnds {
   std::vector<double> gather_ns, reduce_ns, optimizer_ns;  // for each rank
 };
-StepEnds step_ends(const Problem& problem, const Plan& plan, const Layout& layout, const RateOptions& options);
+StepEnds step_ends(const PlanProblem& problem, const Plan& plan, const Layout& layout, const RateOptions& options);
 // The whole step: what of the exchanges outlasts the cells beside which they run is added to the replayed span.
-int64_t step_ns(const Problem& problem, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
+int64_t step_ns(const PlanProblem& problem, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
                 const StepEnds& ends);
 
 }  // namespace stageline::plan

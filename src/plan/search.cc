@@ -157,7 +157,7 @@ std::vector<Modules> selections_of(const Wish& w) {
 double error_share(const Wish& w) { return w.recorded ? w.recorded_error : 0.2; }
 
 // Finds by how much the fullest rank misses its limit with everything computed again.
-Candidate with_most_recompute(const Wish& w, const Problem& p, const Layout& l) {
+Candidate with_most_recompute(const Wish& w, const PlanProblem& p, const Layout& l) {
   Plan plan;
   plan.bounds = even_bounds(static_cast<int32_t>(p.kind_of.size()), p.stages());
   plan.recompute.assign(p.stages(), {});
@@ -201,11 +201,11 @@ const Framework* find_framework(std::string_view name) {
   return nullptr;
 }
 
-Result<Problem> problem_of(const Wish& w, const Layout& l, const std::string& schedule, int32_t chunks, int32_t m) {
+Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string& schedule, int32_t chunks, int32_t m) {
   ScheduleSizes sizes;
   sizes.stages = l.pp, sizes.micro_batches = m, sizes.chunks = chunks;
   TRY(made, make_schedule(schedule, sizes));
-  Problem p;
+  PlanProblem p;
   p.schedule = std::move(*made);
   p.held = held_moments(p.schedule);
   p.times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
@@ -223,7 +223,7 @@ Result<Problem> problem_of(const Wish& w, const Layout& l, const std::string& sc
   return p;
 }
 
-Candidate priced(const Wish& w, const Problem& p, const Layout& l, Plan plan, int64_t bound_ns) {
+Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan, int64_t bound_ns) {
   Candidate c;
   c.layout = l;
   c.schedule = p.schedule.name, c.chunks = p.schedule.sizes.chunks, c.group = p.schedule.sizes.group;
@@ -258,6 +258,8 @@ Candidate priced(const Wish& w, const Problem& p, const Layout& l, Plan plan, in
 }
 
 namespace {
+
+constexpr size_t kMaxMisses = 500;  // layouts that do not fit and are compared for the nearest
 
 class Finder {
  public:
@@ -299,7 +301,7 @@ class Finder {
         for (const int32_t v : chunk_counts(w_, *defs_[d], l.pp)) {
           if (too_large) {
             ++found_.rejected;
-            keep_smallest(l, sums);
+            if (too_large_.empty() || !(too_large_.back().second == l)) too_large_.emplace_back(sums.states / l.pp, l);
             continue;
           }
           const double overlap = w_.recorded ? w_.recorded->overlap : 0;
@@ -308,9 +310,9 @@ class Finder {
       }
   }
 
-  void keep_smallest(const Layout& l, const LayoutSums& sums) {
-    if (const double mean = sums.states / l.pp; !smallest_ || mean < smallest_bytes_)
-      smallest_ = l, smallest_bytes_ = mean;
+  void keep_smallest() {
+    std::ranges::stable_sort(too_large_, {}, &std::pair<double, Layout>::first);
+    if (too_large_.size() > kMaxMisses) too_large_.resize(kMaxMisses);
   }
 
   int64_t last_wanted_ns() const { return found_.plans.size() < w_.top ? INT64_MAX : found_.plans[w_.top - 1].step_ns; }
@@ -345,7 +347,7 @@ class Finder {
     return out;
   }
 
-  void attempt_split(const Point& point, const Problem& problem, Tried& out) const {
+  void attempt_split(const Point& point, const PlanProblem& problem, Tried& out) const {
     int64_t sum = 0;
     for (const int32_t n : w_.split) sum += n;
     if (static_cast<int32_t>(w_.split.size()) != problem.stages() ||
@@ -434,16 +436,16 @@ class Finder {
 
   void explain_shortfall() {
     Shortfall out;
-    if (misses_) {
-      out.candidate = *misses_;
-    } else if (smallest_) {
-      const auto problem =
-          problem_of(w_, *smallest_, "1f1b", 1, std::max(1, micro_batch_counts(w_, *smallest_).front()));
-      if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) return;
-      out.candidate = with_most_recompute(w_, *problem, *smallest_);
-    } else {
-      return;
+    // Layouts whose states alone are too large were not tried, but may lack least.
+    keep_smallest();
+    for (const auto& [states, l] : too_large_) {
+      const auto problem = problem_of(w_, l, "1f1b", 1, std::max(1, micro_batch_counts(w_, l).front()));
+      if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) continue;
+      Candidate c = with_most_recompute(w_, *problem, l);
+      if (!misses_ || c.needed_bytes < misses_->needed_bytes) misses_ = std::move(c);
     }
+    if (!misses_) return;
+    out.candidate = *misses_;
     out.rank = out.candidate.peak_rank;
     out.excess_bytes = out.candidate.needed_bytes - w_.rates.memory.limit;
     // Single changes, each evaluated.
@@ -455,7 +457,9 @@ class Finder {
           problem_of(other, l, out.candidate.schedule, out.candidate.chunks, out.candidate.micro_batches);
       if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) return;
       const Candidate c = with_most_recompute(other, *problem, l);
-      if (c.needed_bytes <= memory.limit) out.fixes.push_back({change, c.needed_bytes});
+      const int64_t devices = int64_t{1} * l.tp * l.pp * l.cp * l.dp;
+      const std::string on = devices == w_.gpus ? "" : " on " + grouped(devices) + " devices";
+      if (c.needed_bytes <= memory.limit) out.fixes.push_back({change + on, c.needed_bytes});
     };
     const MemoryOptions& memory = w_.rates.memory;
     for (const int32_t tp : {2 * base.tp, 4 * base.tp})
@@ -500,8 +504,8 @@ class Finder {
   std::vector<Point> points_, points_of_;
   Found found_;
   std::optional<Candidate> misses_;
-  std::optional<Layout> smallest_;
-  double smallest_bytes_ = 0, left_key_ = kNaN;
+  std::vector<std::pair<double, Layout>> too_large_;  // by the mean states of a rank
+  double left_key_ = kNaN;
   int64_t work_;
 };
 

@@ -98,9 +98,9 @@ struct Found {
 Result<Found> find_plans(const Wish& wish);
 
 // The problem of one layout. Errors: those of make_schedule().
-Result<Problem> problem_of(const Wish& wish, const Layout& layout, const std::string& schedule, int32_t chunks,
-                           int32_t micro_batches);
+Result<PlanProblem> problem_of(const Wish& wish, const Layout& layout, const std::string& schedule, int32_t chunks,
+                               int32_t micro_batches);
 // The plan with everything that is printed about it.
-Candidate priced(const Wish& wish, const Problem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
+Candidate priced(const Wish& wish, const PlanProblem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
 
 }  // namespace stageline::plan

@@ -33,7 +33,7 @@ int64_t cell_count(const Schedule& schedule) {
 // Searches one pipeline. Keeps the best plan and counts replayed cells.
 class Search {
  public:
-  Search(const Problem& problem, const Budget& budget)
+  Search(const PlanProblem& problem, const Budget& budget)
       : p_(problem),
         sums_(problem),
         layers_(static_cast<int32_t>(problem.kind_of.size())),
@@ -395,7 +395,7 @@ class Search {
   }
 
   static constexpr int64_t kMaxNodes = 200'000;
-  const Problem& p_;
+  const PlanProblem& p_;
   LayerSums sums_;
   int32_t layers_, stages_;
   int64_t replay_cells_, cells_left_, limit_ns_, nodes_ = 0;
@@ -418,9 +418,9 @@ std::vector<int32_t> even_bounds(int32_t layers, int32_t stages) {
   return bounds;
 }
 
-SplitAnswer best_split(const Problem& problem, const Budget& budget) { return Search(problem, budget).run(); }
+SplitAnswer best_split(const PlanProblem& problem, const Budget& budget) { return Search(problem, budget).run(); }
 
-Result<std::optional<Plan>> price_split(const Problem& problem, std::vector<int32_t> bounds) {
+Result<std::optional<Plan>> price_split(const PlanProblem& problem, std::vector<int32_t> bounds) {
   const LayerSums sums(problem);
   Plan plan;
   plan.bounds = std::move(bounds);

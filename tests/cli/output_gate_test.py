@@ -26,6 +26,7 @@ WRITERS = {
                (TORCH, ['export'], ['--to', 'trace-with-counters', '--ranks', '0', '-o', 'OUT']), (RECORDING, ['export'], ['--to', 'json', '-o', 'OUT'])],
     'export-stacks': [(FRAMES, ['export-stacks'], ['-o', 'OUT'])],
     'align': [('logs', ['align'], ['-o', 'OUT'])],
+    'plan': [('logs', ['plan', '--layers', '8', '--from'], ['-o', 'OUT'])],
     'what-if': [('logs', ['what-if'], ['-o', 'OUT'])],
     'info': [('logs', ['info'], ['-o', 'OUT']), (TORCH, ['info', '--json'], ['-o', 'OUT']), (RECORDING, ['info'], ['-o', 'OUT'])],
     'sql': [('logs', ['sql'], ['SELECT count(*) FROM cells', '-o', 'OUT']), (TORCH, ['sql'], ['SELECT * FROM slices', '--format', 'arrow', '-o', 'OUT'])],
@@ -35,7 +36,7 @@ WRITERS = {
 # Write folders, or names of their own; each has a test below.
 OTHERS = {'record', 'recover', 'pp-chart', 'simulate', 'digest'}
 # Every other flag that names a file or folder: read, or written and tried below.
-READ = {'--cell-rules', '--compare', '--control', '--test', '--file', '--from-csv', '--log-dir', '--profiling-path', '--root'}
+READ = {'--cell-rules', '--compare', '--control', '--test', '--file', '--from-csv', '--log-dir', '--model', '--profiling-path', '--root'}
 WRITTEN = {'--output', '--output-path', '--overlay', '--db', '--install', '--allow-write'}
 
 

@@ -108,7 +108,7 @@ class Differ {
     if (a_.ranks.size() != b_.ranks.size()) say("diff.shape.ranks", std::ssize(a_.ranks), std::ssize(b_.ranks));
     if (a_.headline.host_alone != b_.headline.host_alone)
       diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
-    if (a_.steps == 0 || b_.steps == 0)
+    if (a_.steps == 0)
       diff_.changes.push_back(words("diff.profile.whole"));
     else if (change_.steps() < 2)
       diff_.changes.push_back(words("diff.profile.one_step"));
@@ -290,6 +290,11 @@ Result<ProfileParts> parts_of(const Run& run, const char* name) {
 Result<RunDiff> diff_profiles(const Run& a, const Run& b) {
   TRY(parts_a, parts_of(a, "A"));
   TRY(parts_b, parts_of(b, "B"));
+  if ((parts_a->steps == 0) != (parts_b->steps == 0))
+    return make_error(ErrorCode::kUnavailable,
+                      std::string("only run ") + (parts_a->steps > 0 ? "A" : "B") +
+                          " has steps: a step and a whole recording are not the same work",
+                      "compare two recordings with steps (ProfilerStep), or use stageline analyze trace-diff");
   return Differ(*parts_a, *parts_b).diff();
 }
 

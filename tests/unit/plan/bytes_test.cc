@@ -4,8 +4,8 @@
 
 #include "plan/compare.h"
 #include "plan/pipeline.h"
-#include "planner_data.h"
 #include "schedules/make.h"
+#include "unit/plan/planner_data.h"
 
 using namespace stageline;
 using namespace stageline::plan;
@@ -35,7 +35,7 @@ Schedule schedule_of(const char* name, int p, int m, int v = 1, int group = 0) {
 // The peak of one stage of 1F1B that holds these layers.
 RankPeak stage_peak(const Model& model, const Layout& layout, int lo, int hi, int held, bool first, bool last,
                     int recompute) {
-  Problem problem;
+  PlanProblem problem;
   problem.schedule = schedule_of("1f1b", layout.pp, held);
   problem.held = held_moments(problem.schedule);
   problem.bytes = layout_bytes(model, layout, {});

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "planner_data.h"
+#include "unit/plan/planner_data.h"
 
 using namespace stageline;
 using namespace stageline::plan;

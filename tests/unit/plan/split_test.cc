@@ -4,8 +4,8 @@
 #include <random>
 
 #include "base/json_tree.h"
-#include "planner_data.h"
 #include "schedules/make.h"
+#include "unit/plan/planner_data.h"
 
 using namespace stageline;
 using namespace stageline::plan;
@@ -26,8 +26,8 @@ struct Case {
   std::vector<int64_t> F, B, act, keep, state;
   int64_t embF = 0, embB = 0, embS = 0, headF = 0, headB = 0, headS = 0, headT = 0, latency = 0, limit = 0;
 
-  Problem problem(const char* schedule = "1f1b", int v = 1) const {
-    Problem out;
+  PlanProblem problem(const char* schedule = "1f1b", int v = 1) const {
+    PlanProblem out;
     out.schedule = make(schedule, p, m, v);
     out.held = held_moments(out.schedule);
     for (size_t i = 0; i < F.size(); ++i) {
@@ -67,7 +67,7 @@ Case random_case(std::mt19937& rng, int stages_per_rank) {
 }
 
 // Every split and every number of recomputed layers of every virtual stage.
-std::pair<int64_t, std::vector<Plan>> exhaustive(const Problem& p) {
+std::pair<int64_t, std::vector<Plan>> exhaustive(const PlanProblem& p) {
   int64_t best = INT64_MAX;
   std::vector<Plan> plans;
   const LayerSums sums(p);
@@ -140,7 +140,7 @@ TEST_CASE("plan: the optimum of small cases, and all plans that reach it") {
     c.embF = number("emb", "F"), c.embB = number("emb", "B"), c.embS = number("emb", "state");
     c.headF = number("head", "F"), c.headB = number("head", "B"), c.headS = number("head", "state");
     c.headT = number("head", "transient");
-    const Problem problem = c.problem();
+    const PlanProblem problem = c.problem();
     const SplitAnswer answer = best_split(problem);
     const Value wanted = from["answer"]["span"];
     CHECK(answer.best.has_value() == !wanted.is_none());
@@ -167,7 +167,7 @@ TEST_CASE("plan: 2 000 random pipelines against every split") {
   for (int i = 0; i < 2000; ++i) {
     Case c = random_case(rng, 1);
     CAPTURE(i);
-    const Problem problem = c.problem();
+    const PlanProblem problem = c.problem();
     const auto [best, plans] = exhaustive(problem);
     const SplitAnswer answer = best_split(problem);
     CHECK(answer.best.has_value() == !plans.empty());
@@ -186,7 +186,7 @@ TEST_CASE("plan: several chunks a rank against every split and every recompute")
   for (int i = 0; i < 500; ++i) {
     const Case c = random_case(rng, 2);
     CAPTURE(i);
-    const Problem problem = c.problem(names[i % 3], 2);
+    const PlanProblem problem = c.problem(names[i % 3], 2);
     const auto [best, plans] = exhaustive(problem);
     const SplitAnswer answer = best_split(problem);
     CHECK(answer.best.has_value() == !plans.empty());
@@ -213,7 +213,7 @@ TEST_CASE("plan: no bound is above the replay") {
     c.p = p, c.m = m;
     c.F = {1}, c.B = {2}, c.act = {1}, c.keep = {1}, c.state = {1};
     c.latency = static_cast<int64_t>(rng() % 50);
-    const Problem problem = c.problem(name, v);
+    const PlanProblem problem = c.problem(name, v);
     for (int k = 0; k < 250; ++k) {
       std::vector<StageTime> times;
       for (int32_t s = 0; s < problem.stages(); ++s) {

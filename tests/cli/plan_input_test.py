@@ -1,0 +1,60 @@
+"""`plan` with descriptions and flags that it must refuse: strangers' bytes, so this runs under sanitizers."""
+import unittest
+
+import plan_test
+from plan_test import LLAMA
+from support import Case, run
+
+
+class PlanInput(Case):
+    model, ask = plan_test.Plan.model, plan_test.Plan.ask
+
+    def test_choices_sums_and_sizes(self):
+        path = self.model(LLAMA)
+        for flags in (['--framework', 'jax'], ['--attention', 'x'], ['--optimizer', 'x'], ['--split', '8,8,8,9', '--pp', '4'], ['--from', path]):
+            self.assertEqual(run('plan', path, '--gpus', 8, *flags).returncode, 2, flags)
+        huge = self.model({**LLAMA, 'model_type': 'qwen3_moe', 'num_experts': 10**8, 'num_experts_per_tok': 2, 'moe_intermediate_size': 10**8})
+        refused = run('plan', huge, '--gpus', 16)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('config.json: more than 10^15 parameters', refused.err)
+        # A table without rows has its head, and the memory that is named is enough.
+        path = self.model(LLAMA)
+        nothing = run('plan', path, '--gpus', 1, '--memory', '8GiB', '--format', 'csv')
+        self.assertEqual((nothing.returncode, nothing.out.count('\n')), (1, 1))
+        named = run('plan', path, '--gpus', 1, '--memory', '8GiB').out.split('With --memory ')[1].split()[0]
+        self.assertEqual(run('plan', path, '--gpus', 1, '--memory', named).returncode, 0, named)
+
+    def test_hostile_descriptions_are_refused_in_a_sentence(self):
+        def refused(value, words):
+            out = run('plan', self.model(value), '--gpus', 8, '--memory', '80GiB')
+            self.assertEqual(out.returncode, 2, (value, out))
+            self.assertIn(words, out.err)
+        for key in ('hidden_size', 'num_hidden_layers', 'num_attention_heads', 'intermediate_size', 'vocab_size'):
+            refused({k: v for k, v in LLAMA.items() if k != key}, key)
+            for bad in (-1, 0, 10**12, 1.5, 'many', [], {}):
+                refused({**LLAMA, key: bad}, key)
+        refused({**LLAMA, 'model_type': 'mamba'}, 'mamba')
+        refused('[]', 'JSON')
+        refused('{"hidden_size": 1', 'JSON')
+        refused('', 'config.json')
+        refused({**LLAMA, 'num_experts': 8}, 'num_experts_per_tok')
+        refused({**LLAMA, 'layers': []}, 'layers')
+        refused({**LLAMA, 'layers': [{'kind': 'mamba', 'count': 10**12, 'params': 1, 'act_bytes_per_token': 1, 'flops_per_token': 1}]}, 'count')
+        refused({**LLAMA, 'layers': [{'kind': 'mamba', 'count': 4}]}, 'params')
+        nested = {'model_type': 'llava', 'text_config': LLAMA, 'vision_config': {}}
+        self.assertIn('llava', self.ask(nested, '--gpus', 8, '--memory', '80GiB')['basis']['notes'][0])
+        custom = {**LLAMA, 'layers': [{'kind': 'dense', 'count': 8}, {'kind': 'mamba', 'count': 8, 'params': 10**8,
+                                                                     'act_bytes_per_token': 10**5, 'flops_per_token': 6 * 10**8}]}
+        self.assertEqual(self.ask(custom, '--gpus', 8, '--memory', '80GiB')['model']['layers'], 16)
+
+    def test_wrong_flags(self):
+        path = self.model(LLAMA)
+        for flags in (['--memory', '80'], ['--memory', 'much'], ['--tp', '0'], ['--tp', 'x'], ['--schedule', 'nothing'], ['--hardware', 'nothing'],
+                      ['--split', '3,x'], ['--recompute', '1,2'], ['--mfu', '7'], ['--grad-dtype', 'int3'], ['--tp', '7']):
+            self.assertEqual(run('plan', path, '--gpus', 8, *flags).returncode, 2, flags)
+        self.assertEqual(run('plan', path).returncode, 2)
+        self.assertEqual(run('plan').returncode, 2)
+
+
+if __name__ == '__main__':
+    unittest.main()
