@@ -14,7 +14,7 @@
 #include "exporters/table_text.h"
 #include "plan/emit.h"
 #include "plan/recorded.h"
-#include "schedules/registry.h"
+#include "schedules/make.h"
 
 namespace stageline {
 namespace {
@@ -160,15 +160,8 @@ Status take_degrees(const Arguments& a, Wish& w) {
   const std::string wanted = a.get("schedule");
   for (const std::string_view word : split(wanted, ',')) {
     if (word.empty()) continue;
-    const std::string name = dashed(trim(word));
-    if (!find_schedule(name)) {
-      std::vector<std::string> names;
-      for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
-      const std::string near = nearest(name, names);
-      return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
-                        near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");
-    }
-    w.schedules.push_back(name);
+    TRY(schedule, schedule_named(trim(word)));
+    w.schedules.emplace_back((*schedule)->name);
   }
   return {};
 }

@@ -10,7 +10,7 @@
 #include "diagnosis/profile/profile_what_if.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "exporters/table_text.h"
-#include "schedules/registry.h"
+#include "schedules/make.h"
 
 namespace stageline {
 namespace {
@@ -44,14 +44,8 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
     also(valid_utf8(text));
   }
   if (!wish.schedule.empty()) {
-    const std::string name = dashed(wish.schedule);
-    if (!find_schedule(name)) {
-      std::vector<std::string> names;
-      for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
-      const std::string near = nearest(name, names);
-      return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
-                        near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");
-    }
+    TRY(schedule, schedule_named(wish.schedule));
+    const std::string name((*schedule)->name);
     a.own.schedule = name;
     also("schedule " + name);
   }

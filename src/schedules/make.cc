@@ -17,19 +17,18 @@ Error plan_error() {
 
 }  // namespace
 
+Result<const ScheduleDef*> schedule_named(std::string_view name) {
+  if (const ScheduleDef* def = find_schedule(name)) return def;
+  std::vector<std::string> names;
+  for (const ScheduleDef* known : schedules()) names.emplace_back(known->name);
+  const std::string near = nearest(dashed(name), names);
+  return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
+                    near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");
+}
+
 Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes) {
-  const ScheduleDef* def = find_schedule(name);
-  if (!def) {
-    std::vector<std::string> names;
-    std::string list;
-    for (const ScheduleDef* known : schedules()) {
-      names.emplace_back(known->name);
-      append_item(list, names.back());
-    }
-    const std::string near = nearest(dashed(name), names);
-    return make_error(ErrorCode::kUsage, "no schedule \"" + std::string(name) + "\"",
-                      near.empty() ? "the schedules are " + list : "did you mean \"" + near + "\"?");
-  }
+  TRY(found, schedule_named(name));
+  const ScheduleDef* def = *found;
   const auto limit = [](const char* what, int32_t value, int32_t max) {
     return make_error(ErrorCode::kUsage,
                       std::string(what) + " must be 1 to " + std::to_string(max) + ", not " + std::to_string(value));

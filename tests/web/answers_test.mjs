@@ -446,8 +446,9 @@ export const cases = [
       {tables, notes} = json(stageline, 'analyze', 'trace-diff', '--control', a, '--test', b, '--format', 'json');
     const most = tables.find(one => one.name === 'compare-traces').rows[0];
     assert.equal(await page.innerText('h1'), json(stageline, 'diff', a, b, '--json').headline_en + '.');
-    assert.deepEqual((await texts(page, '.runs dd')).map(text => text.split(' ')[0]),
-      [a, b].map(path => path.split('/').at(-1)));
+    assert.deepEqual((await texts(page, '.runs dd')).map(text => text.split(' ')[0]), [a, b].map(path =>
+      path.split('/').at(-1)
+    ));
     assert.equal((await texts(page, '.operators .notes li')).length, notes.length);
     await page.click('#lang');
     await page.waitForFunction(() => /总览/.test(document.querySelector('.pages').textContent));
