@@ -33,10 +33,11 @@ class Run {
   // Thread-safe. The reference is valid as long as the Run.
   template <typename Fact>
   const typename Fact::Value& fact() const {
-    using Value = typename Fact::Value;
+    using FactValue = typename Fact::Value;
     Slot& slot = slot_of(typeid(Fact));
-    make_once(slot, [this] { return std::shared_ptr<const void>(std::make_shared<const Value>(Fact::make(*this))); });
-    return *static_cast<const Value*>(slot.value.get());
+    make_once(slot,
+              [this] { return std::shared_ptr<const void>(std::make_shared<const FactValue>(Fact::make(*this))); });
+    return *static_cast<const FactValue*>(slot.value.get());
   }
   // Returns the fact if it has been made, else nullptr.
   template <typename Fact>
