@@ -367,7 +367,7 @@ class Diff:
 
     @property
     def items(self):
-        """Of two profiles what stands behind each group: operators, collectives, copies, calls; None of pipelines."""
+        """The items of each group of two profiles: operators, collectives, copies, calls. Pipelines have none."""
         return self._tables.get('items')
 
     def to_dict(self):
@@ -537,8 +537,8 @@ class Trace:
 
     def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
                 more_memory=False):
-        """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}. Of a profile: what a
-        step saves without each loss that explain reports, and without all of them."""
+        """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}. A profile has
+        the time that a step saves without each loss that explain reports, and without all of them."""
         asked = {'scale': scale or None, 'schedule': schedule, 'chunks': chunks, 'group': group, 'micro_batches': micro_batches,
                  'latency': latency, 'layers': layers, 'more_memory': more_memory}
         return WhatIf(*self._run.what_if(words('what-if', asked)))

@@ -144,7 +144,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (profiled)
     find_cells(*trace, *rules, options);
   else if (!find_recorded_cells(*trace, *rules, options) && (trace->cells.size() > 0 || options.layout.pp > 0))
-    infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are no stages
+    infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are not stages
   drop_impossible_times(*trace);
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   TRY_OK(map_clocks(*trace, options.align));

@@ -179,7 +179,7 @@ struct DeviceTimeline {
 // `device` is empty where the part has no device work.
 DeviceTimeline device_timeline(const Trace& trace, const Part& part);
 
-// What an instant of the window counts as: the first of these that covers it.
+// The part that an instant of the window counts as: the first of these that covers it.
 enum class WindowPart : uint8_t { kCompute, kCommunication, kMemory, kOther, kIdle };
 // A piece of the window with the one thing that it belongs to.
 struct WindowPiece {

@@ -589,7 +589,7 @@ PyObject* schedule(PyObject*, PyObject* arguments) {
              : nullptr;
 }
 
-// (JSON, text for people)
+// Returns the answer as JSON and as text for people.
 PyObject* plan(PyObject*, PyObject* arguments) {
   PyObject *operand_list = nullptr, *word_list = nullptr;
   std::vector<std::string> operands, words;

@@ -42,8 +42,8 @@ enum class DiffCause : uint8_t {
 };
 inline constexpr size_t kMaxDiffGroups = 64;
 
-// What stands behind a part of a profile: an operator with its kernels, a collective, a copy, or what the host did.
-// Times are of a mean step and rank.
+// One item of a part of a profile: an operator with its kernels, a collective, a copy, or work of the host. Times are
+// of a mean step and rank.
 struct DiffItem {
   Text name;
   Text kernels;    // what became of them, as a clause; may be empty

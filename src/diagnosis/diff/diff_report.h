@@ -37,8 +37,8 @@ const char* cause_id(DiffCause cause);
 // groups. They add up to change_ns.
 std::vector<DiffGroup> merged_groups(const RunDiff& diff);
 
-// Tables "runs" (A and B), "groups" (all of them, kRest last; the effects add up to the change of the mean step) and,
-// of two profiles, "items": what stands behind the groups.
+// Tables "runs" (A and B) and "groups" (all of them, kRest last; their effects add up to the change of the mean step).
+// Two profiles also have "items": the items of each group.
 std::vector<Table> diff_tables(const RunDiff& diff);
 
 // "+48.7 ms", "−3.0 µs".

@@ -1,4 +1,4 @@
-// What the host runs while something costs time: the call, its operator, its range, module and line of the program.
+// The host's work while something costs time: the call, its operator, its range, module and line of the program.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ std::string without_line(const std::string& frame) {
                                                                  : frame.substr(0, open) + frame.substr(close + 1);
 }
 
-// What the parts of one rank consist of.
+// The parts of one rank and their items.
 struct RankParts {
   std::vector<double> lengths;
   std::map<std::string, std::vector<double>> of_step;
@@ -112,8 +112,8 @@ class DeviceParts {
     const Named& named = it->second;
     auto end = std::upper_bound(ends_.begin(), ends_.end(), piece.start_ns);
     for (int64_t at = piece.start_ns; at < piece.end_ns;) {
-      // What the host does after a step's work lies before the work of the next step. After the last step's work it
-      // belongs to the first, before which the recording has cut it off.
+      // Work of the host after a step's work lies before the work of the next step. Work after the last step belongs
+      // to the first one, because the recording does not have what came before the first.
       const size_t step = end == ends_.end() ? 0 : end - ends_.begin();
       const int64_t until = end == ends_.end() ? piece.end_ns : std::min(*end++, piece.end_ns);
       const auto ns = static_cast<double>(until - at);

@@ -1,5 +1,5 @@
-// What stands behind each part of a profile's bar, step by step: operators with their kernels, collectives, copies, and
-// what the host did. The parts themselves are those of the headline.
+// The items of each part of a profile's bar, step by step: operators with their kernels, collectives, copies, and work
+// of the host. The parts themselves are those of the headline.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct ProfileParts {
   int64_t steps = 0;            // 0: none were recorded, and the recording is one
   double step_ns = 0;           // of a mean step, that shares of the headline's parts refer to
   std::vector<double> lengths;  // of the steps, mean of the ranks
-  std::map<std::string, std::vector<double>> of_step;  // of each part by its id, likewise
-  // By part, and by the name that items of two runs are matched by: the operator that launched the kernels, the
-  // collective, the copy, the call or range in which the host was. Those of one part add up to it.
+  std::map<std::string, std::vector<double>> of_step;  // by the part's id: of each step, mean of the ranks
+  // By part, and by the name that matches items of two runs: the operator that launched the kernels, the collective,
+  // the copy, the call or range in which the host was. The items of a part add up to it.
   std::map<std::pair<std::string, std::string>, PartItem> items;
   std::map<std::string, std::map<int32_t, double>> of_rank;  // of each part, sums over steps
   double recorded_ns = 0;                                    // of all steps and ranks: what sums are parts of

@@ -39,8 +39,8 @@ class Change {
     return std::hypot(standard_error(a, std::ssize(a)), standard_error(b, std::ssize(b)));
   }
 
-  // How much of a change is beyond noise: all of it by the scatter of all steps, else what the usual steps changed by
-  // their own, because one long step hides what all others show; else 0.
+  // How much of a change is beyond noise: all of it by the scatter of all steps. Else the change of the usual steps by
+  // the scatter of the usual steps, because one long step hides what all others show. Else 0.
   double certain_ns(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
     if (std::abs(change_ns) < min_ns_) return 0;
     if (beyond_noise(change_ns, error_ns(a, b), steps_)) return change_ns;
@@ -143,7 +143,7 @@ class Differ {
     const SpanPart* part = find(run, id);
     return part ? part->share * run.step_ns : 0;
   }
-  // Of a part by its id; zeros where a run has none of it.
+  // The time of a part, by its id, in each step; zeros where a run has none of it.
   static std::vector<double> steps_of(const ProfileParts& run, const std::string& id) {
     const auto it = run.of_step.find(id);
     return it == run.of_step.end() ? std::vector<double>(run.lengths.size()) : it->second;

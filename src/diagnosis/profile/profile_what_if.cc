@@ -22,7 +22,7 @@ bool has(const std::vector<Finding>& list, std::string_view id) {
   return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
 }
 
-// What a rank would lose less of if every finding were gone.
+// The losses that a rank would not have if every finding were gone.
 Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vector<Finding>& list) {
   Removed removed;
   const double waiting = share_or_zero(rank.comm_wait_ns, rank.exposed_comm_ns);

@@ -1,4 +1,4 @@
-// What removing each loss of a profile would save, alone and all of them together. Definitions:
+// The time that a profile would save without each loss alone, and without all of them. Definitions:
 // docs/analyses/what-if.md.
 #pragma once
 

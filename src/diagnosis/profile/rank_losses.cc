@@ -466,7 +466,7 @@ double saved_without(const Trace& trace, const Part& part, const Removed& remove
     int64_t& known = out.device_ns[j];
     if (length >= 0) known = known < 0 ? length : std::min(known, length);
   };
-  double beyond_replay = 0, most = 0;  // pauses between short kernels, and what they take themselves; all that was lost
+  double beyond_replay = 0, most = 0;  // pauses between short kernels, and half of their time; all that was lost
   for (const RankLoss& loss : LossFinder(trace, t, true).find()) {
     if (!removed.loss(loss)) continue;
     beyond_replay += loss.pauses_ns + loss.fixed_ns / 2;

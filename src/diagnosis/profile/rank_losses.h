@@ -67,7 +67,7 @@ inline constexpr double kMinLoss = 0.01;
 // One account for every part with device work, in the order of the parts.
 using ProfileAccount = std::vector<RankAccount>;
 ProfileAccount profile_account(const Trace& trace);
-// What is removed of a rank at once: losses, and shares of its exposed communication, exposed copies and computation.
+// A rank's time that is removed at once: losses, and shares of its exposed communication, exposed copies and computing.
 struct Removed {
   std::function<bool(const RankLoss&)> loss;
   double communication = 0, copies = 0, compute = 0;

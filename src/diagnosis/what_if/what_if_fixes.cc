@@ -189,8 +189,8 @@ class Finder {
     if (fits_memory(changes)) add("micro-batches", changes, micro_batch_words(m, 2 * m));
   }
 
-  // 1F1B with more forwards before the first backward on the stages in front of a slow link. Memory is not what decides
-  // here: the fix says what it holds.
+  // 1F1B with more forwards before the first backward on the stages in front of a slow link. The fix is
+  // offered whatever the memory, and says how many micro-batches it holds.
   void more_in_flight() {
     const OrderModel& order = model_.order();
     const ScheduleSizes& sizes = order.sizes();

@@ -53,7 +53,7 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
 // Joins an answer that was written apart into JSON: the same bytes as in the other form.
 std::string joined_answer(std::string_view apart);
 
-// What `stageline what-if --json` prints of a profile; "{}" of other runs, and where nothing can be simulated.
+// The JSON of `stageline what-if --json` of a profile; "{}" of other runs, and where nothing can be simulated.
 std::string losses_json(const Run& run);
 
 // Returns the difference between two runs and its reason, as in `stageline diff --json`; {} where neither has a

@@ -6,7 +6,7 @@ export interface Both {
   en: string;
   zh: string;
 }
-// What stands behind a part of a profile's bar: an operator, a collective, a copy, or what the host did.
+// An item of a part of a profile's bar: an operator, a collective, a copy, or work of the host.
 export interface Behind extends Both {
   name: string;
   at: string;

@@ -23,7 +23,7 @@ import {placesOf, replicaOf, windowOf} from '../evidence/places';
 import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
 
-// Of a profile: what a step saves without its losses. {}: of other runs.
+// The time that a step of a profile saves without its losses. Other runs have {}.
 interface Losses {
   sentence?: string;
   sentence_zh?: string;

@@ -1,5 +1,5 @@
 // A what-if in the address: "scale=2:0.8,mb=16,to=zb-v,instant,fix=3", or "offer=NAME" of a fix (encoded): only
-// what differs from the run. Kept ones follow, each with its name: "half:scale=2:0.5~more:mb=16".
+// what differs from the run. Scenarios that were kept follow, each with its name: "half:scale=2:0.5~more:mb=16".
 import {safeDecode} from '../shell/route';
 import type {Asked, Fixes, Price} from './world';
 
