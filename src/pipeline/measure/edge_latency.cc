@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/number.h"
 #include "pipeline/clocks/match.h"
 #include "pipeline/sums/stage_costs.h"
 

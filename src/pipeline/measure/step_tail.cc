@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "model/intervals.h"
 
 namespace stageline {

@@ -4,6 +4,7 @@
 #include <queue>
 #include <tuple>
 
+#include "base/number.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/order/list_positions.h"
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
