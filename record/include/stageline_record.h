@@ -13,10 +13,11 @@
  * also while they are written and after a kill -9.
  *
  * Every function may be called from any thread, before slr_init, after slr_shutdown, in a child after fork and at
- * exit; outside of a recording it does nothing. slr_begin, slr_end, slr_switch, slr_past, slr_push, slr_pop, slr_mark, slr_counter and slr_step never
- * allocate, lock, wait or make a system call after the first call of their thread (and the first on a device lane);
- * they may also be called in signal handlers. Losses are counted in the file, by reason. A handler may end the program
- * or fork inside any call: while a call holds a lock, other signals than those of faults wait for it.
+ * exit; outside of a recording it does nothing. slr_begin, slr_end, slr_switch, slr_past, slr_push, slr_pop, slr_mark,
+ * slr_counter and slr_step never allocate, lock, wait or make a system call after the first call of their thread (and
+ * the first on a device lane); they may also be called in signal handlers. Losses are counted in the file, by reason.
+ * A handler may end the program or fork inside any call: while a call holds a lock, other signals than those of faults
+ * wait for it.
  *
  * C99 and newer; the ABI only grows: structures begin with their size. No function sets errno.
  */

@@ -29,4 +29,10 @@ Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
   return numbers;
 }
 
+std::string number_list(const std::vector<int32_t>& numbers, size_t max_count) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size() && i < max_count; ++i) text += (i > 0 ? "," : "") + std::to_string(numbers[i]);
+  return text + (numbers.size() > max_count ? ",…" : "");
+}
+
 }  // namespace stageline

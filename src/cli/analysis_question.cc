@@ -1,6 +1,7 @@
 #include "cli/analysis_question.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
 #include "cli/run_common.h"
@@ -8,10 +9,37 @@
 namespace stageline {
 namespace {
 
+// Modes of msprof-analyze that have another name here, and what answers their question.
+std::string hint_for_mode(std::string_view mode) {
+  static const std::map<std::string_view, const char*> hints = {
+      {"calibrate-npu-gpu", "stageline diff NPU GPU compares two runs"},
+      {"cluster-compare-baseline",
+       "msprof-analyze 26.2.0 has no answer to it either; stageline diff A B compares two runs"},
+      {"cluster-time-compare-summary", "stageline diff A B compares two runs"},
+      {"communication-bottleneck", "analyze slow-rank has the late rank of each collective, and explain its cause"},
+      {"communication-group-map", "analyze hccl-sum --table hccl-group-work, with --compat msprof for its columns"},
+      {"communication-matrix-sum", "analyze communication-matrix"},
+      {"communication-time", "analyze communication-time-sum"},
+      {"computational-op-masking",
+       "analyze comm-comp-overlap --table comm-comp-overlap-by-kind, with --compat msprof for its columns"},
+      {"ep-load-balance", "analyze expert-load, with --compat msprof for its columns"},
+      {"export-summary", "analyze cann-api-sum and compute-op-sum"},
+      {"freq-analysis", "stageline view draws the clocks of the devices, and SQL has them in the table counters"},
+      {"module-statistic", "analyze mstx-sum adds up the recorded ranges"},
+      {"mstx2commop", "stageline pp-chart reads communication ranges as they are"},
+      {"operator-mfu", "analyze roofline"},
+      {"p2p-pairing", "stageline pp-chart pairs sends and receives"},
+      {"pp-chart", "stageline pp-chart"}};
+  const auto at = hints.find(mode);
+  return at == hints.end() ? std::string() : at->second;
+}
+
 Result<const Analysis*> analysis_named(const std::string& name) {
   if (const Analysis* found = find_analysis(name)) return found;
   if (dashed(name).starts_with("get-"))  // the names of HTA's methods
     if (const Analysis* found = find_analysis(name.substr(4))) return found;
+  if (std::string hint = hint_for_mode(dashed(name)); !hint.empty())
+    return make_error(ErrorCode::kUsage, "no analysis \"" + name + "\"", std::move(hint));
   std::vector<std::string> names;
   for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
   const std::string near = nearest(dashed(name), names);

@@ -158,7 +158,7 @@ QUESTIONS = {
 # Options without which an analysis has nothing to say of these inputs.
 OPTIONS = {'frequent-cuda-kernel-sequences': ['--operator-name', 'aten::linear', '--min-pattern-len', '1']}
 PAIRS = [('healthy', 'slow-stage'), ('slow-stage', 'healthy'), ('slow-rank', 'slow-link')]
-FILES = {'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input', 'execution-trace': 'files/execution_trace', 'memory-timeline': 'files/memory_timeline.raw.gz', 'memory-analysis': 'files/memory_timeline.raw.gz'}
+FILES = {'expert-load': 'readers/kineto-experts/input', 'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input', 'execution-trace': 'files/execution_trace', 'memory-timeline': 'files/memory_timeline.raw.gz', 'memory-analysis': 'files/memory_timeline.raw.gz'}
 
 
 def make_runs(folder):

@@ -92,7 +92,7 @@ class XplaneTest(unittest.TestCase):
         rows = events(path)
         self.assertEqual({r['name'] for r in rows if r['category'] == 'kernel'}, {'fusion.7', 'all-reduce.3'})
         self.assertIn('while.1', {r['name'] for r in rows if r['category'] == 'gpu_user_annotation'})
-        out = run('analyze', 'comm-comp-overlap', path, '--format', 'csv', '-q', check=0).out
+        out = run('analyze', 'comm-comp-overlap', path, '--table', 'comm-comp-overlap', '--format', 'csv', '-q', check=0).out
         self.assertEqual(len(out.strip().splitlines()), 3)
         self.assertEqual({r['dur_ns'] for r in rows if r['name'] == 'fusion.7'}, {'70001'})  # 70.0005 µs: its end goes to the even nanosecond, and the epoch is odd
 

@@ -156,6 +156,37 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
+// Each row is a group and a type of operation. msprof-analyze's mode communication_group_map has the same rows, without
+// what ran (CommunicationGroupMapping).
+Table group_work_table(const TorchRun& run, const Ops& ranks, bool msprof) {
+  struct Work {
+    int64_t count = 0, bytes = 0, sum_ns = 0;
+    bool bytes_known = true;
+  };
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, Work> groups;
+  for (const std::vector<CommunicationOp>& ops : ranks)
+    for (const CommunicationOp& op : ops) {
+      Work& work = groups[{op.messages ? "p2p" : "collective", text_of(run, op.group_ranks), text_of(run, op.group),
+                           text_of(run, op.description)}];
+      ++work.count;
+      work.bytes_known &= op.bytes >= 0;
+      work.bytes += op.bytes;
+      work.sum_ns += op.dur_ns;
+    }
+  Table table(declared_table("hccl-sum/hccl-group-work", msprof ? "msprof" : ""));
+  for (const auto& [key, work] : groups) {
+    const auto& [type, members, group, purpose] = key;
+    std::string list = members;
+    std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == ' '; });
+    if (msprof)
+      table.add_row({type, "(" + list + ")", hccl_group_digits(group), group, purpose});
+    else
+      table.add_row(
+          {group, purpose, list, type, work.count, work.bytes_known ? work.bytes : kNullInteger, work.sum_ns});
+  }
+  return table;
+}
+
 Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   TRY(max, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
@@ -166,6 +197,7 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   result.tables.push_back(rank_hccl_sum_table(*torch, ranks, input.msprof));
   result.tables.push_back(top_table(*torch, ranks, input.msprof, *max));
   result.tables.push_back(group_table(*torch, ranks, input.msprof));
+  result.tables.push_back(group_work_table(*torch, ranks, input.msprof));
   return result;
 }
 

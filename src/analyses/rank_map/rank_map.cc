@@ -6,6 +6,7 @@
 #include "analyses/analysis.h"
 #include "analyses/rank_map/problems.h"
 #include "base/error_words.h"
+#include "base/number_list.h"
 #include "base/parallel.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
@@ -63,12 +64,7 @@ class Peers {
       if (whole(map.places[p])) groups_[key(map.places[p])].push_back(trace.parts[p].rank);
   }
   std::string of(const RankPlace& place) const {
-    if (!whole(place)) return {};
-    const std::vector<int32_t>& ranks = groups_.at(key(place));
-    std::string text;
-    for (size_t i = 0; i < ranks.size() && i < kMaxPeersListed; ++i)
-      text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
-    return text + (ranks.size() > kMaxPeersListed ? ",…" : "");
+    return whole(place) ? number_list(groups_.at(key(place)), kMaxPeersListed) : std::string{};
   }
 
  private:

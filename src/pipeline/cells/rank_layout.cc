@@ -27,7 +27,7 @@ RankLayout empty_layout(const Trace& trace, Text how = {}) {
   return out;
 }
 
-enum class GroupKind : uint8_t { kOther, kPipeline, kTensor, kData };
+enum class GroupKind : uint8_t { kOther, kPipeline, kTensor, kData, kExpert };
 
 // Returns the kind of a group by the words of its description: "mesh_pp", "pp", "PIPELINE_MODEL_PARALLEL_GROUP". Groups
 // over several dimensions ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "mesh_dp_cp") have none of these kinds.
@@ -43,11 +43,11 @@ GroupKind group_kind(std::string_view description) {
   }
   words.insert(word);
   const auto has = [&](std::string_view w) { return words.find(w) != words.end(); };
-  if (has("expert") || has("ep") || has("embedding") || has("cp") || has("context")) return GroupKind::kOther;
+  if (has("embedding") || has("cp") || has("context")) return GroupKind::kOther;
   const bool pipeline = has("pp") || has("pipeline"), tensor = has("tp") || has("tensor"),
-             data = has("dp") || has("data") || has("fsdp");
-  if (pipeline + tensor + data != 1) return GroupKind::kOther;
-  return pipeline ? GroupKind::kPipeline : tensor ? GroupKind::kTensor : GroupKind::kData;
+             data = has("dp") || has("data") || has("fsdp"), expert = has("expert") || has("ep") || has("exp");
+  if (pipeline + tensor + data + expert != 1) return GroupKind::kOther;
+  return pipeline ? GroupKind::kPipeline : tensor ? GroupKind::kTensor : data ? GroupKind::kData : GroupKind::kExpert;
 }
 
 // Parses "[0, 1, 2]"; returns an empty list when the text was cut (", ...") or is not a list of ranks.
@@ -61,34 +61,34 @@ std::vector<int32_t> rank_list(std::string_view text) {
   return ranks;
 }
 
-struct OwnGroups {  // for one part: the groups that hold its rank, by kind
-  std::vector<int32_t> pipeline, tensor;
-};
+// The groups of one part that hold its rank, by kind; of several of a kind the first with more than one member.
+class OwnGroups {
+ public:
+  explicit OwnGroups(const Part& part) : part_(part) {
+    for (const RankGroup& group : groups_of_metadata(part)) take(group.purpose, group.ranks);
+  }
+  std::vector<int32_t> pipeline, tensor, expert;
 
-OwnGroups groups_of(const Trace& trace, const Part& part) {
-  OwnGroups out;
-  const auto take = [&](std::string_view description, std::string_view list) {
-    const GroupKind kind = group_kind(description);
-    if (kind != GroupKind::kPipeline && kind != GroupKind::kTensor) return;
-    std::vector<int32_t>& own = kind == GroupKind::kPipeline ? out.pipeline : out.tensor;
-    if (own.size() > 1) return;
-    std::vector<int32_t> ranks = rank_list(list);
-    if (std::find(ranks.begin(), ranks.end(), part.rank) != ranks.end()) own = std::move(ranks);
-  };
-  const std::string_view info = meta_json(part, "distributedInfo");
-  for (const JsonMember& group : json_members(json_member(info, "pg_config"), kMaxGroups))
-    take(json_text(json_member(group.value, "pg_desc")), json_member(group.value, "ranks"));
-  for (const JsonMember& group : json_members(meta_json(part, "parallel_group_info"), kMaxGroups))
-    take(json_text(json_member(group.value, "group_name")), json_member(group.value, "global_ranks"));
-  if (!out.pipeline.empty()) return out;
   // Collectives name their groups too, in lists that Kineto cuts after 30 ranks.
-  std::set<std::pair<StringId, StringId>> seen;
-  for (const CollectiveFact& fact : part.collectives)
-    if (fact.group_description != 0 && fact.group_ranks != 0 &&
-        seen.emplace(fact.group_description, fact.group_ranks).second)
-      take(trace.names.text(fact.group_description), trace.names.text(fact.group_ranks));
-  return out;
-}
+  void ask_collectives(const StringPool& names) {
+    std::set<std::pair<StringId, StringId>> seen;
+    for (const CollectiveFact& fact : part_.collectives)
+      if (fact.group_description != 0 && fact.group_ranks != 0 &&
+          seen.emplace(fact.group_description, fact.group_ranks).second)
+        take(names.text(fact.group_description), rank_list(names.text(fact.group_ranks)));
+  }
+
+ private:
+  void take(std::string_view description, std::vector<int32_t> ranks) {
+    const GroupKind kind = group_kind(description);
+    std::vector<int32_t>* own = kind == GroupKind::kPipeline ? &pipeline
+                                : kind == GroupKind::kTensor ? &tensor
+                                : kind == GroupKind::kExpert ? &expert
+                                                             : nullptr;
+    if (own && own->size() <= 1 && std::ranges::find(ranks, part_.rank) != ranks.end()) *own = std::move(ranks);
+  }
+  const Part& part_;
+};
 
 std::optional<int32_t> position_in(const std::vector<int32_t>& ranks, int32_t rank) {
   const auto at = std::find(ranks.begin(), ranks.end(), rank);
@@ -205,6 +205,12 @@ std::vector<RankGroup> groups_of_metadata(const Part& part) {
   return out;
 }
 
+std::vector<int32_t> expert_ranks(const StringPool& names, const Part& part) {
+  OwnGroups groups(part);
+  if (groups.expert.empty()) groups.ask_collectives(names);
+  return groups.expert;
+}
+
 std::optional<StatedSizes> stated_sizes(const Trace& trace) {
   for (const Part& part : trace.parts) {
     const std::string_view args = meta_json(part, "distributed_args");
@@ -247,7 +253,8 @@ RankLayout layout_from_groups(const Trace& trace) {
   std::vector<OwnGroups> own;
   std::unordered_map<int32_t, size_t> reported_by;  // rank → a part whose pipeline contains it
   for (const Part& part : trace.parts) {
-    own.push_back(groups_of(trace, part));
+    own.emplace_back(part);
+    if (own.back().pipeline.empty()) own.back().ask_collectives(trace.names);
     for (const int32_t rank : own.back().pipeline) reported_by.emplace(rank, own.size() - 1);
   }
   for (size_t p = 0; p < own.size(); ++p)

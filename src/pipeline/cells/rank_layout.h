@@ -44,6 +44,9 @@ struct RankGroup {
   std::vector<int32_t> ranks;  // global ranks in the group's own order
 };
 std::vector<RankGroup> groups_of_metadata(const Part& part);
+// Returns the ranks that share experts with this one ("exp", "mesh_ep", "EXPERT_MODEL_PARALLEL_GROUP"), in the group's
+// order; empty when no such group was recorded.
+std::vector<int32_t> expert_ranks(const StringPool& names, const Part& part);
 
 // Returns the first of these layouts that is known and agrees with options.pp; `stages` is 0 when there is none.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/number.h"
 #include "model/theory.h"
 
 namespace stageline {

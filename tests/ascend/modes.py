@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Compares analyses under `--compat msprof` with what msprof-analyze's modes wrote, for every case of ../shared/data/ascend/modes, as sets of
+rows (its worker processes end in any order), and the default answers with the generator's truth. Skips, with a count, without ../shared."""
+import collections
+import csv
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CASES = ROOT.parent / 'shared' / 'data' / 'ascend' / 'modes'
+STAGELINE = os.environ.get('STAGELINE_BIN', str(ROOT / 'build' / 'dev' / 'stageline'))
+MODES = {  # mode: {file of the answer: (analysis, table)}
+    'computational_op_masking': {'ComputationalOperatorMaskingLinearity': ('comm-comp-overlap', 'comm-comp-overlap-by-kind')},
+    'ep_load_balance': {'EPTokensSummary': ('expert-load', 'expert-load'), 'TopEPTokensInfo': ('expert-load', 'expert-groups')},
+    'communication_group_map': {'CommunicationGroupMapping': ('hccl-sum', 'hccl-group-work')},
+}
+
+
+def rows_of(text):
+    rows = list(csv.reader(io.StringIO(text)))
+    return rows[0], collections.Counter(tuple(value(v) for v in row) for row in rows[1:])
+
+
+def value(text):
+    """Numbers with nine digits, so that the last bit of a quotient is no difference."""
+    return f'{float(text):.9g}' if re.fullmatch(r'-?\d+\.\d+(e-?\d+)?', text) else text
+
+
+def ask(folder, analysis, table, *options):
+    done = subprocess.run([STAGELINE, 'analyze', analysis, folder, '--format', 'csv', '--table', table, '-q', *options],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, f'{analysis}: exit {done.returncode}\n{done.stderr}'
+    return rows_of(done.stdout)
+
+
+def options_of(how):
+    """What the golden's command adds: --parallel_types and --step_id."""
+    words = how.splitlines()[0].split()
+    out = []
+    if '--parallel_types' in words:
+        out += ['--kinds', words[words.index('--parallel_types') + 1]]
+    if '--step_id' in words:
+        out += ['--steps', words[words.index('--step_id') + 1]]
+    return out
+
+
+def compare(case, folder):
+    wrong, asked = [], 0
+    for mode in sorted(path for path in case.iterdir() if path.name.partition('.')[0] in MODES):
+        for name, (analysis, table) in MODES[mode.name.partition('.')[0]].items():
+            golden = mode / f'{name}.csv'
+            if not golden.exists():
+                continue
+            want = rows_of(golden.read_text())
+            got = ask(folder, analysis, table, '--compat', 'msprof', *options_of((mode / 'how.txt').read_text()))
+            asked += sum(want[1].values())
+            if got != want:
+                missing, extra = want[1] - got[1], got[1] - want[1]
+                wrong.append(f'{case.name} {mode.name} {name}: columns {got[0]}, missing {list(missing.items())[:2]}, '
+                             f'too many {list(extra.items())[:2]} of {sum(want[1].values())}')
+    return wrong, asked
+
+
+def compare_tokens(case, folder, truth):
+    """Tokens of forwards by rank and step are those of the generator."""
+    with open(truth / 'tokens.csv', newline='') as file:
+        want = collections.Counter()
+        for row in csv.DictReader(file):
+            if row['pass'] == 'fwd':
+                want[row['rank'], row['step']] += int(row['tokens'])
+    _, rows = ask(folder, 'expert-load', 'expert-load')
+    got = {(row[0], row[1]): int(row[4]) for row in rows}
+    return [] if got == dict(want) else [f'{case.name}: tokens {got}, true {dict(want)}']
+
+
+def main():
+    if not CASES.is_dir():
+        print('skipped: goldens of msprof-analyze, ../shared is not there')
+        return 0
+    wrong, asked = [], 0
+    for case in sorted(path for path in CASES.iterdir() if (path / 'input.tar.xz').exists()):
+        with tempfile.TemporaryDirectory() as scratch:
+            with tarfile.open(case / 'input.tar.xz') as archive:
+                archive.extractall(scratch, filter='data')
+            folder, truth = pathlib.Path(scratch) / 'cluster', pathlib.Path(scratch) / 'truth'
+            found, rows = compare(case, folder)
+            wrong += found
+            asked += rows
+            if (truth / 'tokens.csv').exists():
+                wrong += compare_tokens(case, folder, truth)
+    print('\n'.join(wrong))
+    print(f'{asked} rows of msprof-analyze asked, {len(wrong)} answers differ')
+    return 1 if wrong or not asked else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
