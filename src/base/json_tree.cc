@@ -2,7 +2,10 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "base/number.h"
 
 namespace stageline {
 namespace {
@@ -69,7 +72,74 @@ std::string whole_part(std::string_view text, int64_t* at) {
   return whole;
 }
 
+// Reads over a JSON text up to the first character that cannot stand there.
+class JsonOutline {
+ public:
+  explicit JsonOutline(std::string_view text) : text_(text) {}
+  size_t at() const { return at_; }
+  bool value(size_t depth) {
+    space();
+    if (at_ == text_.size() || depth > kMaxDepth) return false;
+    if (text_[at_] == '"') return string();
+    if (text_[at_] == '{' || text_[at_] == '[') return list(text_[at_] == '{', depth);
+    const size_t from = at_;
+    while (at_ < text_.size() && std::string_view(",]} \t\r\n").find(text_[at_]) == std::string_view::npos) ++at_;
+    const std::string_view word = text_.substr(from, at_ - from);
+    if (word == "true" || word == "false" || word == "null" || parse_double(word)) return true;
+    at_ = from;
+    return false;
+  }
+  bool end() {
+    space();
+    return at_ == text_.size();
+  }
+
+ private:
+  void space() { at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size()); }
+  bool is(char c) {
+    space();
+    const bool here = at_ < text_.size() && text_[at_] == c;
+    at_ += here ? 1 : 0;
+    return here;
+  }
+  bool string() {
+    const size_t from = at_++;
+    for (; at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n'; ++at_) at_ += text_[at_] == '\\' ? 1 : 0;
+    if (at_ < text_.size() && text_[at_++] == '"') return true;
+    at_ = from;
+    return false;
+  }
+  bool list(bool object, size_t depth) {
+    ++at_;
+    if (is(object ? '}' : ']')) return true;
+    do {
+      space();
+      if (object && (at_ == text_.size() || text_[at_] != '"' || !string() || !is(':'))) return false;
+      if (!value(depth + 1)) return false;
+    } while (is(','));
+    return is(object ? '}' : ']');
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
 }  // namespace
+
+Result<ValueTree> parse_whole_json(std::string_view text, const std::string& path) {
+  Result<JsonTree> tree = parse_json_tree(text, path);
+  if (tree && tree->broken_at < 0) return std::move(tree->tree);
+  if (!tree && tree.error().code == ErrorCode::kLimit) return tree.error();
+  JsonOutline outline(text);
+  const bool whole = outline.value(0) && outline.end();
+  const std::string_view before = text.substr(0, outline.at());
+  const size_t line = before.rfind('\n') + 1;
+  return Error{ErrorCode::kBadInput,
+               "column " + std::to_string(before.size() - line + 1) +
+                   (whole ? ": this JSON cannot be read" : ": from here on this is no JSON"),
+               {path, static_cast<int64_t>(std::ranges::count(before, '\n')) + 1},
+               ""};
+}
 
 Result<JsonTree> parse_json_tree(std::string_view text, const std::string& path) {
   JsonTree out;

@@ -23,15 +23,25 @@ std::string type_list() {
 // Reads sizes by name and keeps the first thing that is wrong.
 class Sizes {
  public:
-  Sizes(Value object, std::string path) : object_(object), path_(std::move(path)) {}
+  explicit Sizes(Value object, std::string path = {}) : object_(object), path_(std::move(path)) {}
 
   // Returns the first of these keys (separated by |) that is there.
-  Value find(std::string_view names) const {
-    for (const std::string_view name : split(names, '|'))
-      if (const Value value = object_[name]; !value.is_none()) return value;
-    return {};
+  Value find(std::string_view names) {
+    Value found;
+    for (const std::string_view name : split(names, '|')) {
+      asked_.emplace_back(name);
+      if (found.is_none()) found = object_[name];
+    }
+    return found;
   }
-  bool has(std::string_view names) const { return !find(names).is_none(); }
+  bool has(std::string_view names) { return !find(names).is_none(); }
+  // Returns what must be a list or an object where it is there.
+  Value part(std::string_view name, ValueTag tag) {
+    const Value value = find(name);
+    if (!value.is_none() && value.tag() != tag)
+      fail(std::string(name) + " is no " + (tag == ValueTag::kList ? "list" : "object"));
+    return value.tag() == tag ? value : Value();
+  }
   // Returns a size; `absent` where no key is there, and an error without `absent`.
   double size(std::string_view names, std::optional<double> absent = {}, int64_t min = 1, double max = kMaxSize) {
     const Value value = find(names);
@@ -48,16 +58,34 @@ class Sizes {
     return static_cast<double>(*number);
   }
   double amount(std::string_view name) {
-    const std::optional<double> number = object_[name].real();
+    const Value value = find(name);
+    const std::optional<double> number = value.tag() == ValueTag::kText ? std::nullopt : value.real();
     if (number && *number >= 0 && *number <= 1e18) return *number;
     fail(std::string(name) + " of a layer is not a number from 0 to 1e18");
     return 0;
   }
-  bool truth(std::string_view name, bool absent) const {
-    const Value value = object_[name];
+  bool truth(std::string_view name, bool absent) {
+    const Value value = find(name);
     if (const auto is = value.boolean()) return *is;
-    const auto number = value.integer();
+    const auto number = value.tag() == ValueTag::kText ? std::nullopt : value.integer();
+    if (!value.is_none() && number != 0 && number != 1) fail(std::string(name) + " is neither true nor false");
     return number ? *number != 0 : absent;
+  }
+  // Refuses keys that nothing asked for: all of them, or, in a config that has many keys of no effect, those that look
+  // like a misspelt one.
+  void check_keys(bool all) {
+    for (size_t i = 0; i < object_.size(); ++i) {
+      const std::string key(object_.key(i).text());
+      if (std::ranges::count(asked_, key)) continue;
+      const std::string near = nearest(key, asked_);
+      if (all || (key.size() >= 6 && !near.empty() && object_[near].is_none()))
+        fail("the key \"" + valid_utf8(key) + "\" is not known" + (near.empty() ? "" : "; did you mean " + near + "?"));
+    }
+  }
+  // Takes over what is wrong in a part.
+  void add(Sizes& part) {
+    part.check_keys(true);
+    if (!part.wrong_.empty()) fail(part.wrong_);
   }
   void fail(std::string what) {
     if (wrong_.empty()) wrong_ = std::move(what);
@@ -70,6 +98,7 @@ class Sizes {
  private:
   Value object_;
   std::string path_, wrong_;
+  std::vector<std::string> asked_;
 };
 
 void add_kinds(Model& m, int64_t layers, const std::vector<uint8_t>& is_moe) {
@@ -92,7 +121,7 @@ void read_experts(Sizes& s, Model& m, std::string_view type) {
 }
 
 // Reads Megatron's terms. A layer pattern is a frequency or a list of 0 and 1.
-void read_megatron(Sizes& s, Model& m, Value object) {
+void read_megatron(Sizes& s, Model& m) {
   m.type = "megatron";
   m.hidden = s.size("hidden_size");
   m.heads = s.size("num_attention_heads", {}, 1, m.hidden);
@@ -101,31 +130,34 @@ void read_megatron(Sizes& s, Model& m, Value object) {
   m.ffn = s.size("ffn_hidden_size");
   m.vocab = s.size("vocab|vocab_size|padded_vocab_size");
   m.gated = s.truth("swiglu", false);
-  m.norm_parts = object["normalization"].text() == "RMSNorm" ? 1 : 2;
+  m.norm_parts = s.find("normalization").text() == "RMSNorm" ? 1 : 2;
   m.bias = m.qkv_bias = m.norm_parts == 2 && !m.gated;
   m.tied = !s.truth("untie", s.truth("untie_embeddings_and_output_weights", false));
   m.mtp = s.size("mtp|mtp_num_layers", 0, 0, 64);
   const auto layers = static_cast<int64_t>(s.size("num_layers", {}, 1, kMaxModelLayers));
   std::vector<uint8_t> is_moe(layers, 0);
-  if (const Value from = object["moe"]; from.is_dict()) {
-    Sizes own(from, "");
+  s.find("seq|sequence_length|model");
+  if (const Value from = s.part("moe", ValueTag::kDict); from.is_dict()) {
+    Sizes own(from);
     Experts e;
     e.count = own.size("num_experts");
     e.top_k = own.size("moe_router_topk", 2, 1, e.count);
     e.ffn = own.size("moe_ffn_hidden_size", m.ffn);
     e.shared = own.size("shared|moe_shared_expert_intermediate_size", 0, 0);
     m.moe = e;
-    const Value every = from["moe_layer_freq"];
+    const Value every = own.find("moe_layer_freq");
+    if (every.is_list() && every.size() != static_cast<size_t>(layers))
+      own.fail("moe_layer_freq has " + std::to_string(every.size()) + " layers, not " + std::to_string(layers));
+    const auto step = every.is_list() ? 1 : static_cast<int64_t>(own.size("moe_layer_freq", 1, 1, kMaxModelLayers));
     for (int64_t i = 0; i < layers; ++i)
-      is_moe[i] = every.is_list() ? every.item(static_cast<size_t>(i)).integer().value_or(0) != 0
-                                  : i % std::max<int64_t>(1, every.integer().value_or(1)) == 0;
-    if (!own.status()) s.fail(own.status().error().what);
+      is_moe[i] = every.is_list() ? every.item(static_cast<size_t>(i)).integer().value_or(0) != 0 : i % step == 0;
+    s.add(own);
   }
-  if (const Value from = object["mla"]; from.is_dict()) {
-    Sizes own(from, "");
+  if (const Value from = s.part("mla", ValueTag::kDict); from.is_dict()) {
+    Sizes own(from);
     m.mla = LatentAttention{own.size("q_lora_rank", 0, 0), own.size("kv_lora_rank"), own.size("qk_head_dim"),
                             own.size("qk_pos_emb_head_dim"), own.size("v_head_dim")};
-    if (!own.status()) s.fail(own.status().error().what);
+    s.add(own);
   }
   add_kinds(m, layers, is_moe);
 }
@@ -159,6 +191,9 @@ void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type)
     m.mla = LatentAttention{s.size("q_lora_rank", 0, 0), s.size("kv_lora_rank"), s.size("qk_nope_head_dim"),
                             s.size("qk_rope_head_dim"), s.size("v_head_dim")};
   add_kinds(m, layers, is_moe);
+  s.find("q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
+  for (const char* key : {"moe", "mla"})
+    if (s.has(key)) s.fail(std::string(key) + " belongs to a description in Megatron's terms");
   for (const char* key : {"rope_scaling", "vision_config"})
     if (!object[key].is_none()) m.notes.emplace_back(key);
   if (!object["sliding_window"].is_none() && s.truth("use_sliding_window", true))
@@ -169,8 +204,9 @@ void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type)
 void read_layer_list(Sizes& s, Model& m, Value list) {
   m.kind_of.clear();
   for (size_t i = 0; i < list.size(); ++i) {
-    Sizes own(list.item(i), "");
-    const std::string name = valid_utf8(list.item(i)["kind"].text());
+    if (!list.item(i).is_dict()) return s.fail("layers has an entry that is no object");
+    Sizes own(list.item(i));
+    const std::string name = valid_utf8(own.find("kind").text());
     const auto count = static_cast<int64_t>(own.size("count", 1, 1, kMaxModelLayers));
     auto known = std::ranges::find(m.kinds, name, &LayerKind::name);
     if (known == m.kinds.end()) {
@@ -178,12 +214,14 @@ void read_layer_list(Sizes& s, Model& m, Value list) {
       kind.parameters = own.amount("params");
       kind.act_bytes_per_token = own.amount("act_bytes_per_token");
       kind.flops_per_token = own.amount("flops_per_token");
-      if (name.empty()) s.fail("a layer has no kind");
-      if (m.kinds.size() == kMaxKinds) s.fail("layers have more than " + std::to_string(kMaxKinds) + " kinds");
+      if (name.empty()) own.fail("a layer has no kind");
+      if (m.kinds.size() == kMaxKinds) own.fail("layers have more than " + std::to_string(kMaxKinds) + " kinds");
       m.kinds.push_back(std::move(kind));
       known = m.kinds.end() - 1;
+    } else if (known->custom) {
+      own.find("params|act_bytes_per_token|flops_per_token");
     }
-    if (!own.status()) s.fail(own.status().error().what);
+    s.add(own);
     if (m.layers() + count > kMaxModelLayers || m.kinds.size() > kMaxKinds)
       return s.fail("layers has more than " + std::to_string(kMaxModelLayers) + " layers or too many kinds");
     m.kind_of.insert(m.kind_of.end(), static_cast<size_t>(count), static_cast<uint8_t>(known - m.kinds.begin()));
@@ -194,9 +232,9 @@ void read_layer_list(Sizes& s, Model& m, Value list) {
 }  // namespace
 
 Result<Model> read_model(std::string_view json, const std::string& path) {
-  TRY(tree, parse_json_tree(json, path));
-  Value root = tree->tree.root();
-  if (tree->broken_at >= 0 || !root.is_dict())
+  TRY(tree, parse_whole_json(json, path));
+  Value root = tree->root();
+  if (!root.is_dict())
     return Error{ErrorCode::kBadInput, "this is no JSON object", {path}, "give the config.json of a model"};
   const std::string outer = valid_utf8(root["model_type"].text());
   const bool nested = root["text_config"].is_dict() && root["hidden_size"].is_none();
@@ -206,7 +244,7 @@ Result<Model> read_model(std::string_view json, const std::string& path) {
   Model m;
   Sizes s(root, path);
   if (!root["ffn_hidden_size"].is_none() && type.empty()) {
-    read_megatron(s, m, root);
+    read_megatron(s, m);
   } else {
     if (type.empty()) type = "llama";
     if (!std::ranges::count(kTypes, type))
@@ -215,7 +253,8 @@ Result<Model> read_model(std::string_view json, const std::string& path) {
     read_huggingface(s, m, root, type);
   }
   if (nested && !outer.empty()) m.notes.emplace_back(outer + ": all but text_config");
-  if (root["layers"].is_list()) read_layer_list(s, m, root["layers"]);
+  if (const Value list = s.part("layers", ValueTag::kList); list.is_list()) read_layer_list(s, m, list);
+  s.check_keys(false);
   TRY_OK(s.status());
   return m;
 }

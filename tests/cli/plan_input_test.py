@@ -47,6 +47,31 @@ class PlanInput(Case):
                                                                      'act_bytes_per_token': 10**5, 'flops_per_token': 6 * 10**8}]}
         self.assertEqual(self.ask(custom, '--gpus', 8, '--memory', '80GiB')['model']['layers'], 16)
 
+    def test_keys_that_are_misspelt_or_of_another_shape(self):
+        megatron = {'hidden_size': 1024, 'num_attention_heads': 16, 'ffn_hidden_size': 4096, 'vocab_size': 32000, 'num_layers': 8}
+        self.assertEqual(self.ask(megatron, '--gpus', 8, '--memory', '80GiB')['model']['layers'], 8)
+        for value, words in (
+                ({**LLAMA, 'layers': 5}, 'layers is no list'), ({**LLAMA, 'layers': [5]}, 'no object'), ({**LLAMA, 'moe': 5}, 'moe'),
+                ({**megatron, 'moe': 5}, 'moe is no object'), ({**megatron, 'mla': []}, 'mla is no object'),
+                ({**megatron, 'moe': {'num_experts': 8, 'moe_router_topkk': 2}}, 'did you mean moe_router_topk'),
+                ({**megatron, 'moe': {'num_experts': 8, 'moe_layer_freq': [1, 0]}}, 'moe_layer_freq has 2 layers'),
+                ({**megatron, 'swiglu': 'yes'}, 'swiglu is neither'), ({**LLAMA, 'tie_word_embeddings': 3}, 'tie_word_embeddings is neither'),
+                ({**{k: v for k, v in LLAMA.items() if k != 'num_key_value_heads'}, 'num_key_value_head': 8}, 'did you mean num_key_value_heads'),
+                ({**LLAMA, 'layers': [{'kind': 'dense', 'coutn': 4}]}, 'did you mean count'),
+                ({**LLAMA, 'layers': [{'kind': 'dense', 'params': 4}]}, '"params"')):
+            out = run('plan', self.model(value), '--gpus', 8)
+            self.assertEqual(out.returncode, 2, value)
+            self.assertIn(words, out.err)
+        # A config has many keys of no effect here.
+        many = {**LLAMA, 'attention_dropout': 0.0, 'rope_theta': 5e5, 'torch_dtype': 'bfloat16', 'qk_head_dim': 192, 'v_head_dim': 128, 'n_ctx': 1}
+        self.assertEqual(run('plan', self.model(many), '--gpus', 8).returncode, 0)
+
+    def test_the_place_of_broken_json(self):
+        for text, place in (('{"hidden_size": 4096,\n "num_layers" 3}', 'config.json:2: column 15'), ('{"a": [1, 2,, 3]}', 'config.json:1: column 13'),
+                            ('{"a": "b\n"}', 'config.json:1: column 7'), ('{"a": 1} x', 'config.json:1: column 10'), ('', 'config.json:1: column 1'),
+                            ('{"a": nul}', 'config.json:1: column 7')):
+            self.assertIn(place, run('plan', self.model(text), '--gpus', 8).err, text)
+
     def test_wrong_flags(self):
         path = self.model(LLAMA)
         for flags in (['--memory', '80'], ['--memory', 'much'], ['--tp', '0'], ['--tp', 'x'], ['--schedule', 'nothing'], ['--hardware', 'nothing'],
