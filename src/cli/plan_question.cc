@@ -12,6 +12,7 @@
 #include "cli/run_common.h"
 #include "diagnosis/what_if/what_if.h"
 #include "exporters/table_text.h"
+#include "exporters/table_words.h"
 #include "plan/emit.h"
 #include "plan/recorded.h"
 #include "schedules/make.h"
@@ -90,7 +91,8 @@ Result<std::vector<int32_t>> parse_split(const std::string& text, const char* fl
 
 Status take_memory(const Arguments& a, Wish& w) {
   MemoryOptions& o = w.rates.memory;
-  const std::string optimizer = a.get("optimizer", "distributed");
+  const std::string optimizer = a.get("optimizer");
+  o.sharding = w.framework->sharding;
   const std::pair<std::string_view, Sharding> kinds[] = {{"distributed", Sharding::kDistributed},
                                                          {"replicated", Sharding::kReplicated},
                                                          {"zero2", Sharding::kZero2},
@@ -125,7 +127,7 @@ Status take_memory(const Arguments& a, Wish& w) {
   TRY_OK(take_share(a, "fragmentation", 1, 2, o.fragmentation));
   TRY_OK(take_size(a, "reserve", o.reserve));
   TRY_OK(take_size(a, "memory", o.limit));
-  o.scratch = w.framework->scratch, o.keeps_sent = w.framework->keeps_sent;
+  o.scratch = w.framework->scratch, o.keeps_sent = o.keeps_whole = w.framework->keeps_sent;
   o.deepspeed_copy = w.framework->name == "deepspeed" && o.sharding == Sharding::kZero2;
   return {};
 }
@@ -182,7 +184,7 @@ Result<RecordedRun> recorded_run(const Arguments& a, const Terminal& terminal, i
   RecordedRun out;
   out.schedule = order.recognition().best().name;
   out.sizes = order.sizes();
-  out.stages = order.stages();
+  out.stages = order.stages(), out.steps = order.step_costs(model->graph());
   out.weight_share = order.weight_share();
   if (order.overlap_ratio() != 1) out.overlap = order.overlap_ratio();
   if (a.has("layers")) {
@@ -208,7 +210,7 @@ Result<RecordedRun> recorded_run(const Arguments& a, const Terminal& terminal, i
 }
 
 // Puts the run's times into the wish, and its degrees where none are given.
-Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wish& w) {
+Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wish& w, SlowRanks& slow) {
   const auto stages = static_cast<int32_t>(run.stages.cost_ns.size());
   RecordedRun own = run;
   if (own.layers.empty()) {
@@ -222,6 +224,8 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
                                              std::to_string(w.model.layers()));
   const RecordedTimes times = times_of_run(own, w.model.kind_of, w.model.kinds.size());
   w.recorded = times.times;
+  w.resampled = resampled_times(own, w.model.kind_of, w.model.kinds.size(), 200);
+  slow = times.slow;
   w.recorded_error = std::max(0.001, run.error + times.residual);
   if (!times.kinds_told_apart)
     w.model.notes.emplace_back("a price for each kind of layer: the run cannot tell them apart");
@@ -241,15 +245,14 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   l.tp = w.tp.front(), l.cp = w.cp.front(), l.ep = w.ep.front(), l.pp = run.sizes.stages, l.dp = replicas;
   l.micro_batch = w.micro_batch.front(), l.sequence = w.sequence;
   TRY(problem, problem_of(w, l, run.schedule, run.sizes.chunks, run.sizes.micro_batches));
-  Plan plan;
-  plan.bounds = {0};
-  for (const int32_t n : own.layers) plan.bounds.push_back(plan.bounds.back() + n);
-  plan.recompute.assign(own.layers.size(), {});
-  TRY(span, span_of(*problem, stage_times(*problem, LayerSums(*problem), plan)));
+  TRY(span, span_of(*problem, times.stages));
   w.recorded_rest_ns = run.step_ns - static_cast<double>(*span);
   if (!a.has("pp")) return {};
   // A link of another number of stages is none that was recorded.
-  if (w.pp.size() > 1 || w.pp.front() != run.sizes.stages) w.recorded->there.clear(), w.recorded->back.clear();
+  if (w.pp.size() > 1 || w.pp.front() != run.sizes.stages) {
+    w.recorded->there.clear(), w.recorded->back.clear();
+    for (Times& draw : w.resampled) draw.there.clear(), draw.back.clear();
+  }
   return {};
 }
 
@@ -274,13 +277,71 @@ Status check_choices(const Arguments& a) {
   return {};
 }
 
+// Errors: kUsage for a flag that would do nothing.
+Status check_used(const Arguments& a, const Model& model, bool recorded) {
+  const auto refuse = [](const std::string& what, std::string hint = {}) {
+    return make_error(ErrorCode::kUsage, what, std::move(hint));
+  };
+  const std::pair<const char*, const char*> exclude[] = {{"global-batch", "global-tokens"}, {"split", "budget"},
+                                                         {"emit", "json"}, {"emit", "format"}};
+  for (const auto& [one, other] : exclude)
+    if (a.has(one) && a.has(other))
+      return refuse("--" + std::string(one) + " and --" + other + " exclude each other");
+  if (!a.operands.empty() && a.has("model")) return refuse("the model is given twice: MODEL and --model");
+  if (!recorded && a.has("layers"))
+    return refuse("--layers goes with --from", "the description has the layers; --split prices a split");
+  for (const char* flag : {"gpus", "gpus-per-node", "global-batch", "global-tokens", "mfu", "measured"})
+    if (recorded && a.has(flag))
+      return refuse("--" + std::string(flag) + " and --from exclude each other: the run says it",
+                    "--tp, --pp, --cp and --micro-batches change the run's degrees");
+  for (const char* flag : {"ep", "etp", "moe-imbalance", "capacity-factor"})
+    if (!model.moe && a.has(flag) && a.get(flag) != "1")
+      return refuse("--" + std::string(flag) + ": the model has no experts");
+  for (const char* flag : {"memory", "reserve", "fragmentation", "optimizer", "attention", "loss", "compare"})
+    if (!model.sized() && a.has(flag))
+      return refuse("--" + std::string(flag) + " needs the sizes of the model", "--model config.json");
+  return {};
+}
+
+// Reads "tp2 pp1 m8=1387ms,…": steps that were measured, of 1F1B with an even split. Degrees that are not named are 1,
+// and dp is what the devices leave.
+Result<std::vector<MeasuredStep>> parse_measured(const std::string& text, const Wish& w) {
+  std::vector<MeasuredStep> out;
+  for (const std::string_view one : split(text, ',')) {
+    const auto bad = [&] {
+      return make_error(ErrorCode::kUsage, "--measured " + valid_utf8(one) + " is no measured step",
+                        "write the layout and its step: --measured \"tp2 pp1 m8=1387ms,tp2 pp1 m4=725.5ms\"");
+    };
+    MeasuredStep step;
+    Layout& l = step.layout;
+    l.sequence = w.sequence, l.dp = 0;
+    const size_t equals = one.find('=');
+    if (equals == std::string_view::npos) return bad();
+    const auto ns = parse_duration(trim(one.substr(equals + 1)));
+    if (!ns || *ns <= 0) return bad();
+    step.step_ns = static_cast<double>(*ns);
+    for (const std::string_view word : split(trim(one.substr(0, equals)), ' ')) {
+      const size_t digits = std::min(word.find_first_of("0123456789"), word.size());
+      const auto number = parse_int(word.substr(digits));
+      const std::pair<std::string_view, int32_t*> names[] = {{"tp", &l.tp}, {"pp", &l.pp}, {"cp", &l.cp}, {"ep", &l.ep},
+                                                             {"etp", &l.etp}, {"dp", &l.dp}, {"mbs", &l.micro_batch},
+                                                             {"m", &step.micro_batches}};
+      const auto known = std::ranges::find(names, word.substr(0, digits), [](const auto& n) { return n.first; });
+      if (word.empty()) continue;
+      if (known == std::end(names) || !number || *number < 1 || *number > 65'536) return bad();
+      *known->second = static_cast<int32_t>(*number);
+    }
+    if (l.dp == 0) l.dp = std::max(1, w.gpus / std::max(1, l.tp * l.pp * l.cp));
+    if (l.pp > w.model.layers() || step.micro_batches * l.pp > 10'000'000) return bad();
+    out.push_back(step);
+  }
+  return out;
+}
+
 constexpr double kMaxParameters = 1e15;  // times of a thousand times larger models would not fit into 64 bits
 
-Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
+Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, SlowRanks& slow) {
   TRY_OK(check_choices(a));
-  if (a.has("from") && a.has("gpus"))
-    return make_error(ErrorCode::kUsage, "--gpus and --from exclude each other: the run has its devices",
-                      "--tp, --pp and --cp change its degrees");
   Wish w;
   std::optional<RecordedRun> run;
   int32_t replicas = 1;
@@ -305,6 +366,7 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
         ErrorCode::kUsage, run ? "how many layers has the model?" : "which model?",
         run ? "--layers 32, or the description of the model" : "stageline plan config.json --gpus N --memory 80GiB");
   }
+  TRY_OK(check_used(a, w.model, run.has_value()));
   if (a.has("tied")) w.model.tied = true;
   w.framework = find_framework(a.get("framework", "any"));
   TRY_OK(a.take("gpus", 1, 1'000'000, w.gpus));
@@ -367,11 +429,19 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal) {
   TRY(budget, a.duration_ns("budget", 10'000'000'000));
   w.work = std::max<int64_t>(1'000'000, *budget / 50);  // a replayed cell takes some 50 ns
   w.pareto = a.has("pareto");
-  if (run) TRY_OK(take_run(*run, replicas, a, w));
+  if (run) TRY_OK(take_run(*run, replicas, a, w, slow));
+  if (a.has("measured")) {
+    TRY(steps, parse_measured(a.get("measured"), w));
+    TRY_OK(calibrate(w.model, *steps, w.rates));
+    w.calibrated = true;
+  }
   return w;
 }
 
-std::string recompute_text(const Wish& w, const Candidate& c) {
+// Short names of modules, for tables; whole ones are in what is typed.
+constexpr const char* kShort[kModules] = {"norm", "act", "up", "mlp", "attn"};
+
+std::string recompute_text(const Candidate& c) {
   std::string out;
   const std::vector<int32_t> layers = c.plan.layers();
   for (size_t s = 0; s < layers.size();) {
@@ -380,7 +450,7 @@ std::string recompute_text(const Wish& w, const Candidate& c) {
     while (end < layers.size() && c.plan.recompute[end] == r) ++end;
     std::string own = r.full > 0 ? std::to_string(r.full) : "";
     for (size_t k = 0; k < kModules; ++k)
-      if (r.modules >> k & 1) append_item(own, module_name(static_cast<Module>(k), w.model.moe.has_value()), "+");
+      if (r.modules >> k & 1) append_item(own, kShort[k], "+");
     append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + (own.empty() ? "0" : own), " ");
     s = end;
   }
@@ -415,22 +485,26 @@ std::string degrees_text(const Wish& w, const Candidate& c) {
 
 Args shape_args(const Wish& w, const Candidate& c) {
   Args args;
-  args.set("degrees", degrees_text(w, c)).set("schedule", c.schedule);
+  args.set("degrees", degrees_text(w, c));
+  if (c.layout.pp > 1) args.set("schedule", c.schedule);
   if (c.chunks > 1) args.set("chunks", int64_t{c.chunks});
   args.count("m", int64_t{c.micro_batches}).set("mbs", int64_t{c.layout.micro_batch}).set("layers", layers_of(c));
-  args.set("recompute", recompute_text(w, c));
+  args.set("recompute", recompute_text(c));
   args.set("step", human_duration(static_cast<double>(c.step_ns))).set("error", human_duration(c.error_ns));
   args.set("peak", gib(c.peak_bytes)).set("stage", int64_t{c.peak_rank});
   return args;
 }
+
+// Without a pipeline there is no schedule.
+std::string schedule_of(const Candidate& c) { return c.layout.pp > 1 ? c.schedule : ""; }
 
 Table plans_table(const PlanAnswer& a) {
   Table table(declared_table("plan/plans"));
   int64_t rank = 0;
   for (const Candidate& c : a.found.plans)
     table.add_row({++rank, int64_t{c.layout.tp}, int64_t{c.layout.pp}, int64_t{c.layout.cp}, int64_t{c.layout.ep},
-                   int64_t{c.layout.dp}, c.schedule, int64_t{c.chunks}, int64_t{c.layout.micro_batch},
-                   int64_t{c.micro_batches}, layers_of(c), recompute_text(a.wish, c), c.step_ns,
+                   int64_t{c.layout.dp}, schedule_of(c), int64_t{c.chunks}, int64_t{c.layout.micro_batch},
+                   int64_t{c.micro_batches}, layers_of(c), recompute_text(c), c.step_ns,
                    std::llround(c.error_ns), c.mfu, c.bubble, a.wish.model.sized() ? c.peak_bytes / kGiB : kNaN,
                    int64_t{c.peak_rank}, c.gap()});
   return table;
@@ -440,14 +514,14 @@ Table stages_table(const PlanAnswer& a, const Candidate& c) {
   Table table(declared_table("plan/stages"));
   const std::vector<int32_t> layers = c.plan.layers();
   const double limit = a.wish.rates.memory.limit;
+  Schedule shape;
+  shape.sizes.stages = c.layout.pp, shape.sizes.chunks = c.chunks;
+  if (const ScheduleDef* def = find_schedule(c.schedule))
+    if (const auto made = def->make({.stages = c.layout.pp, .micro_batches = 1, .chunks = c.chunks}))
+      shape.layout = made->layout;
   for (size_t r = 0; r < c.peaks.size(); ++r) {
     const RankPeak& p = c.peaks[r];
     std::string own, held;
-    Schedule shape;
-    shape.sizes.stages = c.layout.pp, shape.sizes.chunks = c.chunks;
-    if (const ScheduleDef* def = find_schedule(c.schedule))
-      if (const auto made = def->make({.stages = c.layout.pp, .micro_batches = 1, .chunks = c.chunks}))
-        shape.layout = made->layout;
     for (int32_t k = 0; k < c.chunks; ++k)
       append_item(own, std::to_string(layers[virtual_stage(shape, static_cast<int32_t>(r), k)]), "+");
     for (const int32_t n : p.held) append_item(held, std::to_string(n), "+");
@@ -491,7 +565,8 @@ void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c,
   json.begin_object();
   if (rank > 0) json.field("rank", rank);
   json.field("tp", l.tp).field("pp", l.pp).field("cp", l.cp).field("ep", l.ep).field("etp", l.etp).field("dp", l.dp);
-  json.field("micro_batch_size", l.micro_batch).field("micro_batches", c.micro_batches).field("schedule", c.schedule);
+  json.field("micro_batch_size", l.micro_batch).field("micro_batches", c.micro_batches).key("schedule");
+  l.pp > 1 ? json.value(c.schedule) : json.null();
   json.field("chunks", c.chunks).key("group");
   c.group > 0 ? json.value(c.group) : json.null();
   json.key("layers").begin_array();
@@ -524,9 +599,19 @@ void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c,
 
 }  // namespace
 
+namespace {
+
+// How much faster than the first plan a plan of the whole space may be.
+double gap_of(const Found& found) {
+  const auto step = static_cast<double>(found.plans.front().step_ns);
+  return step > 0 ? 1 - static_cast<double>(found.bound_ns) / step : 0;
+}
+
+}  // namespace
+
 Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal) {
   PlanAnswer a;
-  TRY(wish, wish_of(arguments, terminal));
+  TRY(wish, wish_of(arguments, terminal, a.slow));
   a.from = arguments.get("from");
   a.wish = std::move(*wish);
   TRY(found, find_plans(a.wish));
@@ -542,7 +627,7 @@ Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& termi
     if (c) l = c->layout, input.chunks = c->chunks, input.micro_batches = c->micro_batches;
     if (c) a.compared = compare(a.wish.model, l, input);
   }
-  a.limited = a.wish.rates.memory.limit > 0;
+  a.limited = a.wish.rates.memory.limit > 0, a.sharding_given = arguments.has("optimizer");
   return a;
 }
 
@@ -556,7 +641,7 @@ std::vector<Table> plan_tables(const PlanAnswer& a) {
     Table table(declared_table("plan/pareto"));
     for (const Candidate& c : a.found.pareto)
       table.add_row(
-          {c.peak_bytes / kGiB, c.step_ns, c.schedule, int64_t{c.chunks}, layers_of(c), recompute_text(a.wish, c)});
+          {c.peak_bytes / kGiB, c.step_ns, degrees_text(a.wish, c), schedule_of(c), int64_t{c.chunks}, layers_of(c), recompute_text(c)});
     out.push_back(std::move(table));
   }
   if (!a.found.sensitivity.empty()) {
@@ -603,18 +688,22 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
   Args best = shape_args(a.wish, a.found.plans.front());
   if (a.wish.model.sized()) best.set("best", words("plan.best", best));
   line(a.wish.model.sized() ? "plan.best.peak" : "plan.best", best);
-  line(a.from.empty() ? "plan.basis.estimated" : "plan.basis.recorded",
-       Args()
-           .set("hardware", a.wish.rates.hardware.name)
-           .set("run", a.from)
-           .set("error", percent(a.wish.recorded_error)));
+  const Candidate& first = a.found.plans.front();
+  Args basis = Args().set("hardware", a.wish.rates.hardware.name).set("run", a.from);
+  basis.flag("unchecked", a.wish.model.sized() && !a.limited).flag("unsized", !a.wish.model.sized());
+  basis.set("error", percent(first.error_ns / static_cast<double>(first.step_ns)));
+  line(!a.from.empty() ? "plan.basis.recorded" : a.wish.calibrated ? "plan.basis.measured" : "plan.basis.estimated", basis);
+  for (const auto& [rank, share] : a.slow)
+    line("plan.slow", Args().set("stage", int64_t{rank}).set("share", percent(share)).set("run", a.from));
+  if (a.wish.model.sized() && !a.sharding_given && a.wish.framework->sharding != Sharding::kDistributed)
+    line("plan.sharding", Args().set("framework", std::string(a.wish.framework->name)));
   Args searched;
   searched.count("tried", a.found.tried).count("layouts", a.found.layouts).count("rejected", a.found.rejected);
-  searched.flag("complete", a.found.complete).set("gap", percent(a.found.plans.front().gap()));
+  searched.flag("complete", a.found.complete).set("gap", percent(gap_of(a.found)));
   line("plan.searched", searched);
   for (const std::string& key : a.wish.model.notes) line("plan.not_modelled", Args().set("key", key));
   for (const Table& table : plan_tables(a))
-    out += "\n" + terminal.say("plan.table", Args().set("title", table.title())) + "\n" +
+    out += "\n" + table_title(table, terminal.chinese()) + "\n" +
            format_table_text(table, terminal.table_width, terminal.colour_out, SIZE_MAX, false, 0, terminal.chinese());
   bool typed = false;
   for (const Framework& f : frameworks()) {
@@ -629,6 +718,23 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
   return out;
 }
 
+namespace {
+
+// The times of layers, embedding and head that the first plan rests on.
+void append_times_json(JsonWriter& json, const Wish& w, const Candidate& c) {
+  const Times times = w.recorded ? *w.recorded : estimated_times(w.model, c.layout, w.rates);
+  const auto append = [&](const std::string& of, const LayerTime& t) {
+    json.begin_object().field("of", of).field("forward_ns", t.forward).field("input_ns", t.input);
+    json.field("weight_ns", t.weight).end_object();
+  };
+  json.key("parts").begin_array();
+  for (size_t k = 0; k < times.kinds.size(); ++k) append(w.model.kinds[k].name, times.kinds[k]);
+  append("embedding", times.embedding), append("head", times.head);
+  json.end_array();
+}
+
+}  // namespace
+
 std::string plan_json(const PlanAnswer& a) {
   JsonWriter json;
   const Wish& w = a.wish;
@@ -640,11 +746,16 @@ std::string plan_json(const PlanAnswer& a) {
   a.from.empty() ? json.null() : json.value(a.from);
   json.field("hardware", w.rates.hardware.name).key("notes").begin_array();
   for (const std::string& key : w.model.notes) json.value(key);
-  json.end_array().end_object().key("limit_bytes");
+  json.end_array().key("slow_stages").begin_array();
+  for (const auto& [rank, share] : a.slow)
+    json.begin_object().field("stage", rank).field("longer", share).end_object();
+  json.end_array();
+  if (!a.found.plans.empty()) append_times_json(json, w, a.found.plans.front());
+  json.end_object().key("limit_bytes");
   w.rates.memory.limit > 0 ? json.value(std::llround(w.rates.memory.limit)) : json.null();
   json.key("searched").begin_object().field("configurations", a.found.tried).field("of", a.found.layouts);
   json.field("rejected", a.found.rejected).field("complete", a.found.complete).field("bound_ns", a.found.bound_ns);
-  json.field("gap", a.found.plans.empty() ? kNaN : a.found.plans.front().gap()).end_object();
+  json.field("gap", a.found.plans.empty() ? kNaN : gap_of(a.found)).end_object();
   json.key("plans").begin_array();
   int64_t rank = 0;
   for (const Candidate& c : a.found.plans) append_plan_json(json, a, c, ++rank);

@@ -1,7 +1,9 @@
 // The command plan as a question, and its answer in every form. Python and agents ask in the same way.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -13,12 +15,17 @@
 
 namespace stageline {
 
+// Ranks whose stages take longer than their layers, and how much longer as a share.
+using SlowRanks = std::vector<std::pair<int32_t, double>>;
+
 struct PlanAnswer {
   plan::Wish wish;
   plan::Found found;
   std::vector<plan::Compared> compared;  // of the first plan, or of the layout that misses least
   std::string from;                      // the run that the times come from; "" for estimates
+  SlowRanks slow;                        // of that run
   bool limited = false;                  // a memory limit was given or known
+  bool sharding_given = false;           // otherwise the framework's
 };
 
 // Reads flags and description, and searches. `progress` may be null. Errors: kUsage naming the flag, kBadInput naming

@@ -8,14 +8,18 @@ namespace {
 
 constexpr double kElement = 2;  // bytes of an activation in bf16
 
+bool keeps_whole(const MemoryOptions& o, bool pipeline) {
+  return o.keeps_whole && pipeline && o.sharding == Sharding::kZero3;
+}
+
 // States of `count` parameters whose sharded parts are divided over `shards` ranks.
-States states_of(double count, double shards, const MemoryOptions& o) {
+States states_of(double count, double shards, bool pipeline, const MemoryOptions& o) {
   const auto over = [&](Sharding from) { return o.sharding >= from ? shards : 1; };
   States s;
   if (o.sharding == Sharding::kZero3) {
     // Shards are fp32 and serve as master weights.
-    s.parameters = count * 4 / shards;
-    s.gradients = count * 4 / shards;
+    s.parameters = count * (4 / shards + (keeps_whole(o, pipeline) ? o.parameter : 0));
+    s.gradients = count * (4 / shards + (keeps_whole(o, pipeline) ? o.gradient : 0));
     s.optimizer = count * o.moments / shards;
   } else {
     const double cached = o.fp8 ? (o.parameter >= 2 ? 2 : 1) : 0;  // casts of the weights, and their transposes
@@ -120,11 +124,11 @@ LayoutBytes layout_bytes(const Model& m, const Layout& l, const MemoryOptions& o
   const double tokens = l.tokens(), t = l.tp, shards = double{1} * l.dp * l.cp;
   const double expert_shards = std::max(1.0, double{1} * l.dp * l.tp * l.cp / (l.ep * l.etp));
   LayoutBytes out;
-  const auto dense_states = [&](double count) { return states_of(count, shards, o); };
+  const auto dense_states = [&](double count) { return states_of(count, shards, l.pp > 1, o); };
   const auto layer_states = [&](const LayerKind& kind) {
     const LayerParameters p = layer_parameters(m, kind);
     States s = dense_states((p.attention + p.mlp) / t + p.small);
-    s += states_of(p.experts / (l.ep * l.etp), expert_shards, o);
+    s += states_of(p.experts / (l.ep * l.etp), expert_shards, l.pp > 1, o);
     return s;
   };
   const double dense_backward = kElement * tokens * (2 * m.ffn + m.hidden) / t;
@@ -175,7 +179,7 @@ LayoutBytes layout_bytes(const Model& m, const Layout& l, const MemoryOptions& o
                        logits * (o.fused_loss ? kElement : kElement + 8);
   out.sent = kElement * m.hidden * tokens / t;
   // FSDP has the running and the prefetched layer whole, and one layer's gradient.
-  if (o.sharding == Sharding::kZero3) out.other = largest_layer * (2 * 2 + 4);
+  if (o.sharding == Sharding::kZero3 && !keeps_whole(o, l.pp > 1)) out.other = largest_layer * (2 * 2 + 4);
   return out;
 }
 

@@ -29,6 +29,7 @@ struct MemoryOptions {
   bool deepspeed_copy = false;  // a second gradient of 2 bytes, which DeepSpeed's ZeRO 2 shards
   bool fp8 = false, flash = true, fused_loss = true;
   bool scratch = true;      // TransformerEngine's weight gradients for each distinct weight shape
+  bool keeps_whole = false;  // with ZeRO 3 and a pipeline, parameters and gradients stay whole all step long (torch)
   bool keeps_sent = false;  // the output sent to the next stage is kept until its backward (torch)
   double imbalance = 1;     // tokens of the fullest expert rank ÷ their mean
   double capacity = 0;      // capacity factor of routed tokens; 0: none
@@ -47,6 +48,7 @@ struct Layout {
 struct States {
   double parameters = 0, gradients = 0, optimizer = 0;
   double sum() const { return parameters + gradients + optimizer; }
+  States times(double n) const { return {n * parameters, n * gradients, n * optimizer}; }
   States& operator+=(const States& o) {
     parameters += o.parameters, gradients += o.gradients, optimizer += o.optimizer;
     return *this;

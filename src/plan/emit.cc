@@ -1,6 +1,7 @@
 #include "plan/emit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -79,7 +80,15 @@ std::string torchtitan_modules(const std::vector<int32_t>& layers) {
   return out + "]";
 }
 
-Result<std::string> torchtitan(const Wish& w, const Candidate& c) {
+bool any_full(const Candidate& c) {
+  return std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
+}
+
+std::string torchtitan_recompute(const Candidate& c) {
+  return std::string("--activation_checkpoint.mode ") + (any_full(c) ? "full" : "none") + "\n";
+}
+
+std::string torchtitan(const Wish& w, const Candidate& c) {
   const std::pair<std::string_view, std::string_view> names[] = {{"1f1b", "1F1B"},
                                                                  {"fthenb", "GPipe"},
                                                                  {"vpp", "Interleaved1F1B"},
@@ -89,8 +98,20 @@ Result<std::string> torchtitan(const Wish& w, const Candidate& c) {
                                                                  {"interleaved-zb", "InterleavedZeroBubble"}};
   const auto known = std::ranges::find(names, std::string_view(c.schedule), [](const auto& n) { return n.first; });
   const Layout& l = c.layout;
+  const bool sharded = w.rates.memory.sharding >= Sharding::kZero2;
   std::string out = "--parallelism.tensor_parallel_degree " + number(l.tp) + " --parallelism.context_parallel_degree " +
-                    number(l.cp) + " --parallelism.pipeline_parallel_degree " + number(l.pp) + "\n";
+                    number(l.cp) + " --parallelism.pipeline_parallel_degree " + number(l.pp) +
+                    "\n--parallelism.data_parallel_shard_degree " + number(sharded ? l.dp : 1) +
+                    " --parallelism.data_parallel_replicate_degree " + number(sharded ? 1 : l.dp);
+  if (w.model.moe)
+    out += " --parallelism.expert_parallel_degree " + number(l.ep) + " --parallelism.expert_tensor_parallel_degree " +
+           number(l.etp);
+  out += "\n--training.seq_len " + number(std::llround(w.sequence)) + " --training.local_batch_size " +
+         number(int64_t{1} * l.micro_batch * (l.pp > 1 ? c.micro_batches : 1)) + " --training.global_batch_size " +
+         number(int64_t{1} * l.micro_batch * c.micro_batches * l.dp) + "\n";
+  if (w.rates.memory.sharding == Sharding::kDistributed)
+    out = "# torchtitan shards all states (FSDP) or none; --optimizer distributed has no flag there\n" + out;
+  if (l.pp == 1) return out + torchtitan_recompute(c);
   if (known != std::end(names))
     out += "--parallelism.pipeline_parallel_schedule " + std::string(known->second) + "\n";
   else
@@ -110,8 +131,7 @@ Result<std::string> torchtitan(const Wish& w, const Candidate& c) {
       written = true;
     }
   if (!written) out += "module_fqns_per_model_part = " + torchtitan_modules(layers) + "\n";
-  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
-  return out + "--activation_checkpoint.mode " + (full ? "full" : "none") + "\n";
+  return out + torchtitan_recompute(c);
 }
 
 std::string paddle(const Wish& w, const Candidate& c) {
@@ -128,10 +148,9 @@ std::string paddle(const Wish& w, const Candidate& c) {
   int32_t next = 1;  // item 0 of the layer list is the embedding
   for (size_t s = 0; s + 1 < layers.size(); ++s) bounds += ", " + number(next += layers[s]);
   bounds += ", " + number(w.model.layers() + 3) + "]";  // the last norm and the head are items too
-  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
   out += "PipelineLayer(layers, num_stages=" + number(l.pp) + ", seg_method=" + bounds;
   if (c.chunks > 1) out += ", num_virtual_pipeline_stages=" + number(c.chunks);
-  return out + ", recompute_interval=" + (full ? "1" : "0") + ")\n";
+  return out + ", recompute_interval=" + (any_full(c) ? "1" : "0") + ")\n";
 }
 
 int32_t zero_stage(Sharding sharding) {
@@ -145,24 +164,17 @@ int32_t zero_stage(Sharding sharding) {
 }
 
 std::string deepspeed(const Wish& w, const Candidate& c) {
-  const bool full = std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.full > 0; });
   std::string out = "PipelineModule(layers, num_stages=" + number(c.layout.pp) +
-                    ", partition_method=\"uniform\", activation_checkpoint_interval=" + (full ? "1" : "0") + ")\n";
+                    ", partition_method=\"uniform\", activation_checkpoint_interval=" + (any_full(c) ? "1" : "0") + ")\n";
   out += "{\"train_micro_batch_size_per_gpu\": " + number(c.layout.micro_batch) +
          ", \"gradient_accumulation_steps\": " + number(c.micro_batches) +
          ", \"zero_optimization\": {\"stage\": " + number(zero_stage(w.rates.memory.sharding)) + "}}\n";
-  if (c.plan.layers() != deepspeed_uniform(static_cast<int32_t>(w.model.layers()), c.layout.pp * c.chunks))
+  if (c.plan.bounds != even_bounds(static_cast<int32_t>(w.model.layers()), c.layout.pp * c.chunks))
     out = "# DeepSpeed takes no list of layers: this split cannot be given, uniform is the nearest\n" + out;
   return out;
 }
 
 }  // namespace
-
-std::vector<int32_t> deepspeed_uniform(int32_t layers, int32_t stages) {
-  std::vector<int32_t> out;
-  for (int32_t s = 0; s < stages; ++s) out.push_back(layers / stages + (s < layers % stages ? 1 : 0));
-  return out;
-}
 
 Result<std::string> emit_plan(std::string_view framework, const Wish& w, const Candidate& c) {
   const Framework* own = find_framework(framework);
@@ -185,10 +197,7 @@ Result<std::string> emit_plan(std::string_view framework, const Wish& w, const C
   if (!own->selective && std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.modules != 0; }))
     return make_error(ErrorCode::kUsage, std::string(framework) + " does not compute parts of layers again",
                       "plan with --framework " + std::string(framework));
-  if (framework == "torchtitan") {
-    TRY(text, torchtitan(w, c));
-    return lead + *text;
-  }
+  if (framework == "torchtitan") return lead + torchtitan(w, c);
   if (framework == "paddle") return lead + paddle(w, c);
   if (framework == "deepspeed") return lead + deepspeed(w, c);
   return lead + megatron_flags(w, c, framework == "mindspeed");

@@ -13,7 +13,4 @@ namespace stageline::plan {
 // known or that has no such schedule.
 Result<std::string> emit_plan(std::string_view framework, const Wish& wish, const Candidate& plan);
 
-// DeepSpeed's split by `uniform`: the first stages have one more.
-std::vector<int32_t> deepspeed_uniform(int32_t layers, int32_t stages);
-
 }  // namespace stageline::plan

@@ -8,12 +8,12 @@
 namespace stageline::plan {
 namespace {
 
-int64_t cell_ns(const PlanProblem& p, const std::vector<StageTime>& times, int32_t rank, const ScheduleCell& cell) {
-  const auto time_of = [&](const Action& a) -> const StageTime& {
+int64_t cell_ns(const PlanProblem& p, const std::vector<LayerTime>& times, int32_t rank, const ScheduleCell& cell) {
+  const auto time_of = [&](const Action& a) -> const LayerTime& {
     return times[virtual_stage(p.schedule, rank, a.chunk)];
   };
   const auto one = [&](const Action& a) {
-    const StageTime& t = time_of(a);
+    const LayerTime& t = time_of(a);
     switch (a.kind) {
       case CellKind::kForward: return t.forward;
       case CellKind::kInputGrad: return t.input;
@@ -29,7 +29,7 @@ int64_t cell_ns(const PlanProblem& p, const std::vector<StageTime>& times, int32
   return std::max(sum - comm, comm) + std::min(sum - comm, comm) / 10;
 }
 
-ReplayCosts costs_of(const PlanProblem& p, const std::vector<StageTime>& times) {
+ReplayCosts costs_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   ReplayCosts costs;
   costs.latency_ns = p.times.latency;
   costs.cell_ns = [&p, &times](int32_t rank, const ScheduleCell& cell) { return cell_ns(p, times, rank, cell); };
@@ -59,26 +59,38 @@ bool splits_backward(const Schedule& schedule) {
   return false;
 }
 
-LayerSums::LayerSums(const PlanProblem& p) : forward(1, 0), input(1, 0), weight(1, 0) {
-  for (const uint8_t kind : p.kind_of) {
-    const LayerTime& t = p.times.kinds[kind];
-    forward.push_back(forward.back() + t.forward);
-    input.push_back(input.back() + t.input);
-    weight.push_back(weight.back() + t.weight);
+LayerTime& LayerTime::operator+=(const LayerTime& o) {
+  forward += o.forward, input += o.input, weight += o.weight;
+  forward_comm += o.forward_comm, input_comm += o.input_comm;
+  for (size_t k = 0; k < kModules; ++k) again[k] += o.again[k];
+  return *this;
+}
+
+LayerTime LayerTime::operator-(const LayerTime& o) const {
+  LayerTime out = {forward - o.forward, input - o.input, weight - o.weight, forward_comm - o.forward_comm,
+                   input_comm - o.input_comm};
+  for (size_t k = 0; k < kModules; ++k) out.again[k] = again[k] - o.again[k];
+  return out;
+}
+
+Layers::Layers(const std::vector<uint8_t>& kinds) : kinds_(kinds) {
+  for (const uint8_t kind : kinds) width_ = std::max<size_t>(width_, kind + size_t{1});
+  before_.assign(width_, 0);
+  for (const uint8_t kind : kinds) {
+    for (size_t k = 0; k < width_; ++k) before_.push_back(before_[before_.size() - width_]);
+    ++before_[before_.size() - width_ + kind];
   }
 }
 
-int64_t LayerSums::stage_forward(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
-  return forward[hi] - forward[lo] + (stage == 0 ? p.times.embedding.forward : 0) +
-         (stage + 1 == p.stages() ? p.times.head.forward : 0);
+LayerSums::LayerSums(const PlanProblem& p) : before(1) {
+  for (const uint8_t kind : p.kind_of) (before.emplace_back(before.back())) += p.times.kinds[kind];
 }
-int64_t LayerSums::stage_input(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
-  return input[hi] - input[lo] + (stage == 0 ? p.times.embedding.input : 0) +
-         (stage + 1 == p.stages() ? p.times.head.input : 0);
-}
-int64_t LayerSums::stage_weight(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
-  return weight[hi] - weight[lo] + (stage == 0 ? p.times.embedding.weight : 0) +
-         (stage + 1 == p.stages() ? p.times.head.weight : 0);
+
+LayerTime LayerSums::stage(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
+  LayerTime out = before[hi] - before[lo];
+  if (stage == 0) out += p.times.embedding;
+  if (stage + 1 == p.stages()) out += p.times.head;
+  return out;
 }
 
 std::vector<int32_t> Plan::layers() const {
@@ -89,21 +101,20 @@ std::vector<int32_t> Plan::layers() const {
 
 ChunkBytes chunk_bytes(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute) {
   ChunkBytes out;
-  for (int32_t i = lo; i < hi; ++i) {
-    const LayerBytes& b = p.bytes.kinds[p.kind_of[i]];
-    double act = b.act;
-    if (i - lo < recompute.full) {
-      act = b.input;
-    } else if (recompute.modules) {
-      for (size_t k = 0; k < kModules; ++k)
-        if (recompute.modules >> k & 1) act -= b.saved[k];
-    }
-    out.act += act;
-    out.kept_by_w += act * b.w_keeps;
-    out.recompute = std::max(out.recompute, b.act - act);
+  for (size_t kind = 0; kind < p.bytes.kinds.size(); ++kind) {
+    const int32_t all = p.kind_of.count(kind, lo, hi);
+    if (all == 0) continue;
+    const int32_t full = p.kind_of.count(kind, lo, std::min(hi, lo + recompute.full));
+    const LayerBytes& b = p.bytes.kinds[kind];
+    double kept = b.act;
+    for (size_t k = 0; k < kModules; ++k)
+      if (recompute.modules >> k & 1) kept -= b.saved[k];
+    const double act = full * b.input + (all - full) * kept;
+    out.act += act, out.kept_by_w += act * b.w_keeps;
+    out.recompute = std::max({out.recompute, full > 0 ? b.act - b.input : 0, full < all ? b.act - kept : 0});
     out.backward = std::max(out.backward, b.backward);
-    out.states += b.states;
-    out.kinds |= uint32_t{1} << p.kind_of[i];
+    out.states += b.states.times(all);
+    out.kinds |= uint32_t{1} << kind;
   }
   if (p.memory.keeps_sent && stage + 1 < p.stages()) out.act += p.bytes.sent, out.kept_by_w += p.bytes.sent;
   if (stage == 0) {
@@ -118,151 +129,159 @@ ChunkBytes chunk_bytes(const PlanProblem& p, int32_t stage, int32_t lo, int32_t 
   return out;
 }
 
-RankPeak peak_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
+RankPeak peak_of(const PlanProblem& p, int32_t rank, std::span<const Part> parts) {
   std::vector<ChunkBytes> chunks;
-  for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
-    const int32_t s = virtual_stage(p.schedule, rank, c);
-    chunks.push_back(chunk_bytes(p, s, plan.bounds[s], plan.bounds[s + 1], plan.recompute[s]));
-  }
+  chunks.reserve(parts.size());
+  for (const Part& x : parts) chunks.push_back(chunk_bytes(p, x.stage, x.lo, x.hi, x.recompute));
   RankPeak peak = rank_peak(p.bytes, p.held[rank], chunks);
   if (!p.other_bytes.empty()) peak.other += static_cast<double>(p.other_bytes[rank]);
   return peak;
 }
 
-bool fits(const PlanProblem& p, int32_t, const RankPeak& peak) {
+namespace {
+
+std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
+  std::vector<Part> parts;
+  for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
+    const int32_t s = virtual_stage(p.schedule, rank, c);
+    parts.push_back({s, plan.bounds[s], plan.bounds[s + 1], plan.recompute[s]});
+  }
+  return parts;
+}
+
+// The least number up to `max` that is enough, max + 1 where none is. What is enough stays enough with more.
+template <class Enough>
+int32_t least(int32_t max, Enough&& enough) {
+  int32_t lo = 0, hi = max + 1;
+  while (lo < hi) {
+    const int32_t middle = lo + (hi - lo) / 2;
+    if (enough(middle))
+      hi = middle;
+    else
+      lo = middle + 1;
+  }
+  return lo;
+}
+
+}  // namespace
+
+RankPeak peak_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
+  return peak_of(p, rank, parts_of(p, rank, plan));
+}
+
+bool fits(const PlanProblem& p, const RankPeak& peak) {
   return p.limit <= 0 || needed(peak, p.bar, p.memory) <= p.limit;
 }
 
-int64_t again_ns(const PlanProblem& p, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi) {
-  int64_t ns = sums.forward[std::min(hi, lo + recompute.full)] - sums.forward[lo];
-  if (recompute.modules)
-    for (int32_t i = lo; i < hi; ++i)
-      for (size_t k = 0; k < kModules; ++k)
-        if (recompute.modules >> k & 1) ns += p.times.kinds[p.kind_of[i]].again[k];
+int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi) {
+  int64_t ns = sums.before[std::min(hi, lo + recompute.full)].forward - sums.before[lo].forward;
+  for (size_t k = 0; k < kModules; ++k)
+    if (recompute.modules >> k & 1) ns += sums.before[hi].again[k] - sums.before[lo].again[k];
   return ns;
 }
 
-bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, Plan& plan) {
-  std::vector<int32_t> stages;
-  for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) stages.push_back(virtual_stage(p.schedule, rank, c));
-  const auto size_of = [&](int32_t s) { return plan.bounds[s + 1] - plan.bounds[s]; };
-  const auto set = [&](Modules modules, int32_t full) {
-    for (const int32_t s : stages) plan.recompute[s] = {modules, std::min(full, size_of(s))};
-  };
-  const auto is_enough = [&] { return fits(p, rank, peak_of(p, rank, plan)); };
-  const auto cost = [&] {
-    int64_t ns = 0;
-    for (const int32_t s : stages) ns += again_ns(p, sums, plan.bounds[s], plan.recompute[s], plan.bounds[s + 1]);
-    return ns;
-  };
-  set(0, 0);
-  if (is_enough()) return true;
+bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, std::span<Part> parts) {
+  const auto is_enough = [&] { return p.limit <= 0 || fits(p, peak_of(p, rank, parts)); };
   int64_t best_ns = INT64_MAX;
-  std::vector<Recompute> best;
-  const auto keep = [&] {
-    if (const int64_t ns = cost(); ns < best_ns) {
-      best_ns = ns;
-      best.clear();
-      for (const int32_t s : stages) best.push_back(plan.recompute[s]);
-    }
+  std::vector<Part> best;
+  const auto consider = [&] {
+    int64_t ns = 0;
+    for (const Part& x : parts) ns += again_ns(sums, x.lo, x.recompute, x.hi);
+    if (ns < best_ns && is_enough()) best_ns = ns, best.assign(parts.begin(), parts.end());
   };
+  for (Part& x : parts) x.recompute = {};
+  if (is_enough()) return true;
   for (const Modules modules : p.selections) {
-    set(modules, 0);
-    if (cost() < best_ns && is_enough()) keep();
+    for (Part& x : parts) x.recompute = {modules, 0};
+    consider();
   }
   if (p.full) {
-    // One more layer at a time, on the chunk whose layers are held most often for their time.
-    set(0, 0);
-    std::vector<double> weight(stages.size(), 0);
-    for (const HeldMoment& m : p.held[rank])
-      for (size_t c = 0; c < stages.size(); ++c) weight[c] = std::max(weight[c], double{1} * m.held[c] + m.waiting[c]);
+    // Layers of the chunk that is held most often for its time come first.
+    std::vector<std::pair<double, size_t>> order;
     int32_t total = 0;
-    for (const int32_t s : stages) total += size_of(s);
-    bool enough = false;
-    for (int32_t n = 0; n < total && !enough; ++n) {
-      size_t next = stages.size();
-      for (size_t c = 0; c < stages.size(); ++c)
-        if (plan.recompute[stages[c]].full < size_of(stages[c]) && (next == stages.size() || weight[c] > weight[next]))
-          next = c;
-      ++plan.recompute[stages[next]].full;
-      enough = is_enough();
+    for (size_t c = 0; c < parts.size(); ++c) {
+      order.emplace_back(0, c);
+      for (const HeldMoment& m : p.held[rank]) order[c].first = std::min(order[c].first, -1.0 * m.held[c] - m.waiting[c]);
+      total += parts[c].layers();
     }
-    // Of several chunks, an earlier one may need fewer once a later one has given enough.
-    for (size_t c = 0; enough && stages.size() > 1 && c < stages.size(); ++c)
-      while (plan.recompute[stages[c]].full > 0) {
-        --plan.recompute[stages[c]].full;
-        if (is_enough()) continue;
-        ++plan.recompute[stages[c]].full;
-        break;
+    std::ranges::sort(order);
+    const auto fill = [&](int32_t n) {
+      for (const auto& [_, c] : order) {
+        parts[c].recompute = {0, std::min(n, parts[c].layers())};
+        n -= parts[c].recompute.full;
       }
-    if (enough) keep();
+      return is_enough();
+    };
+    if (const int32_t n = least(total, fill); n <= total) {
+      fill(n);
+      // Of several chunks, an earlier one may need fewer once a later one has given enough.
+      for (Part& x : parts) {
+        if (parts.size() == 1) break;
+        x.recompute.full = least(x.recompute.full, [&](int32_t fewer) {
+          x.recompute.full = fewer;
+          return is_enough();
+        });
+      }
+      consider();
+    }
   }
-  if (best.empty()) return false;
-  for (size_t c = 0; c < stages.size(); ++c) plan.recompute[stages[c]] = best[c];
-  return true;
+  std::ranges::copy(best, parts.begin());
+  return !best.empty();
 }
 
 bool recompute_all(const PlanProblem& p, const LayerSums& sums, Plan& plan) {
   plan.recompute.assign(plan.bounds.size() - 1, {});
   if (p.per_rank) {
-    for (int32_t r = 0; r < p.ranks(); ++r)
-      if (!recompute_rank(p, sums, r, plan)) return false;
+    for (int32_t r = 0; r < p.ranks(); ++r) {
+      std::vector<Part> parts = parts_of(p, r, plan);
+      if (!recompute_rank(p, sums, r, parts)) return false;
+      for (const Part& x : parts) plan.recompute[x.stage] = x.recompute;
+    }
     return true;
   }
   // One choice for all: nothing, a set of modules, or the first N layers of every virtual stage.
-  const auto is_enough = [&] {
-    for (int32_t r = 0; r < p.ranks(); ++r)
-      if (!fits(p, r, peak_of(p, r, plan))) return false;
+  const auto is_enough = [&](const Recompute& all) {
+    for (size_t s = 0; s + 1 < plan.bounds.size(); ++s)
+      plan.recompute[s] = {all.modules, std::min(all.full, plan.bounds[s + 1] - plan.bounds[s])};
+    for (int32_t r = 0; r < p.ranks() && p.limit > 0; ++r)
+      if (!fits(p, peak_of(p, r, plan))) return false;
     return true;
   };
-  const auto set = [&](Modules modules, int32_t full) {
-    for (size_t s = 0; s + 1 < plan.bounds.size(); ++s)
-      plan.recompute[s] = {modules, std::min(full, plan.bounds[s + 1] - plan.bounds[s])};
-  };
-  const auto cost = [&] {
-    int64_t most = 0;
-    for (size_t s = 0; s + 1 < plan.bounds.size(); ++s)
-      most = std::max(most, again_ns(p, sums, plan.bounds[s], plan.recompute[s], plan.bounds[s + 1]));
-    return most;
-  };
-  set(0, 0);
-  if (is_enough()) return true;
+  if (is_enough({})) return true;
+  std::vector<Recompute> choices;
+  for (const Modules modules : p.selections) choices.push_back({modules, 0});
+  if (p.full) {
+    const int32_t widest = std::ranges::max(plan.layers());
+    choices.push_back(
+        {0, p.all_or_none ? widest : std::min(widest, least(widest, [&](int32_t n) { return is_enough({0, n}); }))});
+  }
   std::optional<Plan> best;
   int64_t best_ns = INT64_MAX;
-  const auto keep = [&] {
-    if (const int64_t ns = cost(); ns < best_ns && is_enough()) best_ns = ns, best = plan;
-  };
-  for (const Modules modules : p.selections) set(modules, 0), keep();
-  int32_t widest = 0;
-  for (const int32_t n : plan.layers()) widest = std::max(widest, n);
-  for (int32_t n = p.all_or_none ? widest : 1; p.full && n <= widest; ++n) {
-    set(0, n), keep();
-    if (best && best->recompute == plan.recompute) break;
+  for (const Recompute& choice : choices) {
+    if (!is_enough(choice)) continue;
+    int64_t ns = 0;
+    for (size_t s = 0; s + 1 < plan.bounds.size(); ++s)
+      ns = std::max(ns, again_ns(sums, plan.bounds[s], plan.recompute[s], plan.bounds[s + 1]));
+    if (ns < best_ns) best_ns = ns, best = plan;
   }
   if (best) plan = std::move(*best);
   return best_ns < INT64_MAX;
 }
 
-std::vector<StageTime> stage_times(const PlanProblem& p, const LayerSums& sums, const Plan& plan) {
-  std::vector<StageTime> times;
+std::vector<LayerTime> stage_times(const PlanProblem& p, const LayerSums& sums, const Plan& plan) {
+  std::vector<LayerTime> times;
   for (int32_t s = 0; s < p.stages(); ++s) {
-    const int32_t lo = plan.bounds[s], hi = plan.bounds[s + 1];
-    StageTime t{sums.stage_forward(p, s, lo, hi), sums.stage_input(p, s, lo, hi), sums.stage_weight(p, s, lo, hi)};
-    t.input += again_ns(p, sums, lo, plan.recompute[s], hi);
-    for (int32_t i = lo; i < hi; ++i) {
-      t.forward_comm += p.times.kinds[p.kind_of[i]].forward_comm;
-      t.input_comm += p.times.kinds[p.kind_of[i]].input_comm;
-    }
-    times.push_back(t);
+    times.push_back(sums.stage(p, s, plan.bounds[s], plan.bounds[s + 1]));
+    times.back().input += again_ns(sums, plan.bounds[s], plan.recompute[s], plan.bounds[s + 1]);
   }
   return times;
 }
 
-Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& p, const std::vector<StageTime>& times) {
+Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   return replay(p.schedule, costs_of(p, times));
 }
 
-Result<int64_t> span_of(const PlanProblem& p, const std::vector<StageTime>& times) {
+Result<int64_t> span_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   TRY(cells, cells_of(p, times));
   int64_t span = 0;
   for (const auto& rank : *cells)
@@ -270,7 +289,7 @@ Result<int64_t> span_of(const PlanProblem& p, const std::vector<StageTime>& time
   return span;
 }
 
-int64_t lower_bound_ns(const PlanProblem& p, const std::vector<StageTime>& times) {
+int64_t lower_bound_ns(const PlanProblem& p, const std::vector<LayerTime>& times) {
   const int32_t stages = p.stages();
   const int64_t hop = least_latency(p);
   std::vector<int64_t> before(stages, 0), down(stages + 1, 0), after(stages, 0);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,11 +18,33 @@
 
 namespace stageline::plan {
 
-// The time of one micro-batch on one layer, in nanoseconds.
+// The time of one micro-batch on one layer or on several, in nanoseconds.
 struct LayerTime {
   int64_t forward = 0, input = 0, weight = 0;  // a whole backward is input + weight
   int64_t forward_comm = 0, input_comm = 0;    // of these, communication that an overlapped cell hides
   std::array<int64_t, kModules> again = {};    // computing the outputs of each module once more
+  int64_t sum() const { return forward + input + weight; }
+  LayerTime& operator+=(const LayerTime& other);
+  LayerTime operator-(const LayerTime& other) const;
+};
+
+// The kind of each layer, and how many of a kind stand in any stretch of them.
+class Layers {
+ public:
+  Layers() = default;
+  Layers(const std::vector<uint8_t>& kinds);  // NOLINT(google-explicit-constructor)
+  int32_t size() const { return static_cast<int32_t>(kinds_.size()); }
+  uint8_t operator[](int32_t layer) const { return kinds_[layer]; }
+  int32_t count(size_t kind, int32_t lo, int32_t hi) const {
+    return kind < width_ ? before_[hi * width_ + kind] - before_[lo * width_ + kind] : 0;
+  }
+  auto begin() const { return kinds_.begin(); }
+  auto end() const { return kinds_.end(); }
+
+ private:
+  std::vector<uint8_t> kinds_;
+  size_t width_ = 0;             // kinds
+  std::vector<int32_t> before_;  // for each layer and kind, how many stand before it
 };
 
 struct Times {
@@ -40,7 +63,7 @@ struct PlanProblem {
   std::vector<RankHeld> held;  // held_moments() of the schedule
   Times times;
   LayoutBytes bytes;
-  std::vector<uint8_t> kind_of;  // for each layer
+  Layers kind_of;
   double limit = 0;              // bytes of a rank, as `needed` counts them
   MemoryOptions memory;
   PeakBar bar;
@@ -58,10 +81,8 @@ struct PlanProblem {
 // Prefix sums over layers, made once for a problem.
 struct LayerSums {
   explicit LayerSums(const PlanProblem& problem);
-  std::vector<int64_t> forward, input, weight;  // without embedding and head
-  int64_t stage_forward(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
-  int64_t stage_input(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
-  int64_t stage_weight(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;
+  std::vector<LayerTime> before;  // of the layers before each, without embedding and head
+  LayerTime stage(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const;  // with them
 };
 
 struct Recompute {
@@ -77,34 +98,38 @@ struct Plan {
   std::vector<int32_t> layers() const;
 };
 
-// What virtual stage `stage` has with the layers [lo, hi).
+// What virtual stage `stage` has with the layers [lo, hi). O(kinds).
 ChunkBytes chunk_bytes(const PlanProblem& problem, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute);
 // The peak of a rank.
 RankPeak peak_of(const PlanProblem& problem, int32_t rank, const Plan& plan);
-bool fits(const PlanProblem& problem, int32_t rank, const RankPeak& peak);
-// Fills `plan.recompute` of the rank's virtual stages with the least time that fits; false where nothing does.
-// O(layers of the rank · moments).
-bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, Plan& plan);
+bool fits(const PlanProblem& problem, const RankPeak& peak);
+
+// A stretch of layers on one virtual stage.
+struct Part {
+  int32_t stage = 0, lo = 0, hi = 0;
+  Recompute recompute;
+  int32_t layers() const { return hi - lo; }
+};
+RankPeak peak_of(const PlanProblem& problem, int32_t rank, std::span<const Part> parts);
+// Lets the parts of a rank compute again what takes least time and fits; false where nothing does.
+// O(log layers · moments).
+bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, std::span<Part> parts);
 // The same for all ranks, in the way that the framework allows.
 bool recompute_all(const PlanProblem& problem, const LayerSums& sums, Plan& plan);
 
 // The time that computing again adds to a backward of the stage.
-int64_t again_ns(const PlanProblem& problem, const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi);
+int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi);
 
-struct StageTime {
-  int64_t forward = 0, input = 0, weight = 0, forward_comm = 0, input_comm = 0;
-  bool operator==(const StageTime&) const = default;
-};
-std::vector<StageTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
+std::vector<LayerTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
 // The replayed span of the order at these times. Errors: those of replay().
-Result<int64_t> span_of(const PlanProblem& problem, const std::vector<StageTime>& times);
+Result<int64_t> span_of(const PlanProblem& problem, const std::vector<LayerTime>& times);
 // The same with the start and end of every cell.
 Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& problem,
-                                                        const std::vector<StageTime>& times);
+                                                        const std::vector<LayerTime>& times);
 // Whether weight gradients are cells of their own.
 bool splits_backward(const Schedule& schedule);
 // Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient
 // and what follows its last. O(cells + stages).
-int64_t lower_bound_ns(const PlanProblem& problem, const std::vector<StageTime>& times);
+int64_t lower_bound_ns(const PlanProblem& problem, const std::vector<LayerTime>& times);
 
 }  // namespace stageline::plan

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "base/json_tree.h"
+#include "base/number.h"
 #include "base/text.h"
+#include "plan/split.h"
+#include "schedules/make.h"
 
 namespace stageline::plan {
 namespace {
@@ -131,39 +134,45 @@ const std::vector<Hardware>& known_hardware() {
 }
 
 Result<Hardware> read_hardware(std::string_view json, const std::string& path) {
-  TRY(tree, parse_json_tree(json, path));
-  const Value root = tree->tree.root();
-  if (tree->broken_at >= 0 || !root.is_dict())
-    return Error{
-        ErrorCode::kBadInput, "this is no JSON object", {path}, "write {\"bf16_tflops\": 989, \"hbm_gb\": 80, …}"};
+  TRY(tree, parse_whole_json(json, path));
+  const Value root = tree->root();
   Hardware h;
-  for (const Hardware& known : known_hardware())
+  std::vector<std::string> devices, keys = {"base", "name"};
+  for (const Hardware& known : known_hardware()) {
+    devices.push_back(known.name);
     if (root["base"].text() == known.name) h = known;
-  if (!root["name"].text().empty()) h.name = valid_utf8(root["name"].text());
+  }
   std::string wrong;
-  const auto take = [&](const char* key, double unit, double& into) {
+  for (const char* key : {"base", "name"})
+    if (!root[key].is_none() && root[key].tag() != ValueTag::kText) wrong = std::string(key) + " is no text";
+  if (wrong.empty() && !root["base"].is_none() && !std::ranges::count(devices, root["base"].text()))
+    wrong = "base is no device that is known";
+  if (!root["name"].text().empty()) h.name = valid_utf8(root["name"].text());
+  const auto take = [&](const char* key, double unit, double max, bool none, double& into) {
+    keys.emplace_back(key);
     const Value value = root[key];
-    if (value.is_none()) return;
-    const std::optional<double> number = value.real();
-    if (!number || !(*number >= 0) || *number > 1e12) {
-      if (wrong.empty()) wrong = key;
-      return;
-    }
-    into = *number * unit;
+    const std::optional<double> number = value.tag() == ValueTag::kText ? std::nullopt : value.real();
+    if (number) into = *number * unit;
+    const bool good = number && (*number > 0 || (none && *number == 0)) && *number <= max;
+    if (!value.is_none() && !good && wrong.empty())
+      wrong = std::string(key) + " is not a number " + (none ? "from 0 to " : "above 0 up to ") + repr_double(max);
   };
-  take("bf16_tflops", 1e12, h.bf16_flops), take("fp8_tflops", 1e12, h.fp8_flops);
-  take("hbm_tb_s", 1e12, h.hbm_bytes_s), take("hbm_gb", 1e9, h.memory);
-  take("intra_gb_s", 1e9, h.intra_bytes_s), take("inter_gb_s", 1e9, h.inter_bytes_s);
-  take("gemm", 1, h.gemm), take("grouped", 1, h.grouped), take("attention", 1, h.attention);
-  take("attention_backward", 1, h.attention_back), take("link_share", 1, h.link_share);
-  take("intra_ns", 1, h.intra_ns), take("inter_ns", 1, h.inter_ns);
-  for (const auto& [key, value] : {std::pair("bf16_tflops", h.bf16_flops), std::pair("hbm_tb_s", h.hbm_bytes_s),
-                                   std::pair("intra_gb_s", h.intra_bytes_s), std::pair("inter_gb_s", h.inter_bytes_s),
-                                   std::pair("gemm", h.gemm), std::pair("link_share", h.link_share)})
-    if (!(value > 0) && wrong.empty()) wrong = key;
+  take("bf16_tflops", 1e12, 1e9, false, h.bf16_flops), take("fp8_tflops", 1e12, 1e9, true, h.fp8_flops);
+  take("hbm_tb_s", 1e12, 1e6, false, h.hbm_bytes_s), take("hbm_gb", 1e9, 1e9, false, h.memory);
+  take("intra_gb_s", 1e9, 1e9, false, h.intra_bytes_s), take("inter_gb_s", 1e9, 1e9, false, h.inter_bytes_s);
+  take("gemm", 1, 1, false, h.gemm), take("grouped", 1, 1, false, h.grouped);
+  take("attention", 1, 1, false, h.attention), take("attention_backward", 1, 1, false, h.attention_back);
+  take("link_share", 1, 1, false, h.link_share);
+  take("intra_ns", 1, 1e9, true, h.intra_ns), take("inter_ns", 1, 1e9, true, h.inter_ns);
+  for (size_t i = 0; i < root.size() && root.is_dict(); ++i)
+    if (const std::string key(root.key(i).text()); wrong.empty() && !std::ranges::count(keys, key)) {
+      const std::string near = nearest(key, keys);
+      wrong = "the key \"" + valid_utf8(key) + "\" is not known" + (near.empty() ? "" : "; did you mean " + near + "?");
+    }
+  if (!root.is_dict()) wrong = "this is no JSON object";
   if (!wrong.empty())
-    return Error{
-        ErrorCode::kBadInput, wrong + " is not a number above 0", {path}, "stageline help plan lists the keys"};
+    return Error{ErrorCode::kBadInput, wrong, {path}, "keys: base, name, bf16_tflops, fp8_tflops, hbm_tb_s, hbm_gb, "
+                 "intra_gb_s, inter_gb_s, gemm, grouped, attention, attention_backward, link_share, intra_ns, inter_ns"};
   return h;
 }
 
@@ -187,7 +196,8 @@ Times estimated_times(const Model& m, const Layout& l, const RateOptions& o) {
     times.head.weight += std::llround(m.mtp * (static_cast<double>(layer.weight) + projection));
   }
   if (l.pp > 1) times.latency = std::llround(d.link_ns(whole / t, 1, d.crosses_nodes(2, double{1} * t * l.cp * l.dp)));
-  if (o.memory.sharding == Sharding::kZero3) {
+  const bool whole_stage = o.memory.keeps_whole && l.pp > 1;
+  if (o.memory.sharding == Sharding::kZero3 && !whole_stage) {
     // Each layer's parameters are gathered beside the layer before it; the longer of both counts.
     for (size_t k = 0; k < times.kinds.size(); ++k) {
       const LayerParameters p = layer_parameters(m, m.kinds[k]);
@@ -197,23 +207,84 @@ Times estimated_times(const Model& m, const Layout& l, const RateOptions& o) {
       times.kinds[k].input = std::max<int64_t>(times.kinds[k].input, gather);
     }
   }
+  for_each_time(times, [&](const char*, int64_t& ns) { ns = std::llround(static_cast<double>(ns) * o.scale); });
   return times;
+}
+
+void for_each_time(Times& times, const std::function<void(const char* name, int64_t& ns)>& visit) {
+  const auto all = [&](LayerTime& t, const char* forward, const char* backward) {
+    visit(forward, t.forward), visit(backward, t.input), visit(backward, t.weight);
+    visit(forward, t.forward_comm), visit(backward, t.input_comm);
+    for (int64_t& ns : t.again) visit(forward, ns);
+  };
+  for (LayerTime& kind : times.kinds) all(kind, "layer.F", "layer.B");
+  all(times.embedding, "embedding", "embedding"), all(times.head, "head.F", "head.B");
+  visit("latency", times.latency);
+  for (auto* list : {&times.there, &times.back})
+    for (int64_t& ns : *list) visit("latency", ns);
+}
+
+Status calibrate(const Model& m, const std::vector<MeasuredStep>& steps, RateOptions& o) {
+  // For each measured step the estimated span of its cells, and what its ends add.
+  const auto estimate = [&](const MeasuredStep& step, double& span, double& ends) -> Status {
+    ScheduleSizes sizes;
+    sizes.stages = step.layout.pp, sizes.micro_batches = step.micro_batches;
+    PlanProblem p;
+    TRY_OK(take(make_schedule("1f1b", sizes), p.schedule));
+    p.held = held_moments(p.schedule);
+    p.times = estimated_times(m, step.layout, o);
+    p.memory = o.memory, p.memory.limit = 0;
+    p.bytes = layout_bytes(m, step.layout, p.memory);
+    p.kind_of = m.kind_of;
+    Plan plan;
+    plan.bounds = even_bounds(p.kind_of.size(), p.stages());
+    plan.recompute.assign(p.stages(), {});
+    TRY(cells, cells_of(p, stage_times(p, LayerSums(p), plan)));
+    span = 0;
+    for (const auto& rank : *cells) span = std::max(span, static_cast<double>(rank.back().end_ns));
+    ends = static_cast<double>(step_ns(p, plan, *cells, step_ends(p, plan, step.layout, o))) - span;
+    return {};
+  };
+  std::vector<double> spans(steps.size()), ends(steps.size()), slopes;
+  double sum = 0, wanted = 0;
+  for (size_t i = 0; i < steps.size(); ++i) TRY_OK(estimate(steps[i], spans[i], ends[i]));
+  for (size_t i = 0; i < steps.size(); ++i) {
+    sum += spans[i] + ends[i], wanted += steps[i].step_ns;
+    for (size_t k = 0; k < i; ++k)
+      if (steps[i].layout == steps[k].layout && steps[i].micro_batches != steps[k].micro_batches)
+        slopes.push_back((steps[i].step_ns - steps[k].step_ns) / (spans[i] - spans[k]));
+  }
+  o.scale = o.ends_scale = wanted / std::max(1.0, sum);
+  if (slopes.empty()) return {};
+  std::ranges::sort(slopes);
+  o.scale = std::max(1e-3, slopes[slopes.size() / 2]);
+  // What the ends are beside the cells of this scale.
+  o.ends_scale = 1;
+  double rest = 0, estimated = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    TRY_OK(estimate(steps[i], spans[i], ends[i]));
+    rest += steps[i].step_ns - spans[i], estimated += ends[i];
+  }
+  o.ends_scale = std::max(0.0, rest / std::max(1.0, estimated));
+  return {};
 }
 
 StepEnds step_ends(const PlanProblem& p, const Plan& plan, const Layout& l, const RateOptions& o) {
   const Device d(o);
   StepEnds ends;
+  ends.scale = o.ends_scale;
   const double shards = double{1} * l.dp * l.cp;
   for (int32_t r = 0; r < p.ranks(); ++r) {
     const States states = peak_of(p, r, plan).states;
     // Parameters of the rank, from the bytes of the copy that computes.
-    const double each = o.memory.sharding == Sharding::kZero3 ? 4 / shards : o.memory.parameter;
+    const bool sharded = o.memory.sharding == Sharding::kZero3, kept = sharded && o.memory.keeps_whole && l.pp > 1;
+    const double each = sharded ? 4 / shards + (kept ? o.memory.parameter : 0) : o.memory.parameter;
     const double count = each > 0 ? states.parameters / each : 0;
     const bool whole = o.memory.sharding == Sharding::kReplicated;
     const double gradients = o.memory.gradient * count;
     ends.reduce_ns.push_back(d.ring_ns(gradients, shards, l.tp) * (whole ? 2 : 1));
     ends.gather_ns.push_back(
-        whole || o.memory.sharding == Sharding::kZero3 ? 0 : d.ring_ns(kElement * count, shards, l.tp));
+        whole || (sharded && !kept) ? 0 : d.ring_ns(kElement * count, shards, l.tp));
     const double owned = whole ? count : count / shards;
     const double norm = 2 * o.hardware.inter_ns * std::log2(std::max(1.0, shards * l.tp * l.pp));
     ends.optimizer_ns.push_back(owned * 30 / (0.8 * o.hardware.hbm_bytes_s) * 1e9 + norm);
@@ -223,7 +294,7 @@ StepEnds step_ends(const PlanProblem& p, const Plan& plan, const Layout& l, cons
 
 int64_t step_ns(const PlanProblem& p, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
                 const StepEnds& ends) {
-  double span = 0, shift = 0, tail = 0;
+  double last = 0, span = 0, shift = 0, tail = 0;
   const std::vector<int32_t> layers = plan.layers();
   for (int32_t r = 0; r < p.ranks(); ++r) {
     if (cells[r].empty()) continue;
@@ -237,10 +308,11 @@ int64_t step_ns(const PlanProblem& p, const Plan& plan, const std::vector<std::v
     shift = std::max(shift, gather - static_cast<double>(cells[r].front().start_ns));
     const double reduce =
         std::max(ends.reduce_ns[r] / own, ends.reduce_ns[r] - length(cells[r].back()) * (own - 1) / own);
+    last = std::max(last, static_cast<double>(cells[r].back().end_ns));
     span = std::max(span, static_cast<double>(cells[r].back().end_ns) + reduce);
     tail = std::max(tail, ends.optimizer_ns[r]);
   }
-  return std::llround(span + std::max(0.0, shift) + tail);
+  return std::llround(last + ends.scale * (span - last + std::max(0.0, shift) + tail));
 }
 
 }  // namespace stageline::plan

@@ -2,6 +2,7 @@
 // here is an estimate, ± 20 % absolute and ± 5 % between plans of equal tensor parallelism and micro-batch.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,22 @@ struct RateOptions {
   int32_t per_node = 8;
   double mfu = 0;  // replaces what every operation reaches; 0: does not
   bool fp8 = false;
+  double scale = 1, ends_scale = 1;  // of the cells, and of what comes before and after them, by measured steps
   MemoryOptions memory;
 };
+
+// A step that was measured somewhere, of 1F1B with an even split.
+struct MeasuredStep {
+  Layout layout;
+  int32_t micro_batches = 1;
+  double step_ns = 0;
+};
+// The scales with which the estimates become the measured steps: those of the cells from the growth with the number of
+// micro-batches where two of one layout differ in it. Errors: those of make_schedule().
+Status calibrate(const Model& model, const std::vector<MeasuredStep>& steps, RateOptions& options);
+
+// Calls `visit` for each time, with its name: "layer.F", "layer.B", "head.F", "head.B", "embedding" or "latency".
+void for_each_time(Times& times, const std::function<void(const char* name, int64_t& ns)>& visit);
 
 // The times of one micro-batch on every kind of layer, embedding and head.
 Times estimated_times(const Model& model, const Layout& layout, const RateOptions& options);
@@ -37,6 +52,7 @@ Times estimated_times(const Model& model, const Layout& layout, const RateOption
 // What comes before and after the replayed order: exchange of parameters and gradients, and the optimizer.
 struct StepEnds {
   std::vector<double> gather_ns, reduce_ns, optimizer_ns;  // for each rank
+  double scale = 1;
 };
 StepEnds step_ends(const PlanProblem& problem, const Plan& plan, const Layout& layout, const RateOptions& options);
 // The whole step: what of the exchanges outlasts the cells beside which they run is added to the replayed span.

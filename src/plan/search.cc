@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <limits>
 #include <tuple>
 
 #include "base/number.h"
@@ -15,10 +14,12 @@
 namespace stageline::plan {
 namespace {
 
+// One layout with a schedule, kept small: there are millions.
 struct Point {
-  Layout layout;
-  int32_t schedule = 0, chunks = 1, micro_batches = 1;
   double key = 0;
+  uint32_t layout = 0;
+  int32_t micro_batches = 1;
+  int16_t schedule = 0, chunks = 1;
 };
 
 bool allows(const std::vector<int32_t>& list, int32_t value) { return list.empty() || std::ranges::count(list, value); }
@@ -105,7 +106,7 @@ LayoutSums sums_of(const Wish& w, const Layout& l) {
   const Times times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
   const LayoutBytes bytes = layout_bytes(w.model, l, w.rates.memory);
   LayoutSums s;
-  const auto all = [](const LayerTime& t) { return static_cast<double>(t.forward + t.input + t.weight); };
+  const auto all = [](const LayerTime& t) { return static_cast<double>(t.sum()); };
   s.work = all(times.embedding) + all(times.head);
   s.way = s.work - static_cast<double>(times.head.weight + times.embedding.weight);
   s.states = bytes.embedding.sum() + bytes.head.sum();
@@ -154,7 +155,8 @@ std::vector<Modules> selections_of(const Wish& w) {
   return out;
 }
 
-double error_share(const Wish& w) { return w.recorded ? w.recorded_error : 0.2; }
+// The error of a step before that of its times.
+double error_share(const Wish& w) { return w.recorded ? w.recorded_error : w.calibrated ? 0.08 : 0.2; }
 
 // Finds by how much the fullest rank misses its limit with everything computed again.
 Candidate with_most_recompute(const Wish& w, const PlanProblem& p, const Layout& l) {
@@ -179,7 +181,8 @@ const std::vector<Framework>& frameworks() {
        .all_or_none = true,
        .selective = false,
        .scratch = false,
-       .keeps_sent = true},
+       .keeps_sent = true,
+       .sharding = Sharding::kZero3},
       {.name = "paddle",
        .schedules = {"fthenb", "1f1b", "eager-1f1b", "vpp", "zb-h1-paddle", "zbvpp"},
        .all_or_none = true,
@@ -223,20 +226,32 @@ Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string
   return p;
 }
 
+namespace {
+
+// The whole step of a plan whose order was replayed.
+int64_t step_of(const Wish& w, const PlanProblem& p, const Layout& l, const Plan& plan,
+                const std::vector<std::vector<ReplayedCell>>& cells, const RateOptions& rates) {
+  if (!w.recorded) return step_ns(p, plan, cells, step_ends(p, plan, l, rates));
+  int64_t span = 0;
+  for (const auto& rank : cells) span = std::max(span, rank.empty() ? 0 : rank.back().end_ns);
+  return span + std::llround(w.recorded_rest_ns);
+}
+
+}  // namespace
+
 Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan, int64_t bound_ns) {
   Candidate c;
   c.layout = l;
   c.schedule = p.schedule.name, c.chunks = p.schedule.sizes.chunks, c.group = p.schedule.sizes.group;
   c.micro_batches = p.schedule.sizes.micro_batches;
   const LayerSums sums(p);
-  const std::vector<StageTime> times = stage_times(p, sums, plan);
+  const std::vector<LayerTime> times = stage_times(p, sums, plan);
   if (const auto cells = cells_of(p, times)) {
     int64_t busy = 0, span = 0;
     for (const auto& rank : *cells)
       for (const ReplayedCell& cell : rank) busy += cell.end_ns - cell.start_ns, span = std::max(span, cell.end_ns);
     plan.span_ns = span;
-    c.step_ns =
-        w.recorded ? span + std::llround(w.recorded_rest_ns) : step_ns(p, plan, *cells, step_ends(p, plan, l, w.rates));
+    c.step_ns = step_of(w, p, l, plan, *cells, w.rates);
     c.bubble = span > 0 ? 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(span) : 0;
   }
   c.bound_ns = bound_ns > 0 ? std::min(c.step_ns, bound_ns + c.step_ns - plan.span_ns) : 0;
@@ -259,23 +274,26 @@ Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan
 
 namespace {
 
-constexpr size_t kMaxMisses = 500;  // layouts that do not fit and are compared for the nearest
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr size_t kMaxMisses = 500;           // layouts that do not fit and are compared for the nearest
+constexpr int64_t kMakingReplays = 4;  // what making an order and looking through its memory takes, in replays
+constexpr int64_t kMinLook = 100'000;  // least work on one layout
 
 class Finder {
  public:
-  explicit Finder(const Wish& wish) : w_(wish), defs_(schedules_of(wish)), work_(wish.work) {}
+  explicit Finder(const Wish& wish)
+      : w_(wish), defs_(schedules_of(wish)), rest_ns_(wish.recorded ? std::llround(wish.recorded_rest_ns) : 0) {}
 
   Result<Found> run() {
     for_each_layout(w_, [&](const Layout& l) { add_points(l); });
     if (points_.empty() && found_.rejected == 0) return no_layout();
     found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
-    std::stable_sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
-      return std::tuple(a.key, a.layout.tp, a.layout.pp, a.layout.cp, a.layout.ep, a.schedule, a.chunks) <
-             std::tuple(b.key, b.layout.tp, b.layout.pp, b.layout.cp, b.layout.ep, b.schedule, b.chunks);
-    });
+    // Layouts stand in the order of their degrees.
+    std::ranges::sort(points_, {}, [](const Point& p) { return std::tuple(p.key, p.layout, p.schedule, p.chunks); });
     search();
     refine();
     if (found_.plans.empty()) explain_shortfall();
+    if (w_.pareto && !found_.plans.empty()) add_front();
     return std::move(found_);
   }
 
@@ -294,56 +312,73 @@ class Finder {
     const double limit = w_.rates.memory.limit;
     // The mean rank's states alone, divided as far as they can be.
     const bool too_large = limit > 0 && sums.states / l.pp + w_.rates.memory.reserve > limit;
+    if (too_large) {
+      too_large_.emplace_back(sums.states / l.pp, l);
+      std::ranges::push_heap(too_large_, {}, &std::pair<double, Layout>::first);
+      if (too_large_.size() > kMaxMisses) {
+        std::ranges::pop_heap(too_large_, {}, &std::pair<double, Layout>::first);
+        too_large_.pop_back();
+      }
+    } else {
+      layouts_.push_back(l);
+    }
     for (const int32_t m : counts)
       for (size_t d = 0; d < defs_.size(); ++d) {
         const std::string_view name = defs_[d]->name;
         if (l.pp == 1 && name != "1f1b") continue;
+        // It overlaps exchanges between experts and nothing else.
+        if (name == "vpp-ep-overlap" && l.ep == 1 && w_.schedules.empty()) continue;
         for (const int32_t v : chunk_counts(w_, *defs_[d], l.pp)) {
           if (too_large) {
             ++found_.rejected;
-            if (too_large_.empty() || !(too_large_.back().second == l)) too_large_.emplace_back(sums.states / l.pp, l);
             continue;
           }
           const double overlap = w_.recorded ? w_.recorded->overlap : 0;
-          points_.push_back({l, static_cast<int32_t>(d), v, m, key_of(sums, *defs_[d], l.pp, m, overlap)});
+          const double key = key_of(sums, *defs_[d], l.pp, m, overlap) + static_cast<double>(rest_ns_);
+          points_.push_back({key, static_cast<uint32_t>(layouts_.size() - 1), m,
+                             static_cast<int16_t>(d), static_cast<int16_t>(v)});
         }
       }
-  }
-
-  void keep_smallest() {
-    std::ranges::stable_sort(too_large_, {}, &std::pair<double, Layout>::first);
-    if (too_large_.size() > kMaxMisses) too_large_.resize(kMaxMisses);
   }
 
   int64_t last_wanted_ns() const { return found_.plans.size() < w_.top ? INT64_MAX : found_.plans[w_.top - 1].step_ns; }
 
   struct Tried {
     std::optional<Candidate> candidate, misses;
-    int64_t cells = 0;
+    int64_t work = 2'000, bound_ns = INT64_MAX;  // the bound of what did not become a candidate
+    bool left_out = false;  // the work is not enough for it
   };
 
-  Tried attempt(const Point& point, int64_t cells, int64_t give_up_ns) const {
+  int64_t cells_of(const Point& point) const {
+    return int64_t{2} * point.chunks * layouts_[point.layout].pp * point.micro_batches;
+  }
+
+  // Searches a point for at most `work`. With `limit`, for a smaller memory than the wish's.
+  Tried attempt(const Point& point, int64_t work, int64_t give_up_ns, double limit = 0) const {
     Tried out;
-    const std::string name = defs_[point.schedule]->name;
-    const auto problem = problem_of(w_, point.layout, name, point.chunks, point.micro_batches);
+    const Layout& layout = layouts_[point.layout];
+    const int64_t making = kMakingReplays * cells_of(point) + 3 * w_.model.layers();
+    out.left_out = making > work && w_.split.empty();
+    if (out.left_out) return out;
+    auto problem = problem_of(w_, layout, defs_[point.schedule]->name, point.chunks, point.micro_batches);
     if (!problem) return out;
-    int64_t own = 0;
-    for (const RankOrder& order : problem->schedule.ranks) own += static_cast<int64_t>(order.size());
-    out.cells = own;
+    if (limit > 0) problem->limit = limit;
+    out.work += making;
     if (!w_.split.empty()) {
       attempt_split(point, *problem, out);
       return out;
     }
     if (!w_.framework->any_split) {
       auto even = price_split(*problem, even_bounds(static_cast<int32_t>(problem->kind_of.size()), problem->stages()));
-      if (even && *even) out.candidate = priced(w_, *problem, point.layout, **even, (*even)->span_ns);
-      if (even && !*even) out.misses = with_most_recompute(w_, *problem, point.layout);
+      if (even && *even) out.candidate = priced(w_, *problem, layout, **even, (*even)->span_ns);
+      if (even && !*even) out.misses = with_most_recompute(w_, *problem, layout);
       return out;
     }
-    const SplitAnswer answer = best_split(*problem, {std::max(cells, 6 * own), give_up_ns});
-    out.cells += answer.replays * own;
-    if (answer.best) out.candidate = priced(w_, *problem, point.layout, *answer.best, answer.bound_ns);
-    if (!answer.fits) out.misses = with_most_recompute(w_, *problem, point.layout);
+    const SplitAnswer answer = best_split(*problem, {work - making, give_up_ns < INT64_MAX ? give_up_ns - rest_ns_ : INT64_MAX});
+    out.work += answer.work;
+    if (answer.fits) out.bound_ns = answer.bound_ns + rest_ns_;
+    if (answer.best) out.candidate = priced(w_, *problem, layout, *answer.best, answer.bound_ns);
+    if (!answer.fits) out.misses = with_most_recompute(w_, *problem, layout);
     return out;
   }
 
@@ -361,13 +396,13 @@ class Finder {
       if (priced_plan && *priced_plan)
         plan = **priced_plan;
       else {
-        out.misses = with_most_recompute(w_, problem, point.layout);
+        out.misses = with_most_recompute(w_, problem, layouts_[point.layout]);
         return;
       }
     } else {
       plan.recompute = w_.split_recompute;
     }
-    Candidate c = priced(w_, problem, point.layout, std::move(plan), 0);
+    Candidate c = priced(w_, problem, layouts_[point.layout], std::move(plan), 0);
     c.bound_ns = lower_bound_ns(problem, stage_times(problem, LayerSums(problem), c.plan)) + c.step_ns - c.plan.span_ns;
     const bool too_large = problem.limit > 0 && c.needed_bytes > problem.limit;
     (too_large ? out.misses : out.candidate) = std::move(c);
@@ -382,34 +417,46 @@ class Finder {
       points_of_.insert(points_of_.begin() + (at - found_.plans.begin()), point);
       found_.plans.insert(at, std::move(*tried.candidate));
       const size_t keep = std::max<size_t>(w_.top, 10);
-      if (found_.plans.size() > keep) found_.plans.resize(keep), points_of_.resize(keep, point);
+      for (; found_.plans.size() > keep; found_.plans.pop_back(), points_of_.pop_back())
+        others_bound_ns_ = std::min(others_bound_ns_, found_.plans.back().bound_ns);
+    } else {
+      others_bound_ns_ = std::min(others_bound_ns_, tried.bound_ns);
     }
-    if (tried.misses && (!misses_ || tried.misses->needed_bytes < misses_->needed_bytes))
+    if (tried.misses && tried.misses->needed_bytes > w_.rates.memory.limit &&
+        (!misses_ || tried.misses->needed_bytes < misses_->needed_bytes))
       misses_ = std::move(tried.misses);
   }
 
+  // Two thirds of the work find the plans, the rest improves those that are shown.
   void search() {
     constexpr size_t kBatch = 16;
+    int64_t left = w_.work * 2 / 3;
     size_t next = 0;
-    for (; next < points_.size() && work_ > 0;) {
+    double left_out = kNever;  // the least key of those
+    while (next < points_.size() && left > 0) {
       const int64_t give_up = last_wanted_ns();
       if (points_[next].key >= static_cast<double>(give_up)) break;
       const size_t count = std::min(kBatch, points_.size() - next);
+      // A first look at a layout takes a few replays of it, so that many get one.
+      const auto look = [&](const Point& point) {
+        return std::min(left / 4, std::max(kMinLook, 3 * kMakingReplays * cells_of(point)));
+      };
       std::vector<Tried> tried(count);
       parallel_for(count, [&](size_t i) {
         if (points_[next + i].key < static_cast<double>(give_up))
-          tried[i] = attempt(points_[next + i], 200'000, give_up);
+          tried[i] = attempt(points_[next + i], look(points_[next + i]), give_up);
       });
       for (size_t i = 0; i < count; ++i) {
-        work_ -= tried[i].cells + 2'000;
+        left -= tried[i].work;
+        found_.tried += tried[i].left_out ? 0 : 1;
+        if (tried[i].left_out) left_out = std::min(left_out, points_[next + i].key);
         take(tried[i], points_[next + i]);
       }
-      found_.tried += static_cast<int64_t>(count);
       next += count;
     }
-    const bool more = next < points_.size() && points_[next].key < static_cast<double>(last_wanted_ns());
-    found_.complete = !more;
-    left_key_ = next < points_.size() ? points_[next].key : kNaN;
+    if (next < points_.size()) left_out = std::min(left_out, points_[next].key);
+    left_key_ = left_out;
+    found_.complete = left_out >= static_cast<double>(last_wanted_ns());
   }
 
   // The plans that are shown get more work each, which improves their split or proves it.
@@ -418,26 +465,48 @@ class Finder {
     std::vector<Candidate> plans = std::move(found_.plans);
     std::vector<Point> points = std::move(points_of_);
     found_.plans.clear(), points_of_.clear();
+    const size_t shown = std::min(plans.size(), w_.top);
     std::vector<Tried> again(plans.size());
-    parallel_for(plans.size(), [&](size_t i) {
-      if (i < w_.top && w_.split.empty() && w_.framework->any_split)
-        again[i] = attempt(points[i], 4'000'000, INT64_MAX);
+    parallel_for(shown, [&](size_t i) {
+      if (w_.split.empty() && w_.framework->any_split)
+        again[i] = attempt(points[i], w_.work / (w_.pareto ? 6 : 3) / static_cast<int64_t>(shown), INT64_MAX);
     });
     for (size_t i = 0; i < plans.size(); ++i) {
       if (!again[i].candidate || again[i].candidate->step_ns > plans[i].step_ns) again[i].candidate = plans[i];
       again[i].misses.reset();
       take(again[i], points[i]);
     }
-    int64_t bound = INT64_MAX;
+    int64_t bound = std::min(found_.plans.front().step_ns, others_bound_ns_);
     for (const Candidate& c : found_.plans) bound = std::min(bound, c.bound_ns);
-    if (!std::isnan(left_key_)) bound = std::min(bound, static_cast<int64_t>(left_key_));
-    found_.bound_ns = std::min(bound, found_.plans.front().step_ns);
+    if (left_key_ < static_cast<double>(bound)) bound = static_cast<int64_t>(left_key_);
+    found_.bound_ns = bound;
+  }
+
+  // The plans that are shown, and the fastest of their layouts for smaller and smaller limits; of all these, those that
+  // are faster than all that need less memory.
+  void add_front() {
+    const size_t shown = std::min(found_.plans.size(), w_.top), steps = 24 / shown + 1;
+    std::vector<std::vector<Candidate>> tighter(shown);
+    parallel_for(shown, [&](size_t i) {
+      double limit = found_.plans[i].needed_bytes;
+      for (size_t n = 0; n < steps; ++n) {
+        const Tried next = attempt(points_of_[i], w_.work / 6 / static_cast<int64_t>(shown * steps), INT64_MAX, limit * 0.97);
+        if (!next.candidate) break;
+        limit = next.candidate->needed_bytes;
+        tighter[i].push_back(*next.candidate);
+      }
+    });
+    std::vector<Candidate> all = found_.plans;
+    for (const auto& list : tighter) all.insert(all.end(), list.begin(), list.end());
+    std::ranges::stable_sort(all, {}, [](const Candidate& c) { return std::tuple(c.peak_bytes, c.step_ns); });
+    int64_t best = INT64_MAX;
+    for (Candidate& c : all)
+      if (c.step_ns < best) best = c.step_ns, found_.pareto.push_back(std::move(c));
   }
 
   void explain_shortfall() {
     Shortfall out;
     // Layouts whose states alone are too large were not tried, but may lack least.
-    keep_smallest();
     for (const auto& [states, l] : too_large_) {
       const auto problem = problem_of(w_, l, "1f1b", 1, std::max(1, micro_batch_counts(w_, l).front()));
       if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) continue;
@@ -501,77 +570,118 @@ class Finder {
 
   const Wish& w_;
   std::vector<const ScheduleDef*> defs_;
+  std::vector<Layout> layouts_;
   std::vector<Point> points_, points_of_;
   Found found_;
   std::optional<Candidate> misses_;
   std::vector<std::pair<double, Layout>> too_large_;  // by the mean states of a rank
-  double left_key_ = kNaN;
-  int64_t work_;
+  double left_key_ = kNever;
+  int64_t rest_ns_, others_bound_ns_ = INT64_MAX;
 };
 
-// The step of a plan when one parameter takes `factor` times as long.
-int64_t step_with(const Wish& w, const Candidate& c, const std::string& parameter, double factor) {
-  auto problem = problem_of(w, c.layout, c.schedule, c.chunks, c.micro_batches);
-  if (!problem) return c.step_ns;
-  const auto scale = [&](int64_t& ns) { ns = std::llround(static_cast<double>(ns) * factor); };
-  Times& t = problem->times;
-  if (parameter == "head.F") scale(t.head.forward);
-  if (parameter == "head.B") scale(t.head.input), scale(t.head.weight);
-  if (parameter == "embedding") scale(t.embedding.forward), scale(t.embedding.input);
-  if (parameter == "latency") {
-    scale(t.latency);
-    for (auto* list : {&t.there, &t.back})
-      for (int64_t& ns : *list) scale(ns);
+// A plan with times that can be changed.
+class Changed {
+ public:
+  Changed(const Wish& w, const Candidate& c)
+      : w_(w), c_(c), problem_(problem_of(w, c.layout, c.schedule, c.chunks, c.micro_batches)) {}
+  Times times() const { return problem_ ? problem_->times : Times(); }
+  // The step with these times.
+  double step_ns(const Times& times, const RateOptions& rates) {
+    if (!problem_) return static_cast<double>(c_.step_ns);
+    problem_->times = times;
+    const auto cells = cells_of(*problem_, stage_times(*problem_, LayerSums(*problem_), c_.plan));
+    return cells ? static_cast<double>(step_of(w_, *problem_, c_.layout, c_.plan, *cells, rates)) : 0;
   }
-  for (LayerTime& layer : t.kinds) {
-    if (parameter == "layer.F") scale(layer.forward);
-    if (parameter == "layer.B") scale(layer.input), scale(layer.weight);
+  // The step when one kind of time takes `factor` times as long: of layers, ends and messages, or of links.
+  double step_ns(std::string_view parameter, double factor) {
+    RateOptions rates = w_.rates;
+    const bool inside = parameter == "links in a node";
+    if (inside || parameter == "links between nodes") {
+      (inside ? rates.hardware.intra_bytes_s : rates.hardware.inter_bytes_s) /= factor;
+      (inside ? rates.hardware.intra_ns : rates.hardware.inter_ns) *= factor;
+      return step_ns(estimated_times(w_.model, c_.layout, rates), rates);
+    }
+    Times changed = base_;
+    for_each_time(changed, [&](std::string_view name, int64_t& ns) {
+      if (name == parameter) ns = std::llround(static_cast<double>(ns) * factor);
+    });
+    return step_ns(changed, rates);
   }
-  const auto span = span_of(*problem, stage_times(*problem, LayerSums(*problem), c.plan));
-  return span ? c.step_ns - c.plan.span_ns + *span : c.step_ns;
+
+ private:
+  const Wish& w_;
+  const Candidate& c_;
+  Result<PlanProblem> problem_;
+  Times base_ = times();
+};
+
+// The error of the plans' steps by how their times vary over the run's steps: variance = gradient · covariance ·
+// gradient, as the mean square of what each draw changes to first order.
+void add_errors(const Wish& w, Found& found) {
+  if (w.resampled.size() < 2) return;
+  parallel_for(found.plans.size(), [&](size_t i) {
+    Candidate& c = found.plans[i];
+    Changed plan(w, c);
+    const Times base = plan.times();
+    const auto values = [](Times times) {
+      std::vector<double> out;
+      for_each_time(times, [&](const char*, int64_t& ns) { out.push_back(static_cast<double>(ns)); });
+      return out;
+    };
+    const std::vector<double> at = values(base);
+    std::vector<double> slope(at.size(), 0);
+    for (size_t k = 0; k < at.size(); ++k) {
+      if (at[k] <= 0) continue;
+      Times more = base;
+      size_t n = 0;
+      for_each_time(more, [&](const char*, int64_t& ns) { ns += n++ == k ? std::llround(at[k] / 100) : 0; });
+      const auto step = static_cast<double>(std::llround(at[k] / 100));
+      if (step > 0) slope[k] = (plan.step_ns(more, w.rates) - static_cast<double>(c.step_ns)) / step;
+    }
+    double square = 0;
+    for (const Times& draw : w.resampled) {
+      const std::vector<double> other = values(draw);
+      double change = 0;
+      for (size_t k = 0; k < at.size() && k < other.size(); ++k) change += slope[k] * (other[k] - at[k]);
+      square += change * change / static_cast<double>(w.resampled.size());
+    }
+    c.error_ns = std::hypot(c.error_ns, std::sqrt(square));
+  });
 }
 
 void add_sensitivity(const Wish& w, Found& found) {
   const Candidate& best = found.plans.front();
-  const Candidate* second = found.plans.size() > 1 ? &found.plans[1] : nullptr;
-  for (const char* parameter : {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency"}) {
+  std::vector<Changed> plans;
+  for (const Candidate& c : found.plans) plans.emplace_back(w, c);
+  for (const char* parameter : {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency", "links in a node",
+                                "links between nodes"}) {
+    if (w.recorded && std::string_view(parameter).starts_with("links")) continue;
     Sensitivity s{parameter, 0, 0};
-    const int64_t more = step_with(w, best, parameter, 1.01);
-    s.elasticity = static_cast<double>(more - best.step_ns) / static_cast<double>(best.step_ns) / 0.01;
+    const auto step = [&](size_t i, double factor) { return plans[i].step_ns(parameter, factor); };
+    s.elasticity = (step(0, 1.01) / static_cast<double>(best.step_ns) - 1) / 0.01;
     const auto holds = [&](double factor) {
-      return step_with(w, best, parameter, factor) <= step_with(w, *second, parameter, factor);
+      const double own = step(0, factor);
+      for (size_t i = 1; i < plans.size(); ++i)
+        if (step(i, factor) < own) return false;
+      return true;
     };
-    for (const double far : {4.0, 0.25}) {
-      if (!second || holds(far) || s.flips_at > 0) continue;
-      double near = 1, end = far;
-      for (int i = 0; i < 12; ++i) {
+    // The nearest factor to each side at which another plan is faster; the nearer of the two counts.
+    for (const bool up : {true, false}) {
+      double near = 1, end = 1;
+      for (const double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0}) {
+        end = up ? factor : 1 / factor;
+        if (!holds(end)) break;
+        near = end;
+      }
+      if (near == end) continue;
+      for (int i = 0; i < 10; ++i) {
         const double middle = (near + end) / 2;
         (holds(middle) ? near : end) = middle;
       }
-      s.flips_at = end;
+      if (s.flips_at == 0 || std::abs(std::log(end)) < std::abs(std::log(s.flips_at))) s.flips_at = end;
     }
     found.sensitivity.push_back(s);
   }
-}
-
-// The fastest plan of the best layout for smaller and smaller limits.
-void add_pareto(const Wish& w, Found& found) {
-  Candidate now = found.plans.front();
-  found.pareto.push_back(now);
-  Wish tighter = w;
-  const Layout l = now.layout;
-  tighter.tp = {l.tp}, tighter.cp = {l.cp}, tighter.ep = {l.ep}, tighter.etp = {l.etp}, tighter.pp = {l.pp},
-  tighter.dp = {l.dp};
-  tighter.micro_batch = {l.micro_batch}, tighter.pareto = false, tighter.top = 1, tighter.work = w.work / 24;
-  for (int i = 0; i < 24; ++i) {
-    tighter.rates.memory.limit = now.needed_bytes * 0.97;
-    Finder finder(tighter);
-    auto next = finder.run();
-    if (!next || next->plans.empty()) break;
-    now = next->plans.front();
-    found.pareto.push_back(now);
-  }
-  std::ranges::reverse(found.pareto);
 }
 
 }  // namespace
@@ -580,11 +690,9 @@ Result<Found> find_plans(const Wish& w) {
   Finder finder(w);
   TRY(found, finder.run());
   if (found->plans.empty()) return found;
-  if (w.pareto) {
-    add_sensitivity(w, *found);
-    add_pareto(w, *found);
-  }
+  if (w.pareto) add_sensitivity(w, *found);
   if (found->plans.size() > w.top) found->plans.resize(w.top);
+  add_errors(w, *found);
   return found;
 }
 

@@ -27,6 +27,7 @@ struct Framework {
   bool empty_stages = false;                // a virtual stage may have no layer
   bool selective = true;
   bool scratch = true, keeps_sent = false;
+  Sharding sharding = Sharding::kDistributed;  // where no other is asked for
 };
 const std::vector<Framework>& frameworks();
 const Framework* find_framework(std::string_view name);
@@ -46,10 +47,12 @@ struct Wish {
   std::vector<int32_t> split;              // layers of each virtual stage; empty: free
   std::vector<Recompute> split_recompute;  // for each virtual stage of `split`; empty: free
   std::optional<Times> recorded;           // times of a run, for its own degrees
-  double recorded_error = 0;               // their standard error as a share
+  double recorded_error = 0;               // the error of the model that replays them, as a share
+  std::vector<Times> resampled;            // the same times from other draws of the run's steps
+  bool calibrated = false;                 // the rates reproduce measured steps
   double recorded_rest_ns = 0;             // of each step, beside the pipeline
   size_t top = 5;
-  int64_t work = 200'000'000;  // cells that may be replayed
+  int64_t work = 200'000'000;  // of all devices together, in replayed cells: some 50 ns each
   bool pareto = false;
 };
 
@@ -91,7 +94,7 @@ struct Found {
   std::vector<Sensitivity> sensitivity;
   std::optional<Shortfall> shortfall;
   int64_t layouts = 0, tried = 0, rejected = 0;  // rejected: by memory alone
-  bool complete = true;                          // no layout is left whose bound is below the last plan
+  bool complete = true;                          // the work was enough: no layout is left that could be among the plans
   int64_t bound_ns = 0;                          // no plan of the whole space is faster
 };
 // Errors: kUsage where no layout has the wanted degrees.

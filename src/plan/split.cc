@@ -1,8 +1,10 @@
 #include "plan/split.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <functional>
 #include <set>
+#include <string_view>
 
 namespace stageline::plan {
 namespace {
@@ -39,20 +41,27 @@ class Search {
         layers_(static_cast<int32_t>(problem.kind_of.size())),
         stages_(problem.stages()),
         replay_cells_(cell_count(problem.schedule)),
-        cells_left_(budget.cells),
-        limit_ns_(budget.give_up_ns) {}
+        left_(budget.work),
+        limit_ns_(budget.give_up_ns) {
+    // Finding what a rank computes again looks at its memory some dozen times.
+    if (p_.limit <= 0) return;
+    size_t moments = 0;
+    for (const RankHeld& held : p_.held) moments += held.size() + 3;
+    fit_work_ = static_cast<int64_t>((p_.selections.size() + 12) * moments * p_.schedule.sizes.chunks / 16);
+  }
 
-  SplitAnswer run() {
+  SplitAnswer run(const Budget& budget) {
     if (layers_ < stages_ * p_.least_layers) return answer_;
     if (p_.per_rank)
       run_with({});
     else
       run_one_choice();
+    answer_.work = budget.work - left_;
     return answer_;
   }
 
  private:
-  bool spent() const { return cells_left_ < replay_cells_; }
+  bool spent() const { return left_ < replay_cells_; }
   int64_t best_ns() const { return answer_.best ? std::min(limit_ns_, answer_.best->span_ns) : limit_ns_; }
 
   // One choice of what is computed again for all stages: each is a search of its own, those that cost least first.
@@ -61,29 +70,40 @@ class Search {
     for (const Modules modules : p_.selections) choices.push_back({modules, 0});
     const int32_t widest = layers_ - (stages_ - 1) * p_.least_layers;
     for (int32_t n = p_.all_or_none ? widest : 1; p_.full && n <= widest; ++n) choices.push_back({0, n});
+    try_starts();
     int64_t bound = INT64_MAX;
     for (const Recompute& choice : choices) {
-      const int64_t before = answer_.bound_ns;
-      answer_.bound_ns = INT64_MAX;
-      if (choice.full > 0 && floor_ns(choice) >= best_ns()) break;
-      run_with(choice);
+      const int64_t floor = floor_ns(choice);
+      if (choice.full > 0 && floor >= best_ns()) break;
+      answer_.bound_ns = floor;
+      if (!spent()) run_with(choice);
       bound = std::min(bound, answer_.bound_ns);
-      answer_.bound_ns = before;
-      if (spent()) break;
+      if (spent() && choice.full > 0) break;
     }
-    answer_.bound_ns = std::min(bound, answer_.best ? answer_.best->span_ns : bound);
+    answer_.bound_ns = std::min(bound, best_ns());
   }
 
-  // No split is faster when every virtual stage recomputes this much: the mean work of a rank.
+  // No split is faster when every virtual stage recomputes this much: the mean work of a rank, and one micro-batch's
+  // way through the model.
   int64_t floor_ns(const Recompute& choice) const {
-    const int64_t all = sums_.forward.back() + sums_.input.back() + sums_.weight.back();
-    int64_t least = INT64_MAX;
-    for (const LayerTime& kind : p_.times.kinds) least = std::min(least, kind.forward);
-    return (all + least * std::min(layers_, choice.full)) / p_.ranks() * p_.schedule.sizes.micro_batches;
+    LayerTime all = sums_.before.back();
+    int64_t again = INT64_MAX;
+    for (const LayerTime& kind : p_.times.kinds) again = std::min(again, kind.forward);
+    all.input += again * std::min(layers_, choice.full);
+    const int64_t ends = p_.times.embedding.sum() + p_.times.head.sum();
+    bool overlapped = false;
+    for (const RankOrder& order : p_.schedule.ranks)
+      for (const ScheduleCell& cell : order) overlapped |= cell.overlapped();
+    const double share = overlapped && p_.times.overlap > 0 ? std::min(1.0, p_.times.overlap) : 1;
+    const int64_t busy = all.sum() + ends - (overlapped ? all.forward_comm + all.input_comm : 0);
+    const int64_t way = all.forward + all.input + p_.times.head.sum() - p_.times.head.weight;
+    return std::max(std::llround(p_.schedule.sizes.micro_batches * (static_cast<double>(busy) * share) / p_.ranks()),
+                    overlapped ? 0LL : static_cast<long long>(way));
   }
 
   void run_with(const std::optional<Recompute>& fixed) {
-    fixed_ = p_.per_rank ? std::nullopt : fixed;
+    fixed_ = fixed;
+    seen_.clear();
     if (p_.schedule.sizes.chunks == 1)
       search_one_chunk();
     else
@@ -98,31 +118,28 @@ class Search {
   };
 
   Stage stage(int32_t k, int32_t lo, int32_t hi) {
-    Plan plan;
-    plan.bounds.assign(stages_ + 1, lo);
-    for (int32_t s = k + 1; s <= stages_; ++s) plan.bounds[s] = hi;
-    plan.recompute.assign(stages_, {});
+    left_ -= 8 + fit_work_ / stages_;
+    Part part{k, lo, hi, {}};
     Stage out;
     if (fixed_) {
-      plan.recompute[k] = {fixed_->modules, std::min(fixed_->full, hi - lo)};
-      out.fits = fits(p_, k, peak_of(p_, k, plan));
+      part.recompute = {fixed_->modules, std::min(fixed_->full, hi - lo)};
+      out.fits = p_.limit <= 0 || fits(p_, peak_of(p_, k, {&part, 1}));
     } else {
-      out.fits = recompute_rank(p_, sums_, k, plan);
+      out.fits = recompute_rank(p_, sums_, k, {&part, 1});
     }
     if (!out.fits) return out;
-    out.recompute = plan.recompute[k];
+    out.recompute = part.recompute;
     const RankShape& shape = shapes_[k];
-    const int64_t f = sums_.stage_forward(p_, k, lo, hi);
-    const int64_t i = sums_.stage_input(p_, k, lo, hi) + again_ns(p_, sums_, lo, out.recompute, hi);
-    const int64_t w = sums_.stage_weight(p_, k, lo, hi);
+    LayerTime own = sums_.stage(p_, k, lo, hi);
+    own.input += again_ns(sums_, lo, out.recompute, hi);
+    const int64_t f = own.forward, i = own.input, w = own.weight;
+    const LayerTime earlier = sums_.before[lo], later = sums_.before.back() - sums_.before[hi];
     const LayerTime &first = p_.times.embedding, &last = p_.times.head;
-    const int64_t before = sums_.forward[lo] + (k > 0 ? first.forward : 0) + hops_down_[k];
-    const int64_t after = sums_.input[lo] + (splits_ ? 0 : sums_.weight[lo]) +
-                          (k > 0 ? first.input + (splits_ ? 0 : first.weight) : 0) + hops_back_[k];
-    const auto rest = [&](const std::vector<int64_t>& sum) { return sum.back() - sum[hi]; };
+    const auto back = [&](const LayerTime& t) { return t.input + (splits_ ? 0 : t.weight); };
+    const int64_t before = earlier.forward + (k > 0 ? first.forward : 0) + hops_down_[k];
+    const int64_t after = back(earlier) + (k > 0 ? back(first) : 0) + hops_back_[k];
     const bool end = k + 1 == stages_;
-    const int64_t down = rest(sums_.forward) + rest(sums_.input) + (splits_ ? 0 : rest(sums_.weight)) +
-                         (end ? 0 : last.forward + last.input + (splits_ ? 0 : last.weight)) + hops_down_.back() -
+    const int64_t down = later.forward + back(later) + (end ? 0 : last.forward + back(last)) + hops_down_.back() -
                          hops_down_[k] + hops_back_.back() - hops_back_[k];
     const int64_t m = shape.micro_batches;
     const int64_t whole = before + std::max(shape.warm * f, f + down) + m * (i + w) + (m - shape.warm) * f;
@@ -145,49 +162,54 @@ class Search {
       hops_down_[k] = hops_down_[k - 1] + (own ? p_.times.there[k - 1] : p_.times.latency);
       hops_back_[k] = hops_back_[k - 1] + (own ? p_.times.back[k - 1] : p_.times.latency);
     }
-    try_bounds(even_bounds(layers_, stages_));
-    try_bounds(equal_time_bounds());
+    try_starts();
     // steps_[k][lo]: where stage k may end if it begins at lo, with its bound; ends_[k][lo]: the least bound from
-    // there.
+    // there. A stage with more layers than `widest` alone takes longer than the best plan.
     const int32_t least = p_.least_layers;
+    int64_t cheapest = INT64_MAX;
+    for (const LayerTime& kind : p_.times.kinds)
+      cheapest = std::min(cheapest, kind.sum() * p_.schedule.sizes.micro_batches);
+    const int64_t widest = std::min<int64_t>(layers_, best_ns() / std::max<int64_t>(1, cheapest) + 1);
     steps_.assign(stages_, {});
+    first_.clear();
+    for (int32_t k = 0; k <= stages_; ++k)
+      first_.push_back(static_cast<int32_t>(std::max<int64_t>(k * least, layers_ - (stages_ - k) * widest)));
+    const auto last_of = [&](int32_t k) {
+      return static_cast<int32_t>(std::min<int64_t>(layers_ - (stages_ - k) * least, k * widest));
+    };
     ends_.assign(stages_ + 1, std::vector<int64_t>(layers_ + 1, INT64_MAX));
     ends_[stages_][layers_] = 0;
-    for (int32_t k = stages_ - 1; k >= 0; --k) {
-      steps_[k].resize(layers_ + 1);
-      for (int32_t lo = k * least; lo <= layers_ - (stages_ - k) * least; ++lo) {
-        if (k == 0 && lo > 0) break;
-        for (int32_t hi = lo + least; hi <= layers_ - (stages_ - 1 - k) * least; ++hi) {
-          if (k + 1 == stages_) hi = layers_;
-          if (ends_[k + 1][hi] == INT64_MAX && k + 1 < stages_) continue;
+    whole_ = true;
+    for (int32_t k = stages_ - 1; k >= 0 && whole_; --k) {
+      steps_[k].resize(std::max(0, last_of(k) - first_[k] + 1));
+      for (int32_t lo = first_[k]; lo <= last_of(k) && whole_; ++lo) {
+        for (int32_t hi = std::max(lo + least, first_[k + 1]); hi <= last_of(k + 1); ++hi) {
+          if (ends_[k + 1][hi] == INT64_MAX) continue;
+          whole_ &= !spent();
           const Stage s = stage(k, lo, hi);
           if (!s.fits) {
-            if (hi > lo + least + 1) break;  // more layers need more memory, but for the first that are recomputed
+            if (hi > lo + least + 1 || !whole_) break;  // more layers need more memory, but for the first that are recomputed
             continue;
           }
           if (s.bound > best_ns() && hi > lo) break;
-          steps_[k][lo].push_back({hi, s});
+          steps_[k][lo - first_[k]].push_back({hi, s});
           ends_[k][lo] = std::min(ends_[k][lo], std::max(s.bound, ends_[k + 1][hi]));
         }
       }
-      for (auto& from : steps_[k])
-        std::stable_sort(from.begin(), from.end(), [&](const Step& a, const Step& b) {
+      for (auto& ways : steps_[k])
+        std::stable_sort(ways.begin(), ways.end(), [&](const Step& a, const Step& b) {
           return std::max(a.stage.bound, ends_[k + 1][a.hi]) < std::max(b.stage.bound, ends_[k + 1][b.hi]);
         });
     }
-    const int64_t bound = ends_[0][0];
-    answer_.fits |= bound < INT64_MAX || answer_.best.has_value();
+    // Where the work did not last for the table, only the mean work of a rank is a bound.
+    const int64_t floor = floor_ns(fixed_.value_or(Recompute{}));
+    const int64_t bound = whole_ ? std::max(floor, ends_[0][0]) : floor;
+    answer_.fits |= (whole_ && ends_[0][0] < INT64_MAX) || answer_.best.has_value();
     Plan plan;
     plan.bounds.assign(1, 0);
-    whole_ = true;
-    if (bound < INT64_MAX) descend(0, plan);
+    if (whole_ && bound < INT64_MAX) descend(0, plan);
     climb();
-    if (answer_.best) {
-      const int64_t proven = whole_ ? answer_.best->span_ns : std::min(bound, answer_.best->span_ns);
-      answer_.bound_ns = std::min(answer_.bound_ns > 0 ? answer_.bound_ns : INT64_MAX, proven);
-    } else {
-      answer_.bound_ns = std::min(bound, limit_ns_);
-    }
+    answer_.bound_ns = whole_ ? best_ns() : std::min(bound, best_ns());
   }
 
   void descend(int32_t k, Plan& plan) {
@@ -199,7 +221,7 @@ class Search {
       replay_plan(plan);
       return;
     }
-    for (const Step& step : steps_[k][plan.bounds.back()]) {
+    for (const Step& step : steps_[k][plan.bounds.back() - first_[k]]) {
       if (std::max(step.stage.bound, ends_[k + 1][step.hi]) >= best_ns()) return;
       if (++nodes_ > kMaxNodes || spent()) {
         whole_ = false;
@@ -215,12 +237,11 @@ class Search {
 
   // Boundaries at equal shares of the whole time of a micro-batch.
   std::vector<int32_t> equal_time_bounds() const {
-    const auto cost = [&](int32_t hi) { return sums_.forward[hi] + sums_.input[hi] + sums_.weight[hi]; };
-    const auto end = [](const LayerTime& t) { return t.forward + t.input + t.weight; };
-    const int64_t all = cost(layers_) + end(p_.times.embedding) + end(p_.times.head);
+    const auto cost = [&](int32_t hi) { return sums_.before[hi].sum(); };
+    const int64_t all = cost(layers_) + p_.times.embedding.sum() + p_.times.head.sum();
     std::vector<int32_t> bounds = {0};
     for (int32_t s = 1; s < stages_; ++s) {
-      const int64_t wanted = all * s / stages_ - end(p_.times.embedding);
+      const int64_t wanted = all / stages_ * s - p_.times.embedding.sum();
       int32_t hi = bounds.back() + p_.least_layers;
       while (hi < layers_ - (stages_ - s) * p_.least_layers && cost(hi) + cost(hi + 1) <= 2 * wanted) ++hi;
       bounds.push_back(std::min(hi, layers_ - (stages_ - s) * p_.least_layers));
@@ -231,36 +252,20 @@ class Search {
 
   // ---- several chunks a rank
   void search_chunks() {
-    answer_.bound_ns = std::max(answer_.bound_ns == INT64_MAX ? 0 : answer_.bound_ns, chunk_bound());
     if (double combinations = 1; small(combinations)) {
       std::vector<int32_t> bounds = {0};
-      whole_ = true;
       enumerate(bounds);
-      return;
+    } else {
+      try_starts();
+      climb();
     }
-    try_bounds(even_bounds(layers_, stages_));
-    try_bounds(even_ranks_bounds());
-    try_bounds(equal_time_bounds());
-    climb();
-    if (answer_.best) answer_.bound_ns = std::min(answer_.bound_ns, answer_.best->span_ns);
+    answer_.bound_ns = std::min(floor_ns(fixed_.value_or(Recompute{})), best_ns());
   }
 
-  // The mean work of a rank, and one micro-batch's way through the model.
-  int64_t chunk_bound() const {
-    const int64_t m = p_.schedule.sizes.micro_batches;
-    const auto end = [](const LayerTime& t) { return t.forward + t.input + t.weight; };
-    int64_t work = end(p_.times.embedding) + end(p_.times.head), comm = 0;
-    for (const uint8_t kind : p_.kind_of) {
-      work += end(p_.times.kinds[kind]);
-      comm += p_.times.kinds[kind].forward_comm + p_.times.kinds[kind].input_comm;
-    }
-    bool overlapped = false;
-    for (const RankOrder& order : p_.schedule.ranks)
-      for (const ScheduleCell& cell : order) overlapped |= cell.overlapped();
-    const double share = overlapped && p_.times.overlap > 0 ? std::min(1.0, p_.times.overlap) : 1;
-    const int64_t busy = static_cast<int64_t>(static_cast<double>(work - (overlapped ? comm : 0)) * share);
-    const int64_t way = work - end(p_.times.embedding) - sums_.weight.back() - p_.times.head.weight;
-    return std::max(m * busy / p_.ranks(), overlapped ? int64_t{0} : way);
+  void try_starts() {
+    try_bounds(even_bounds(layers_, stages_));
+    if (p_.schedule.sizes.chunks > 1) try_bounds(even_ranks_bounds());
+    try_bounds(equal_time_bounds());
   }
 
   bool small(double& combinations) const {
@@ -290,11 +295,10 @@ class Search {
     std::vector<int32_t> owner(stages_, 0), count(stages_, p_.least_layers);
     for (int32_t r = 0; r < p_.ranks(); ++r)
       for (int32_t c = 0; c < p_.schedule.sizes.chunks; ++c) owner[virtual_stage(p_.schedule, r, c)] = r;
-    const double layer = static_cast<double>(sums_.forward.back() + sums_.input.back() + sums_.weight.back()) / layers_;
-    const auto end = [](const LayerTime& t) { return static_cast<double>(t.forward + t.input + t.weight); };
+    const double layer = static_cast<double>(sums_.before.back().sum()) / layers_;
     for (int32_t s = 0; s < stages_; ++s) load[owner[s]] += layer * count[s];
-    load[owner[0]] += end(p_.times.embedding);
-    load[owner[stages_ - 1]] += end(p_.times.head);
+    load[owner[0]] += static_cast<double>(p_.times.embedding.sum());
+    load[owner[stages_ - 1]] += static_cast<double>(p_.times.head.sum());
     for (int32_t left = layers_ - stages_ * p_.least_layers; left > 0; --left) {
       int32_t best = 0;
       for (int32_t s = 1; s < stages_; ++s) {
@@ -313,7 +317,9 @@ class Search {
   void try_bounds(const std::vector<int32_t>& bounds, bool thorough = false) {
     for (int32_t s = 0; s < stages_; ++s)
       if (bounds[s + 1] - bounds[s] < p_.least_layers) return;
-    if (!seen_.insert(bounds).second) return;
+    const auto* bytes = reinterpret_cast<const char*>(bounds.data());
+    if (!seen_.insert(std::hash<std::string_view>{}({bytes, bounds.size() * sizeof(int32_t)})).second) return;
+    left_ -= 4 * stages_ + fit_work_;
     Plan plan;
     plan.bounds = bounds;
     if (fixed_) {
@@ -321,7 +327,7 @@ class Search {
       for (int32_t s = 0; s < stages_; ++s)
         plan.recompute[s] = {fixed_->modules, std::min(fixed_->full, bounds[s + 1] - bounds[s])};
       for (int32_t r = 0; r < p_.ranks(); ++r)
-        if (!fits(p_, r, peak_of(p_, r, plan))) return;
+        if (p_.limit > 0 && !fits(p_, peak_of(p_, r, plan))) return;
     } else if (!recompute_all(p_, sums_, plan)) {
       return;
     }
@@ -352,39 +358,41 @@ class Search {
           trial.recompute[s] = {0, static_cast<int32_t>(rest % size)};
           rest /= size;
         }
-        if (!fits(p_, r, peak_of(p_, r, trial))) continue;
+        left_ -= fit_work_ / p_.ranks();
+        if (!fits(p_, peak_of(p_, r, trial))) continue;
         if (const int64_t span = replay_plan(trial); span < best_span) best_span = span, best = trial;
       }
       plan = best;
     }
   }
 
-  // Moves one layer between two virtual stages while that helps.
+  // Moves layers between two virtual stages while that helps: many at first, in the end one at a time.
   void climb() {
-    for (bool better = answer_.best.has_value(); better && !spent();) {
-      better = false;
-      const int64_t before = answer_.best->span_ns;
-      const std::vector<int32_t> base = answer_.best->bounds;
-      const bool near = p_.schedule.sizes.chunks == 1;
-      for (int32_t from = 0; from < stages_ && !better && !spent(); ++from)
-        for (int32_t to = 0; to < stages_ && !better && !spent(); ++to) {
-          if (from == to || (near && std::abs(from - to) != 1)) continue;
-          std::vector<int32_t> bounds = base;
-          for (int32_t s = std::min(from, to) + 1; s <= std::max(from, to); ++s) bounds[s] += from < to ? -1 : 1;
-          try_bounds(bounds);
-          better = answer_.best->span_ns < before;
-        }
-    }
+    const bool near = p_.schedule.sizes.chunks == 1;
+    for (int32_t step = std::max(1, layers_ / (8 * stages_)); step > 0 && answer_.best; step /= 2)
+      for (bool better = true; better && !spent();) {
+        better = false;
+        const int64_t before = answer_.best->span_ns;
+        const std::vector<int32_t> base = answer_.best->bounds;
+        for (int32_t from = 0; from < stages_ && !better && !spent(); ++from)
+          for (int32_t to = near ? std::max(0, from - 1) : 0;
+               to < (near ? std::min(stages_, from + 2) : stages_) && !better && !spent(); ++to) {
+            if (from == to) continue;
+            std::vector<int32_t> bounds = base;
+            for (int32_t s = std::min(from, to) + 1; s <= std::max(from, to); ++s) bounds[s] += from < to ? -step : step;
+            try_bounds(bounds);
+            better = answer_.best->span_ns < before;
+          }
+      }
   }
 
   int64_t replay_plan(Plan plan) {
-    const std::vector<StageTime> times = stage_times(p_, sums_, plan);
+    const std::vector<LayerTime> times = stage_times(p_, sums_, plan);
     if (lower_bound_ns(p_, times) >= best_ns()) {
-      cells_left_ -= replay_cells_ / 4;
+      left_ -= replay_cells_ / 4;
       return INT64_MAX;
     }
-    cells_left_ -= replay_cells_;
-    ++answer_.replays;
+    left_ -= replay_cells_;
     const Result<int64_t> span = span_of(p_, times);
     if (!span) return INT64_MAX;
     if (*span < best_ns()) {
@@ -398,15 +406,16 @@ class Search {
   const PlanProblem& p_;
   LayerSums sums_;
   int32_t layers_, stages_;
-  int64_t replay_cells_, cells_left_, limit_ns_, nodes_ = 0;
+  int64_t replay_cells_, fit_work_ = 0, left_, limit_ns_, nodes_ = 0;
   std::optional<Recompute> fixed_;
   SplitAnswer answer_;
   std::vector<RankShape> shapes_;
   std::vector<int64_t> hops_down_, hops_back_;
   bool splits_ = false, whole_ = false;
+  std::vector<int32_t> first_;  // for each stage, the first layer that it may begin with
   std::vector<std::vector<std::vector<Step>>> steps_;
   std::vector<std::vector<int64_t>> ends_;
-  std::set<std::vector<int32_t>> seen_;
+  std::set<size_t> seen_;  // hashes of boundaries
 };
 
 }  // namespace
@@ -418,7 +427,7 @@ std::vector<int32_t> even_bounds(int32_t layers, int32_t stages) {
   return bounds;
 }
 
-SplitAnswer best_split(const PlanProblem& problem, const Budget& budget) { return Search(problem, budget).run(); }
+SplitAnswer best_split(const PlanProblem& problem, const Budget& budget) { return Search(problem, budget).run(budget); }
 
 Result<std::optional<Plan>> price_split(const PlanProblem& problem, std::vector<int32_t> bounds) {
   const LayerSums sums(problem);

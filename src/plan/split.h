@@ -14,7 +14,7 @@
 namespace stageline::plan {
 
 struct Budget {
-  int64_t cells = 20'000'000;      // that may be replayed for one pipeline
+  int64_t work = 20'000'000;       // for one pipeline, in replayed cells: some 50 ns each
   int64_t give_up_ns = INT64_MAX;  // plans from this span on are of no use
 };
 
@@ -22,7 +22,7 @@ struct SplitAnswer {
   std::optional<Plan> best;  // nothing where no split fits, or where all are too slow
   int64_t bound_ns = 0;      // no split of this pipeline is faster
   bool fits = false;         // some split fits
-  int64_t replays = 0;
+  int64_t work = 0;          // that was done
   double gap() const {
     return best && best->span_ns > 0 ? 1 - static_cast<double>(bound_ns) / static_cast<double>(best->span_ns) : 0;
   }

@@ -71,6 +71,25 @@ class PlanInput(Case):
                             ('{"a": "b\n"}', 'config.json:1: column 7'), ('{"a": 1} x', 'config.json:1: column 10'), ('', 'config.json:1: column 1'),
                             ('{"a": nul}', 'config.json:1: column 7')):
             self.assertIn(place, run('plan', self.model(text), '--gpus', 8).err, text)
+        self.assertIn('hw.json:1: column 17', run('plan', self.model(LLAMA), '--gpus', 8, '--hardware', self.model('{"bf16_tflops": }', 'hw.json')).err)
+
+    def test_files_of_hardware(self):
+        good = {'base': 'B200', 'name': 'mine', 'bf16_tflops': 2000, 'hbm_gb': 192, 'gemm': 0.5, 'fp8_tflops': 0}
+        flags = lambda value: ['plan', self.model(LLAMA), '--gpus', 8, '--hardware', self.model(value, 'hw.json')]
+        self.assertEqual(run(*flags(good)).returncode, 0)
+        for key, bad in (('bf16_tflops', '989'), ('bf16_tflops', True), ('bf16_tflops', [1]), ('bf16_tflops', 0), ('bf16_tflops', -1), ('hbm_gb', 0),
+                         ('gemm', 1.5), ('base', 'H900'), ('base', 5), ('name', 5), ('bf16_tflop', 5), ('link_share', 2), ('intra_ns', -1)):
+            out = run(*flags({**good, key: bad}))
+            self.assertEqual(out.returncode, 2, (key, bad))
+            self.assertIn(key, out.err)
+        self.assertEqual(run(*flags('[]')).returncode, 2)
+
+    def test_flags_that_would_do_nothing(self):
+        path = self.model(LLAMA)
+        for flags in (['--ep', 2], ['--etp', 2], ['--moe-imbalance', 2], ['--capacity-factor', 2], ['--layers', 32], ['--model', path],
+                      ['--global-batch', 8, '--global-tokens', 4096], ['--emit', 'megatron', '--json'], ['--split', '8*4', '--pp', 4, '--budget', '1s'],
+                      ['--measured', 'tp2'], ['--measured', 'tp2 q3=5ms'], ['--measured', 'tp2=0ms']):
+            self.assertEqual(run('plan', path, '--gpus', 8, *flags).returncode, 2, flags)
 
     def test_wrong_flags(self):
         path = self.model(LLAMA)

@@ -11,17 +11,12 @@ void OrderModel::measure(const StepGraph& graph) {
   const size_t v = sizes_.chunks, m = sizes_.micro_batches;
   const size_t per = sizes_.stages * v * m;
   const size_t virtual_stages = virtual_stage_count(present_.schedule);
-  stages_.cost_ns.assign(virtual_stages, {});
   stages_.owner.assign(virtual_stages, 0);
-  struct Sum {
-    DirectionCost ns = {};
-    std::array<int64_t, kDirections> count = {};
-  };
-  std::map<int32_t, std::vector<Sum>> replicas;  // key: dp; index: virtual stage
+  ReplicaSums replicas;
   double fused_ns = 0, apart_ns[2] = {}, input_ns = 0, weight_ns = 0;
   int64_t fused_count = 0, apart_count[2] = {};
   for (const Pipeline& pipeline : pipelines_) {
-    std::vector<Sum>& sums = replicas[pipeline.dp];
+    std::vector<CostSum>& sums = replicas[pipeline.dp];
     sums.resize(virtual_stages);
     for (size_t s = 0; s < per; ++s) {
       const Slot& slot = slots_[pipeline.slots + s];
@@ -57,7 +52,12 @@ void OrderModel::measure(const StepGraph& graph) {
     const double apart = apart_ns[0] / apart_count[0] + apart_ns[1] / apart_count[1];
     if (apart > 0) overlap_ratio_ = 2 * fused_ns / fused_count / apart;
   }
-  for (size_t vs = 0; vs < virtual_stages; ++vs)
+  stages_.cost_ns = middle_costs(replicas);
+}
+
+std::vector<DirectionCost> OrderModel::middle_costs(const ReplicaSums& replicas) const {
+  std::vector<DirectionCost> out(virtual_stage_count(present_.schedule));
+  for (size_t vs = 0; vs < out.size(); ++vs)
     for (size_t d = 0; d < kDirections; ++d) {
       std::vector<double> means;
       for (const auto& [dp, sums] : replicas) {
@@ -67,8 +67,30 @@ void OrderModel::measure(const StepGraph& graph) {
       // With two replicas the faster one counts: one slow device does not make a slow stage.
       const auto middle = means.begin() + (means.empty() ? 0 : (means.size() - 1) / 2);
       if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
-      stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
+      out[vs][d] = means.empty() ? 0 : *middle;
     }
+  return out;
+}
+
+std::vector<std::vector<DirectionCost>> OrderModel::step_costs(const StepGraph& graph) const {
+  const size_t v = sizes_.chunks, m = sizes_.micro_batches, per = sizes_.stages * v * m;
+  std::map<uint32_t, ReplicaSums> steps;
+  for (const Pipeline& pipeline : pipelines_) {
+    std::vector<CostSum>& sums = steps[pipeline.step][pipeline.dp];
+    sums.resize(virtual_stage_count(present_.schedule));
+    for (size_t s = 0; s < per; ++s) {
+      const Slot& slot = slots_[pipeline.slots + s];
+      CostSum& sum = sums[virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v))];
+      for (size_t d = 0; d < kDirections; ++d)
+        if (slot.op[d] != kNoCell && !(d < 2 && slot.fused_with[d])) {
+          sum.ns[d] += graph.dur_ns[slot.op[d]];
+          ++sum.count[d];
+        }
+    }
+  }
+  std::vector<std::vector<DirectionCost>> out;
+  for (const auto& [step, replicas] : steps) out.push_back(middle_costs(replicas));
+  return out;
 }
 
 std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesView& times) const {

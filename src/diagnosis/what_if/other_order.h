@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,8 @@ class OrderModel {
   bool leaves_schedule() const { return left_; }
   // Lower medians over replicas of the means over steps and micro-batches.
   const StageCosts& stages() const { return stages_; }
+  // The same costs for each step alone, of the steps that are whole. O(cells).
+  std::vector<std::vector<DirectionCost>> step_costs(const StepGraph& graph) const;
   double weight_share() const { return weight_share_; }  // W ÷ (I + W) where it was measured, else 0.5
   bool weight_measured() const { return weight_measured_; }
   double overlap_ratio() const { return overlap_ratio_; }  // F&B ÷ (F + B) where it was measured, else 1
@@ -112,6 +115,13 @@ class OrderModel {
   class PlanCosts;
   void collect(const RankLists& lists, const StepGraph& graph, size_t cells);
   void measure(const StepGraph& graph);
+  // Sums of one step or, with kNoCell, of all: replica by replica, for each virtual stage.
+  struct CostSum {
+    DirectionCost ns = {};
+    std::array<int64_t, kDirections> count = {};
+  };
+  using ReplicaSums = std::map<int32_t, std::vector<CostSum>>;  // key: dp
+  std::vector<DirectionCost> middle_costs(const ReplicaSums& replicas) const;
   void take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline, OwnTimes& own) const;
 
   Text why_not_;

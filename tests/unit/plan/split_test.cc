@@ -30,13 +30,15 @@ struct Case {
     PlanProblem out;
     out.schedule = make(schedule, p, m, v);
     out.held = held_moments(out.schedule);
+    std::vector<uint8_t> kind_of(F.size());
     for (size_t i = 0; i < F.size(); ++i) {
-      out.kind_of.push_back(static_cast<uint8_t>(i));
+      kind_of[i] = static_cast<uint8_t>(i);
       LayerBytes b;
       b.act = act[i], b.input = keep[i], b.states.parameters = state[i];
       out.bytes.kinds.push_back(b);
       out.times.kinds.push_back({.forward = F[i], .input = B[i] / 2, .weight = B[i] - B[i] / 2});
     }
+    out.kind_of = kind_of;
     out.bytes.embedding.parameters = embS, out.bytes.head.parameters = headS, out.bytes.head_transient = headT;
     out.times.embedding = {.forward = embF, .input = embB, .weight = 0};
     out.times.head = {.forward = headF, .input = headB / 2, .weight = headB - headB / 2};
@@ -78,7 +80,7 @@ std::pair<int64_t, std::vector<Plan>> exhaustive(const PlanProblem& p) {
     const auto s = plan.recompute.size();
     if (static_cast<int32_t>(s) == p.stages()) {
       for (int32_t r = 0; r < p.ranks(); ++r)
-        if (!fits(p, r, peak_of(p, r, plan))) return;
+        if (!fits(p, peak_of(p, r, plan))) return;
       const auto times = stage_times(p, sums, plan);
       const auto span = span_of(p, times);
       REQUIRE(span);
@@ -215,9 +217,9 @@ TEST_CASE("plan: no bound is above the replay") {
     c.latency = static_cast<int64_t>(rng() % 50);
     const PlanProblem problem = c.problem(name, v);
     for (int k = 0; k < 250; ++k) {
-      std::vector<StageTime> times;
+      std::vector<LayerTime> times;
       for (int32_t s = 0; s < problem.stages(); ++s) {
-        StageTime t;
+        LayerTime t;
         t.forward = 1 + static_cast<int64_t>(rng() % 100), t.input = 1 + static_cast<int64_t>(rng() % 100);
         t.weight = static_cast<int64_t>(rng() % 100);
         times.push_back(t);
