@@ -268,7 +268,15 @@ TEST_CASE("answers: the second run's pipeline is told like the first's") {
   CHECK(other.body.find("\"total\":192") != std::string::npos);
   CHECK(settled(*run, "/api/pipeline/fixes?run=other").status == 200);
   CHECK(settled(*run, "/api/pipeline?run=other").body == other.body);
+  const ApiAnswer its = settled(*run, "/api/run?run=other");
+  CHECK(its.body.find("\"number\":2") != std::string::npos);  // its third step
+  CHECK(settled(*run, "/api/run").body.find("\"number\":2") == std::string::npos);
+  const std::string window = "lanes=0&t0=0&t1=100000000&n=64";
+  CHECK(settled(*run, "/api/tiles?run=other&" + window).status == 200);
+  CHECK(settled(*run, "/api/slice?run=other&lane=0&slice=0").status == 200);
   CHECK(read == 1);
+  CHECK(settled(*run, "/api/tiles?run=b&" + window).status == 400);
+  CHECK(settled(*small_run(), "/api/run?run=other").status == 404);
   CHECK(settled(*run, "/api/pipeline?run=b").status == 400);
   CHECK(settled(*small_run(), "/api/pipeline?run=other").status == 404);
 }

@@ -52,6 +52,11 @@ const SERVED = [
     await evidence(timeline)(page);
     await page.waitForFunction(() => stageline.facts());
   }],
+  ['Timeline, two runs', 'compared', '#/timeline', async page => {
+    await timeline(page);
+    await page.waitForFunction(() => stageline.second);
+    await settle(page);
+  }],
   ['Timeline of a profile', 'profile', '#/timeline', timeline],
   ['Timeline, the search', 'profile', '#/timeline', async page => {
     await timeline(page);

@@ -17,6 +17,7 @@ const files = [
   'viewer_move_test',
   'viewer_select_test',
   'viewer_rows_test',
+  'viewer_second_test',
   'viewer_edge_test',
   'viewer_access_test',
   'viewer_colour_test',

@@ -76,7 +76,24 @@ ApiAnswer of_live(const Asked& asked) {
 ApiAnswer status(const Asked& asked) {
   return {200, kJson, asked.run ? asked.run->status_json() : asked.shelf->status_json(), {}};
 }
-ApiAnswer run(const Asked& asked) { return {200, kJson, asked.now->run_json, {}}; }
+
+// Asks the run or, with run=other, the run that it is compared with.
+ApiAnswer of_either(const Asked& asked, auto ask) {
+  const std::string_view which = asked.query.text("run");
+  if (which.empty()) return ask(asked.now->timeline.get(), asked.now->pipeline.get(), asked.now->run_json);
+  if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
+  if (!asked.now->is_whole) return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  const Result<RunAnswers::OtherView> other = asked.run->answers().other_view();
+  if (!other) return refused_answer(other.error());
+  if (!other->timeline) return {other->wait.status, kJson, other->wait.body, {}};
+  return ask(other->timeline, other->pipeline, *other->run_json);
+}
+
+ApiAnswer run(const Asked& asked) {
+  return of_either(asked, [](const Timeline*, const PipelineView*, const std::string& described) {
+    return ApiAnswer{200, kJson, described, {}};
+  });
+}
 ApiAnswer notes(const Asked& asked) {
   const RunNotes* notes = asked.run->notes();
   return {200, kJson, notes ? notes->json(asked.now->timeline->origin_ns()) : RunNotes().json(0), {}};
@@ -86,24 +103,23 @@ ApiAnswer perfetto(const Asked& asked) { return made_answer(asked.run->perfetto_
 
 template <Result<std::string> (*kAnswer)(const Timeline& timeline, const Query& query), const char* kType>
 ApiAnswer of_timeline(const Asked& asked) {
-  return made_answer(kAnswer(*asked.now->timeline, asked.query), kType);
+  return of_either(asked, [&](const Timeline* timeline, const PipelineView*, const std::string&) {
+    return made_answer(kAnswer(*timeline, asked.query), kType);
+  });
 }
 ApiAnswer histogram(const Asked& asked) {
-  Result<HistogramAnswer> made = histogram_answer(*asked.now->timeline, asked.query);
-  if (!made) return refused_answer(made.error());
-  return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
+  return of_either(asked, [&](const Timeline* timeline, const PipelineView*, const std::string&) -> ApiAnswer {
+    Result<HistogramAnswer> made = histogram_answer(*timeline, asked.query);
+    if (!made) return refused_answer(made.error());
+    return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
+  });
 }
 
-// Answers about the run, or with run=other about the run that it is compared with.
 template <Result<std::string> (*kAnswer)(const PipelineView& view, const Query& query), const char* kType>
 ApiAnswer of_pipeline(const Asked& asked) {
-  const std::string_view which = asked.query.text("run");
-  if (which.empty()) return made_answer(kAnswer(*asked.now->pipeline, asked.query), kType);
-  if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
-  const Result<RunAnswers::OtherPipeline> other = asked.run->answers().other_pipeline();
-  if (!other) return refused_answer(other.error());
-  if (!other->view) return {other->wait.status, kJson, other->wait.body, {}};
-  return made_answer(kAnswer(*other->view, asked.query), kType);
+  return of_either(asked, [&](const Timeline*, const PipelineView* pipeline, const std::string&) {
+    return made_answer(kAnswer(*pipeline, asked.query), kType);
+  });
 }
 
 // Answers that are made once and kept, on threads of their own.
@@ -139,18 +155,20 @@ constexpr Route kRoutes[] = {
     {"/viewer.css", "", kNothing, page_style, "the page's style"},
     {"/api/status", "", kNothing, status, "how far reading is"},
     {"/api/events", "", kRun, nullptr, "the same as server-sent events, five a second, until the state settles"},
-    {"/api/run", "", kSomeRun, run, "ranks, lanes, kinds, steps"},
-    {"/api/tiles", "lanes t0 t1 n", kSomeRun, of_timeline<tiles_answer, kBinary>, "how busy each pixel of each row is"},
-    {"/api/slices", "lanes t0 t1 min_ns limit", kSomeRun, of_timeline<slices_answer, kBinary>, "slices one by one"},
-    {"/api/slice", "lane slice", kSomeRun, of_timeline<slice_answer, kJson>, "everything about one slice"},
-    {"/api/select", "lanes t0 t1 limit", kSomeRun, of_timeline<select_answer, kJson>, "an area, by name and kind"},
-    {"/api/search", "q regex where name_ids limit", kSomeRun, of_timeline<search_answer, kJson>, "which names match"},
-    {"/api/find", "q regex where name_ids from lane slice dir lanes", kSomeRun, of_timeline<find_answer, kJson>,
+    {"/api/run", "run", kSomeRun, run, "ranks, lanes, kinds, steps"},
+    {"/api/tiles", "run lanes t0 t1 n", kSomeRun, of_timeline<tiles_answer, kBinary>,
+     "how busy each pixel of each row is"},
+    {"/api/slices", "run lanes t0 t1 min_ns limit", kSomeRun, of_timeline<slices_answer, kBinary>, "slices one by one"},
+    {"/api/slice", "run lane slice", kSomeRun, of_timeline<slice_answer, kJson>, "everything about one slice"},
+    {"/api/select", "run lanes t0 t1 limit", kSomeRun, of_timeline<select_answer, kJson>, "an area, by name and kind"},
+    {"/api/search", "run q regex where name_ids limit", kSomeRun, of_timeline<search_answer, kJson>,
+     "which names match"},
+    {"/api/find", "run q regex where name_ids from lane slice dir lanes", kSomeRun, of_timeline<find_answer, kJson>,
      "the next slice that bears one of these names"},
-    {"/api/histogram", "q regex where name_ids kind lanes t0 t1 min max limit", kSomeRun, histogram,
+    {"/api/histogram", "run q regex where name_ids kind lanes t0 t1 min max limit", kSomeRun, histogram,
      "how long the slices of a name last"},
-    {"/api/flows", "lanes t0 t1 limit", kSomeRun, of_timeline<flows_answer, kBinary>, "arrows"},
-    {"/api/counter", "lane t0 t1 n", kSomeRun, of_timeline<counter_answer, kBinary>, "a counter, column by column"},
+    {"/api/flows", "run lanes t0 t1 limit", kSomeRun, of_timeline<flows_answer, kBinary>, "arrows"},
+    {"/api/counter", "run lane t0 t1 n", kSomeRun, of_timeline<counter_answer, kBinary>, "a counter, column by column"},
     {"/api/pipeline", "run steps", kWholeRun, of_pipeline<pipeline_answer, kBinary>,
      "the pipeline's cells, theory, and where ranks wait and why"},
     {"/api/pipeline/ranks", "", kWholeRun, long_answer<&Answers::worst_ranks>,

@@ -12,8 +12,10 @@
 #include "server/http/stated_error.h"
 #include "server/page/answer_json.h"
 #include "server/page/calls_answer.h"
+#include "server/page/run_json.h"
 #include "server/pipeline/pipeline_ranks.h"
 #include "server/pipeline/pipeline_view.h"
+#include "server/timeline/timeline.h"
 #include "sql/answer.h"
 #include "sql/session.h"
 
@@ -67,6 +69,8 @@ struct RunAnswers::Other {
   std::mutex drawn_mutex;          // taken before `mutex`
   std::optional<DrawnRun> drawn;
   std::unique_ptr<PipelineView> pipeline;
+  std::unique_ptr<Timeline> timeline;
+  std::string run_json;
 };
 
 RunAnswers::RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn,
@@ -103,14 +107,17 @@ Result<std::shared_ptr<const Run>> RunAnswers::other_run() {
 
 Status RunAnswers::draw_other() {
   const std::lock_guard lock(other_->drawn_mutex);
-  if (other_->pipeline) return {};
+  if (other_->timeline) return {};
   TRY(run, other_run());
   other_->drawn.emplace(std::move(*run));
   other_->pipeline = std::make_unique<PipelineView>(*other_->drawn->run());
+  other_->timeline = std::make_unique<Timeline>(other_->drawn->trace());
+  other_->run_json =
+      run_json(*other_->timeline, other_->title, other_->paths, {other_->drawn->trace().diagnostics, 1, true});
   return {};
 }
 
-Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
+Result<RunAnswers::OtherView> RunAnswers::other_view() {
   if (!other_)
     return make_error(ErrorCode::kUnavailable, "there is no second run", "stageline view A --compare B opens two");
   const AnswerDesk::Answer answer = desk_.ask(
@@ -120,13 +127,13 @@ Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
         return std::string();
       },
       kPatience);
-  if (!answer.done) return OtherPipeline{nullptr, {202, working_json(answer)}};
+  if (!answer.done) return OtherView{nullptr, nullptr, nullptr, {202, working_json(answer)}};
   if (!*answer.done) {
     const Error& error = answer.done->error();
     return make_error(ErrorCode::kUnavailable, placed(error), error.hint);
   }
   const std::lock_guard lock(other_->drawn_mutex);
-  return OtherPipeline{other_->pipeline.get(), {}};
+  return OtherView{other_->pipeline.get(), other_->timeline.get(), &other_->run_json, {}};
 }
 
 Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work, bool is_apart) {

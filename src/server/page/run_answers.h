@@ -20,6 +20,7 @@
 namespace stageline {
 
 class PipelineView;
+class Timeline;
 namespace sql {
 class SessionPool;
 }
@@ -60,14 +61,15 @@ class RunAnswers {
   // kMaxSqlRows) rows.
   static constexpr int64_t kMaxSqlRows = 10'000;
   Result<Answer> sql(const Query& query);
-  // The second run, for a chart next to the first run's. Errors: kUnavailable where there is none, and those of reading
-  // it.
-  struct OtherPipeline {
-    // Lives as long as this; nullptr: the run is still being read, and `wait` says for how long.
-    const PipelineView* view = nullptr;
+  // The second run, drawn next to the first. Errors: kUnavailable where there is none, and those of reading it.
+  struct OtherView {
+    // They live as long as this; nullptr: the run is still being read, and `wait` says for how long.
+    const PipelineView* pipeline = nullptr;
+    const Timeline* timeline = nullptr;
+    const std::string* run_json = nullptr;
     Answer wait;
   };
-  Result<OtherPipeline> other_pipeline();
+  Result<OtherView> other_view();
   bool busy() const { return desk_.busy(); }
 
  private:

@@ -127,6 +127,11 @@ export class Api {
   private again: Promise<void> | undefined;
   constructor(private readonly source: Source) {}
 
+  // Asks the same about the run that this one is compared with.
+  other(): Api {
+    const {source} = this;
+    return new Api({...source, ask: (path, params, signal) => source.ask(path, {...params, run: 'other'}, signal)});
+  }
   // Status as it changes, if the source sends events.
   events(): EventSource | null {
     return this.source.events?.() ?? null;

@@ -2,8 +2,35 @@
 import type {Actions} from './actions';
 import {boxOf, rowOfLane, topOfRows, xOf} from './scene';
 import {columnsOf, residual} from './shade';
+import type {Second} from './second';
 import type {Stage} from './stage';
 import type {Store} from './store';
+
+// The second run's rows; times are its own.
+export function exposeSecond({store, stage}: Second): void {
+  const corner = () => stage.canvas.getBoundingClientRect();
+  Object.assign((window as {stageline?: object}).stageline!, {
+    second: {run: store.run, state: () => store.state, rows: () => stage.scene().layout.rows,
+      xOf: (t: number) => xOf(stage.scene(), t) + corner().left, slices: (lane: number) => slicesOf(stage, lane),
+      sliceBox(slice: Parameters<typeof boxOf>[1]) {
+        const box = boxOf(stage.scene(), slice), at = corner();
+        return box && {x: box.x + at.left, y: box.y + at.top, w: box.w, h: box.h};
+      }},
+  });
+}
+
+function slicesOf(stage: Stage, lane: number): object[] {
+  const entry = stage.tiles.entriesOf(lane)[0];
+  if (!entry) return [];
+  const {slices, leastNs} = entry.sheet;
+  return entry.ranges.flatMap(([begin, end]) =>
+    Array.from({length: end - begin}, (_, k) => begin + k)
+      .filter(i => slices.dur[i]! >= leastNs || slices.dur[i] === 0)
+      .map(i => ({lane, slice: slices.slice[i], row: slices.row[i], start: slices.start[i], dur: slices.dur[i],
+        kind: slices.kind[i], name: slices.names.get(slices.name[i]!), nameId: slices.name[i]})
+      )
+  );
+}
 
 export function expose(store: Store, stage: Stage, actions: Actions, staging: () => boolean): void {
   const corner = () => stage.canvas.getBoundingClientRect();
@@ -62,18 +89,7 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
       }
       return {t0: sheet.t0, t1: sheet.t0 + sheet.columns * sheet.columnNs, columns: sheet.columns, kinds: out};
     },
-    slices(lane: number) {
-      const entry = stage.tiles.entriesOf(lane)[0];
-      if (!entry) return [];
-      const {slices, leastNs} = entry.sheet;
-      return entry.ranges.flatMap(([begin, end]) =>
-        Array.from({length: end - begin}, (_, k) => begin + k)
-          .filter(i => slices.dur[i]! >= leastNs || slices.dur[i] === 0)
-          .map(i => ({lane, slice: slices.slice[i], row: slices.row[i], start: slices.start[i], dur: slices.dur[i],
-            kind: slices.kind[i], name: slices.names.get(slices.name[i]!), nameId: slices.name[i]})
-          )
-      );
-    },
+    slices: (lane: number) => slicesOf(stage, lane),
     select: actions.select,
     goTo: actions.goTo,
     facts: actions.facts,

@@ -66,7 +66,7 @@ export function homeOf(run: Run): Viewport {
 }
 
 export class Store {
-  readonly home: Viewport;
+  home: Viewport; // grows where another run is below
   state: State;
   theme: Theme;
   private readonly listeners: ((before: State) => void)[] = [];

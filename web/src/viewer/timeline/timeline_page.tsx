@@ -3,11 +3,11 @@ import {t} from '../../i18n/i18n';
 import {render} from 'preact';
 import {h} from '../../dom';
 import {grouped} from '../../format';
-import {makeActions, type Actions, type OmniMode} from './actions';
+import {makeActions, type Actions, type Doors, type OmniMode} from './actions';
 import {EvidenceBar} from '../evidence/bar';
 import {scenesOf, type Scenes} from '../evidence/scenes';
 import {stage as stageScene, stepOf, viewOf, type Stretches} from '../evidence/staged';
-import {expose} from './expose';
+import {expose, exposeSecond} from './expose';
 import {timelineKeys} from '../shell/help';
 import {listenToKeys} from './keys';
 import {MAX_ROWS} from './layout';
@@ -19,6 +19,7 @@ import {placesOf} from '../evidence/places';
 import {openInPerfetto} from './perfetto';
 import {listenToPointer} from './pointer';
 import {makeQueryLane} from './query_lane';
+import {makeSecond, readSecond, type Half, type Second} from './second';
 import {xOf} from './scene';
 import {makeStage} from './stage';
 import {Store} from './store';
@@ -31,15 +32,19 @@ import {fromQuery, toQuery} from './url';
 export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
-  const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
+  const drawerHeight = (): number => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0;
+  const stage = makeStage(api, store, drawerHeight);
   const evidence = h('div', {class: 'evidence-place'});
   const rows = makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
   const title = h('h1', {class: 'live'});
   const element = h('main', {}, title, bar, leftOut, evidence, rows.element, stage.element, bottom, tip.element);
   let actions: Actions;
-  const doors = {
-    open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
+  const doorsOf = (half: () => Half): Doors => ({
+    open: (mode: OmniMode) => {
+      const one = half();
+      openOmni(mode, one.api, one.store, one.stage, one.actions);
+    },
     help: shell.help,
     toggleTheme: shell.toggleTheme,
     toggleLang: shell.toggleLang,
@@ -47,8 +52,11 @@ export function makeTimeline(shell: Shell): Page {
     perfetto: () => {
       openInPerfetto(api, store).catch(error => actions.failed(error));
     },
-  };
-  actions = makeActions(api, store, stage, doors);
+  });
+  actions = makeActions(api, store, stage, doorsOf(() => first));
+  // The half that was touched last has the toolbar, the keys and the drawer.
+  const first: Half = {api, store, stage, actions};
+  let second: Second | null = null, touched: Half = first, reading = false;
 
   // Scenes: of the finding that is shown, and who was asked for last.
   let scenes: Scenes | null = null, staging = 0, busy = 0;
@@ -134,9 +142,40 @@ export function makeTimeline(shell: Shell): Page {
   let pending = 0, evidenceFrame = 0, queryFrame = 0, jumps = store.jumps, seen = false;
   function draw(): void {
     pending = 0;
-    render(<Toolbar store={store} stage={stage} actions={actions} />, bar);
-    render(<Panel api={api} store={store} stage={stage} actions={actions} />, bottom);
-    shell.say(store.state.spoken || store.state.message);
+    render(<Toolbar {...touched} />, bar);
+    render(<Panel {...touched} />, bottom);
+    const {spoken, message} = touched.store.state;
+    shell.say(spoken || message);
+  }
+  const drawSoon = (): void => {
+    pending ||= requestAnimationFrame(draw);
+  };
+  function touch(half: Half): void {
+    if (touched === half) return;
+    touched = half;
+    drawSoon();
+  }
+  async function showSecond(): Promise<void> {
+    reading = true;
+    const other = api.other(), read = await readSecond(other).finally(() => {
+      reading = false;
+    });
+    const made = makeSecond(shell, first, other, read, doorsOf, drawerHeight);
+    second = made;
+    stage.element.before(made.heads[0]);
+    stage.element.after(made.heads[1], made.stage.element);
+    element.append(made.tip);
+    for (const [half, ...places] of [[first, stage.element], [made, made.heads[1], made.stage.element]] as const)
+      for (const place of places)
+        for (const kind of ['pointerdown', 'focusin'])
+          place.addEventListener(kind, () => touch(half), {capture: true});
+    made.store.onChange(({view: a, ...before}) => {
+      const {view: b, ...now} = made.store.state;
+      if ((Object.keys(now) as (keyof typeof now)[]).some(key => before[key] !== now[key])) drawSoon();
+    });
+    listenToKeys(made.store, made.stage, made.actions, () => shell.page === 'timeline' && touched === made);
+    exposeSecond(made);
+    made.restyle();
   }
   // Panels follow once a frame, and not at all while only the window moves.
   store.onChange(before => {
@@ -152,13 +191,14 @@ export function makeTimeline(shell: Shell): Page {
         queryFrame = 0;
         rows.draw();
       });
-    if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
+    if (!same || a === b) drawSoon();
     if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
     jumps = store.jumps;
   });
   listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
-  listenToKeys(store, stage, actions, () => shell.page === 'timeline');
-  expose(store, stage, actions, () => busy > 0 || !rows.settled());
+  listenToKeys(store, stage, actions, () => shell.page === 'timeline' && touched === first);
+  expose(store, stage, actions,
+    () => busy > 0 || reading || !rows.settled() || (second !== null && !second.stage.settled()));
   new ResizeObserver(() => {
     if (store.state.scene) drawEvidence();
     if (store.state.query) rows.draw();
@@ -173,6 +213,7 @@ export function makeTimeline(shell: Shell): Page {
         ++staging;
         if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
+      if (!seen && run.other !== undefined && !run.file) showSecond().catch(actions.failed);
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       seen = true;
     },
@@ -186,9 +227,10 @@ export function makeTimeline(shell: Shell): Page {
       draw(); // bars first: what they leave is the stage's
       drawEvidence();
       stage.restyle();
+      second?.restyle();
       rows.draw();
     },
     keys: timelineKeys,
-    focus: () => stage.canvas.focus(),
+    focus: () => touched.stage.canvas.focus(),
   };
 }
