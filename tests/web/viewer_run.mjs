@@ -34,6 +34,7 @@ const files = [
   'theory_test',
   'findings_test',
   'page_test',
+  'share_test',
   'axe_test',
   'start_test',
   'firefox_test',

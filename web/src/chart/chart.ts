@@ -5,6 +5,7 @@ import {hasSevenPhases} from '../data/seven_phases';
 import {h, styled} from '../dom';
 import {t} from '../i18n/i18n';
 import {homeOf, spanOf} from '../state';
+import {MAX_PAPER_PX, onPaper, PAPER_RATIO, redrawForPaper} from '../paper';
 import {foldedTitle, replicaName, rowTitle, sumTitle} from '../words';
 import {makeColours, type ChartColours} from './colours';
 import {LABEL_CLASSES, labelClass} from './cell_batch';
@@ -124,8 +125,10 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
   }
 
   function measure(): void {
-    const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
-    const {dp, folded, open, full} = app.state, most = maxHeight(), room = {window: window.innerHeight, chart: most};
+    const nextWidth = Math.max(element.clientWidth, 200),
+      nextRatio = onPaper() ? PAPER_RATIO : Math.min(window.devicePixelRatio || 1, 4);
+    const {dp, folded, open, full} = app.state, most = onPaper() ? MAX_PAPER_PX : maxHeight(),
+      room = {window: window.innerHeight, chart: most};
     const by = [app.model, app.report.parts, dp, folded, open, full, app.worst, nextWidth, room.window, room.chart];
     if (by.some((one, i) => one !== laidOut[i]))
       layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room, app.worst);
@@ -176,6 +179,7 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
 
   element.addEventListener('scroll', invalidate, {passive: true});
   new ResizeObserver(invalidate).observe(element);
+  redrawForPaper(element, frame);
   window.addEventListener('resize', invalidate, {signal: until});
   app.onChange(before => {
     if (before.dp !== app.state.dp || before.folded !== app.state.folded) element.scrollTop = 0;

@@ -2,6 +2,7 @@
 // is under the pointer.
 import {h, styled} from '../../dom';
 import {duration, percent} from '../../format';
+import {MAX_PAPER_PX, onPaper, PAPER_RATIO, redrawForPaper} from '../../paper';
 import type {TextTip} from '../../views/text_tip';
 import type {Paint} from '../shell/api';
 import {KINDS, type Tree} from './calls';
@@ -65,8 +66,8 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     if (!look || !context || width === 0) return;
     boxes = layout(look.tree, look.root, width, look.folds);
     rows = depthOf(boxes);
-    const ratio = Math.min(devicePixelRatio || 1, 3), height = Math.max(rows * ROW, 1),
-      seen = Math.min(height, Math.max(element.clientHeight, ROW));
+    const ratio = onPaper() ? PAPER_RATIO : Math.min(devicePixelRatio || 1, 3), height = Math.max(rows * ROW, 1),
+      seen = Math.min(height, onPaper() ? MAX_PAPER_PX : Math.max(element.clientHeight, ROW));
     styled(spacer, {height: `${height}px`});
     styled(canvas, {height: `${seen}px`});
     canvas.width = Math.round(width * ratio);
@@ -190,6 +191,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     soon();
   });
   new ResizeObserver(soon).observe(element);
+  redrawForPaper(element, paint);
 
   return {
     element,

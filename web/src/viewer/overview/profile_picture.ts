@@ -9,6 +9,7 @@ import {deviceBars} from '../../profile/devices';
 import {topKernels} from '../../profile/kernels';
 import type {Lane, Step, TilesHeader} from '../shell/api';
 import {plainQuery} from '../shell/route';
+import {redrawForPaper} from '../../paper';
 import type {Shell} from '../shell/page';
 
 const ROW = 26, GAP = 4, INPUT = 'dataloader|enumerate\\(|_next_data|fetch.*batch|collate';
@@ -134,6 +135,7 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
     section.hidden = true;
   });
   new ResizeObserver(paint).observe(canvas);
+  redrawForPaper(canvas, paint);
   return section;
 }
 

@@ -4,6 +4,7 @@ import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import type {Lane, SlicesAnswer, Step} from '../shell/api';
+import {redrawForPaper} from '../../paper';
 import type {Shell} from '../shell/page';
 import {tintOf} from '../../chart/colours';
 import {chunkPaints} from '../shell/colours';
@@ -126,6 +127,7 @@ export function stepPicture(shell: Shell, step: Step | undefined, replica: numbe
       place.hidden = true;
     });
   new ResizeObserver(paint).observe(canvas);
+  redrawForPaper(canvas, paint);
   const kinds = run.kinds.filter(kind => ['forward', 'backward', 'weight', 'optimizer'].includes(kind.group));
   const seen = new Set<string>(), key = h('ul', {class: 'key'}, ...kinds.flatMap(kind => {
     if (seen.has(kind.group)) return [];

@@ -3,16 +3,9 @@ import type {Chart} from '../../chart/chart';
 import {FONT} from '../../chart/scene';
 import {h} from '../../dom';
 import {t} from '../../i18n/i18n';
+import {download, fileName} from '../shell/share';
 import type {Pipe} from './pipe';
 import {drawSvg, NAME_HEIGHT, type Drawing} from './svg_pen';
-
-function download(blob: Blob, name: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
 
 // Draws both runs' charts one below the other, as in the page.
 function drawingsOf({app, chart, other, both, shell}: Pipe): {chart: Chart; drawing: Drawing}[] {
@@ -47,8 +40,7 @@ function picture(drawings: {chart: Chart; drawing: Drawing}[], ratio: number): H
 
 export function saveChart(pipe: Pipe, kind: 'svg' | 'png'): void {
   const {app, shell} = pipe, drawings = drawingsOf(pipe);
-  const safe = shell.run.title.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(0, 80) || 'pipeline';
-  const name = `${safe}-${app.state.step === null ? 'steps' : `step${app.state.step}`}.${kind}`;
+  const name = `${fileName(shell.run.title)}-${app.state.step === null ? 'steps' : `step${app.state.step}`}.${kind}`;
   if (kind === 'svg') {
     download(new Blob([drawSvg(drawings.map(one => one.drawing), shell.run.title)], {type: 'image/svg+xml'}), name);
     return;

@@ -23,6 +23,7 @@ export interface Page {
   // Theme or language have changed; also before the first show().
   restyle(): void;
   keys?(): KeyWords[];
+  settled?(): boolean; // nothing is on its way, where a page can tell
   focus?(): void; // reached by keyboard; default: its first heading, else the element
 }
 

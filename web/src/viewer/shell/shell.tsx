@@ -8,6 +8,8 @@ import {applyTheme} from '../../theme';
 import type {Api, Run} from './api';
 import {commandLine} from './command';
 import {openHelp} from './help';
+import {openShare} from './share';
+import {setPaper} from '../../paper';
 import {short} from './numbers';
 import type {Page, Shell, Theme} from './page';
 import {hashOf, PAGES, routeOf, type PageId, type Route} from './route';
@@ -18,6 +20,7 @@ import {startOf} from './source';
 const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A',
   compare: 'C'};
 const ARMED_MS = 2500;
+const MAX_PAPER_FRAMES = 300; // waited for what a page fetches for paper
 
 type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
 const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned', 'partly-aligned'];
@@ -215,12 +218,35 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     }
     draw();
   }
-  function draw(): void {
-    const facts = [
+  const facts = (): string =>
+    [
       run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
       run.steps.length > 0 && (run.steps.length === 1 ? t('steps.one') : t('steps', run.steps.length)),
       run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices)),
-    ].filter(Boolean);
+    ].filter(Boolean).join(' · ');
+  function share(): void {
+    const runs = run.other === undefined ? run.title : `A ${run.title} ⇄ B ${run.other}`;
+    openShare({page: pages.get(current!)!.element, title: `${runs} · ${t(`page.${current!}`)}`,
+      note: `${facts()} · ${run.format} · Stageline ${run.version}`, print: () => {
+        print().catch((error: unknown) => shell.say(t('failed', String(error))));
+      }});
+  }
+  // Paper is light. What the page lacks at that size is fetched before the browser takes it.
+  async function print(): Promise<void> {
+    const before = theme;
+    theme = 'light';
+    setPaper(true);
+    if (before !== theme) restyle();
+    for (let still = 0, tries = 0; still < 3 && tries < MAX_PAPER_FRAMES; ++tries) {
+      await new Promise(done => setTimeout(done, 30));
+      still = pages.get(current!)!.settled?.() === false ? 0 : still + 1;
+    }
+    window.print();
+    setPaper(false);
+    theme = before;
+    if (before !== 'light') restyle();
+  }
+  function draw(): void {
     render(
       <header class="top">
         {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a>
@@ -230,7 +256,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
             <>
               <b>A</b> {run.title} ⇄ <b>B</b> {run.other}
             </>
-          )} · {facts.join(' · ')}
+          )} · {facts()}
         </span>
         <nav class={armed ? 'pages armed' : 'pages'} aria-label={t('pages')}>
           {shown.map(id => (
@@ -257,6 +283,9 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
             title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
             {t('head.flaws', run.flaws.length)}
           </span>
+        )}
+        {run.whole && (
+          <button class="pill" id="share-open" onClick={share} title={t('share.title')}>{t('share')}</button>
         )}
         <button class="pill" id="theme" onClick={shell.toggleTheme} title={t('theme.switch')}>
           {t(theme === 'dark'

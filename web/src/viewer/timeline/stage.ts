@@ -5,8 +5,9 @@ import type {Api} from '../shell/api';
 import {makeColours, type Colours} from '../shell/colours';
 import {Counters} from './counters';
 import {Flows} from './flows';
+import {MAX_PAPER_PX, onPaper, PAPER_RATIO, redrawForPaper} from '../../paper';
 import {makeLabels} from './labels';
-import {makeLayout, type Layout} from './layout';
+import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {movesAlong, paintOverlay, type Pointed} from './overlay';
 import {paint} from './paint';
 import type {Painted} from './paint_slices';
@@ -36,6 +37,7 @@ export interface Stage {
 }
 
 const REST_MS = 200; // without moving, and the window is at rest
+const PAPER_FIT_PX = 560; // rows are as high as they are in a window of this height
 const BLANK_MS = 150; // how long the first picture is waited for; then rows are drawn empty
 
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
@@ -61,7 +63,8 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
 
-  const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height + drawer()));
+  const currentLayout =
+    (): Layout => (layout ??= makeLayout(store.run, store.state, onPaper() ? PAPER_FIT_PX : height + drawer()));
   function scene(): Scene {
     return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view,
       gutter: gutterOf(width), width, height, scroll: scroller.scrollTop, ratio, ticks: last.ticks};
@@ -70,17 +73,31 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   function resize(): void {
     width = scroller.clientWidth;
     height = scroller.clientHeight;
-    ratio = Math.min(devicePixelRatio || 1, 3);
+    ratio = onPaper() ? PAPER_RATIO : Math.min(devicePixelRatio || 1, 3);
     for (const one of [canvas, over]) {
       one.width = Math.max(1, Math.round(width * ratio));
       one.height = Math.max(1, Math.round(height * ratio));
       styled(one, {width: `${width}px`, height: `${height}px`});
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
-    styled(element, {'--height': `${height}px`}); // on paper nothing else gives it one
     layout = null;
     overClean = true; // a new size empties it
     roll.forget();
+  }
+
+  // On paper there is every row, from the first on.
+  function toPaper(): void {
+    if (!colours) return;
+    scroller.scrollTop = 0;
+    layout = null;
+    const {pinnedHeight, height: rows} = currentLayout();
+    styled(element, {'--height': `${Math.min(AXIS_HEIGHT + pinnedHeight + rows, MAX_PAPER_PX)}px`});
+    resize();
+    colours = makeColours(context, store.run, store.theme, ratio);
+    labels.rebuild();
+    still = true;
+    dirty = true;
+    frame(performance.now());
   }
 
   function wants(at: Scene): {lanes: LaneWant[]; counters: number[]} {
@@ -239,6 +256,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     }
     stage.draw();
   });
+  redrawForPaper(element, toPaper);
   scroller.addEventListener('scroll', () => stage.draw(), {passive: true});
   new ResizeObserver(() => {
     if (!colours || scroller.clientWidth === 0 || (scroller.clientWidth === width && scroller.clientHeight === height))

@@ -231,6 +231,7 @@ export function makeTimeline(shell: Shell): Page {
       rows.draw();
     },
     keys: timelineKeys,
+    settled: () => stage.settled() && !reading && second?.stage.settled() !== false,
     focus: () => touched.stage.canvas.focus(),
   };
 }
