@@ -2,6 +2,7 @@
 import atexit
 import builtins
 import dataclasses
+import inspect
 import json
 import os
 import pathlib
@@ -467,15 +468,6 @@ class Trace:
         frames, notes, foreign = _engine.analyze(self._run, test._run if test is not None else None, [], name, words('analyze', asked))
         return Answer(name, frames, notes, foreign)
 
-    def __getattr__(self, name):
-        if name.startswith('_') or name.replace('_', '-') not in _analysis_names():
-            raise AttributeError(f'a Trace has no {name!r}')
-        import functools
-        return functools.partial(self.analyze, name.replace('_', '-'))
-
-    def __dir__(self):
-        return list(super().__dir__()) + [n.replace('-', '_') for n in _analysis_names()]
-
     def slices(self, *, where=None, columns=None, batch_rows=1 << 20):
         """All slices, or those that a condition of `stageline.f` names. Without one, name, start_ns, dur_ns and file_index are the
         engine's own memory, not copies."""
@@ -626,13 +618,34 @@ def analyses():
             for n, s, needs, compat, form, overlay, tables, options, columns in _engine.analyses()]
 
 
-_names = []
+def arguments_of(info):
+    """The keywords that an analysis takes: those of analyze() that concern it, and its options."""
+    own = [('table', True), ('compat', info.compat), ('include_last_profiler_step', info.compat), ('overlay', info.makes_overlay),
+           ('test', info.needs == 'two runs'), ('format', info.format)]
+    return [name for name, is_taken in own if is_taken] + [option[0].replace('-', '_') for option in info.options
+                                                           if info.needs != 'two runs' or option[0] not in ('control', 'test')]
 
 
-def _analysis_names():
-    if not _names:
-        _names.extend(a[0] for a in _engine.analyses())
-    return _names
+def _method_of(info):
+    """trace.operators(…): the analysis as a method with its own signature."""
+    def ask(self, **options):
+        ask.__signature__.bind(self, **options)
+        return self.analyze(info.name, **options)
+
+    ask.__name__ = info.name.replace('-', '_')
+    ask.__qualname__ = f'Trace.{ask.__name__}'
+    ask.__signature__ = inspect.Signature(
+        [inspect.Parameter('self', inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        + [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in arguments_of(info)])
+    lines = [f'{info.summary[0].upper()}{info.summary[1:]}.', '', 'Tables:', *(f'    {name}: {help}' for name, help in info.tables)]
+    if info.options:
+        lines += ['', 'Options:', *(f"    {name.replace('-', '_')}: {help}" for name, _, help, _ in info.options)]
+    ask.__doc__ = '\n'.join(lines)
+    return ask
+
+
+for _info in analyses():
+    setattr(Trace, _info.name.replace('-', '_'), _method_of(_info))
 
 
 def versions():

@@ -1,4 +1,5 @@
-"""The stubs say what is there: every public name, every method, every argument; and open() takes the flags of opening, no more."""
+"""The stubs say what is there: every public name, every method, every argument; and open() takes the flags of opening, no more.
+stubs_test.py --update writes the analyses into the stub of Trace."""
 import ast
 import inspect
 import pathlib
@@ -16,6 +17,26 @@ if HAVE_ENGINE:
 NOT_OF_PYTHON = {'stages', 'force'}
 # Flags of the command alone.
 OF_ANALYZE = {'table', 'rows', 'wide', 'format', 'output', 'compat', 'overlay', 'include-last-profiler-step'}
+
+
+STUB = ROOT / 'python/stageline/__init__.pyi'
+BEGIN, END = '    # Analyses, written by stubs_test.py --update.\n', '    # End of analyses.\n'
+KINDS = {'BOOL': 'bool', 'N': 'int', 'X': 'float', 'TIME': 'float | str | datetime.timedelta', 'PATH': '_Path', 'LIST': 'str | Iterable[object]', 'N|none': "int | Literal['none']"}
+OWN = {'include_last_profiler_step': 'bool', 'overlay': '_Path', 'test': 'Trace'}
+
+
+def analyses_of_stub():
+    """Every analysis as a method, with the types of its options."""
+    from stageline._trace import arguments_of
+    lines = []
+    for info in stageline.analyses():
+        kinds = {name.replace('-', '_'): 'Literal[' + ', '.join(map(repr, choices.split(','))) + ']' if choices else KINDS.get(value, 'str')
+                 for name, value, _, choices in info.options}
+        kinds.update(OWN, table='Literal[' + ', '.join(repr(name) for name, _ in info.tables) + ']',
+                     compat='Literal[' + ', '.join(map(repr, info.compat)) + ']', format=f'Literal[{info.format!r}]')
+        lines.append(f"    def {info.name.replace('-', '_')}(self, *, "
+                     + ', '.join(f'{name}: {kinds[name]} | None = None' for name in arguments_of(info)) + ') -> Answer: ...\n')
+    return ''.join(lines)
 
 
 def arguments(node):
@@ -65,6 +86,18 @@ class Stubs(unittest.TestCase):
             self.assertEqual(public - stubbed, set(), node.name)
         self.assertGreater(compared, 20)
 
+    def test_analyses_are_methods_of_the_stub(self):
+        text = STUB.read_text()
+        self.assertEqual(text[text.index(BEGIN) + len(BEGIN):text.index(END)], analyses_of_stub(), 'stubs_test.py --update writes them')
+
+    def test_analyses_have_signatures_and_refuse_what_they_lack(self):
+        for info in stageline.analyses():
+            method = getattr(stageline.Trace, info.name.replace('-', '_'))
+            self.assertIn(info.summary[1:], method.__doc__)
+            self.assertIn('table', inspect.signature(method).parameters)
+        with self.assertRaisesRegex(TypeError, 'row_limits'):
+            stageline.open(ROOT / 'tests/golden/readers/kineto/input', progress=False).operators(row_limits=3)
+
     def test_open_takes_the_flags_of_opening(self):
         options = {o[0] for a in stageline.analyses() for o in a.options}
         flags = {name for name, *_ in _engine.flags('analyze')} - options - OF_ANALYZE - NOT_OF_PYTHON
@@ -78,4 +111,8 @@ class Stubs(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    unittest.main()
+    if '--update' in sys.argv:
+        text = STUB.read_text()
+        STUB.write_text(text[:text.index(BEGIN) + len(BEGIN)] + analyses_of_stub() + text[text.index(END):])
+    else:
+        unittest.main()
