@@ -7,12 +7,19 @@
 
 Nothing here imports torch: what the handler gets is the profiler itself.
 """
+from __future__ import annotations
+
 import os
 import pathlib
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import Trace
 
 _ANALYSE = ('import sys, stageline\n'
             'trace = stageline.open(sys.argv[1], progress=False)\n'
@@ -20,7 +27,7 @@ _ANALYSE = ('import sys, stageline\n'
             'sys.stderr.write(f"stageline: {sys.argv[1]}\\n{trace.findings}")\n')
 
 
-def _rank():
+def _rank() -> int:
     for name in ('STAGELINE_RANK', 'RANK', 'OMPI_COMM_WORLD_RANK', 'SLURM_PROCID', 'PMI_RANK'):
         if os.environ.get(name, '').isdigit():
             return int(os.environ[name])
@@ -31,12 +38,15 @@ class Handler:
     """The result of `handler()`; .paths are the written traces, .seconds is the time that the training process spent on
     the last one."""
 
-    def __init__(self, out, analyze, report, keep_trace, ranks):
+    def __init__(self, out: str | os.PathLike[str] | None, analyze: bool, report: str | os.PathLike[str] | None, keep_trace: bool,
+                 ranks: str | Collection[int]) -> None:
         self.folder = pathlib.Path(out or 'stageline-traces')
         self.analyze, self.report, self.keep_trace, self.ranks = analyze, report, keep_trace, ranks
-        self.paths, self.seconds, self._running = [], 0.0, []
+        self.paths: list[pathlib.Path] = []
+        self.seconds = 0.0
+        self._running: list[subprocess.Popen[bytes]] = []
 
-    def __call__(self, profiler):
+    def __call__(self, profiler: Any) -> None:
         begin = time.monotonic()
         try:
             self._take(profiler)
@@ -44,7 +54,7 @@ class Handler:
             warnings.warn(f'stageline.torch: this capture was not analysed: {type(error).__name__}: {error}', stacklevel=2)
         self.seconds = time.monotonic() - begin
 
-    def _take(self, profiler):
+    def _take(self, profiler: Any) -> None:
         rank = _rank()
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f'rank-{rank}.{len(self.paths)}.pt.trace.json.gz'
@@ -61,12 +71,13 @@ class Handler:
         code = _ANALYSE if self.keep_trace else _ANALYSE + 'import os; os.unlink(sys.argv[1])\n'
         self._running.append(subprocess.Popen([sys.executable, '-c', code, str(path), page], env=environment, stdin=subprocess.DEVNULL))
 
-    def wait(self, timeout=None):
+    def wait(self, timeout: float | None = None) -> int:
         """Waits until the processes have ended; returns the number that failed."""
         return sum(process.wait(timeout) != 0 for process in self._running)
 
 
-def handler(out=None, *, analyze=True, report=None, keep_trace=True, ranks='own'):
+def handler(out: str | os.PathLike[str] | None = None, *, analyze: bool = True, report: str | os.PathLike[str] | None = None,
+            keep_trace: bool = True, ranks: str | Collection[int] = 'own') -> Handler:
     """For `on_trace_ready=`: writes the capture to the folder `out` and says headline and findings on stderr, in another process.
 
     report: a path for the viewer's page, {rank} and {index} are filled in. ranks: 'own' (rank 0 alone), 'all', or numbers.
@@ -85,7 +96,7 @@ _OTHERS = {'key': 'name', 'count': 'count', 'cpu_memory_usage': 'host_bytes', 's
 _SUMS = ('count', 'self_host_ns', 'host_ns', 'self_device_ns', 'device_ns', 'host_bytes', 'self_host_bytes', 'device_bytes', 'self_device_bytes', 'flops')
 
 
-def _time_text(us):
+def _time_text(us: float) -> str:
     """A time as torch writes it."""
     return f'{us / 1e6:.3f}s' if us >= 1e6 else f'{us / 1e3:.3f}ms' if us >= 1e3 else f'{us:.3f}us'
 
@@ -93,10 +104,10 @@ def _time_text(us):
 class FunctionEventAvg:
     """One row of key_averages(), with torch's names and units: times in µs, and as texts where the name ends in _str."""
 
-    def __init__(self, row):
+    def __init__(self, row: dict[str, Any]) -> None:
         self._row = row
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
             raise AttributeError(name)
         if name.endswith('_str') and name[:-4] in _TIMES:
@@ -111,24 +122,25 @@ class FunctionEventAvg:
             return (0 if name.endswith('usage') or name == 'flops' else '') if value is None else value
         raise AttributeError(name)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [*_TIMES, *(f'{name}_str' for name in _TIMES), *_OTHERS]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<FunctionEventAvg key={self.key} count={self.count} self_cpu_time={self.self_cpu_time_total} self_device_time={self.self_device_time_total}>'
 
 
-class EventList(list):
+class EventList(list[FunctionEventAvg]):
     """Computes the result of the profiler's key_averages() from the trace alone."""
 
-    def __init__(self, trace, rank, options):
+    def __init__(self, trace: Trace, rank: int, options: dict[str, Any]) -> None:
         self._trace, self._rank, self._options = trace, rank, options
         # Rows as torch has them: Python frames among them, stacks only where torch recorded some.
         rows = trace.analyze('operators', table='operators', show_python=True, stacks='torch', **options).table.to_dicts()
         super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank)
 
-    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None,
-              top_level_events_only=False, time_unit=None):
+    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
+              max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80, header: str | None = None,
+              top_level_events_only: bool = False, time_unit: str | None = None) -> str:
         """The table, letter by letter as torch prints it."""
         options = dict(self._options, sort_by=sort_by, row_limit=row_limit, max_src_column_width=max_src_column_width,
                        max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width, header=header,
@@ -137,20 +149,21 @@ class EventList(list):
         one = self._trace if len(ranks) == 1 else _one_rank(self._trace, self._rank)
         return one.analyze('operators', format='torch', **options).foreign
 
-    __str__ = table
+    def __str__(self) -> str:
+        return self.table()
 
     @property
-    def self_cpu_time_total(self):
+    def self_cpu_time_total(self) -> float:
         """The time of the host in all rows, in µs."""
         return sum(row.self_cpu_time_total for row in self)
 
-    def total_average(self):
+    def total_average(self) -> FunctionEventAvg:
         """One row, Total: the sums of all, and means over all calls."""
         sums = {name: sum(row._row.get(name) or 0 for row in self) for name in _SUMS}
         calls = sums['count'] or 1
         return FunctionEventAvg({'name': 'Total', **sums, 'host_mean_ns': sums['host_ns'] / calls, 'device_mean_ns': sums['device_ns'] / calls})
 
-    def export_stacks(self, path, metric='self_cpu_time_total'):
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = 'self_cpu_time_total') -> None:
         """Writes the rows' stacks for flame graphs, one a line with the metric in µs; needs group_by_stack_n."""
         if metric not in ('self_cpu_time_total', 'self_device_time_total'):
             raise ValueError(f'metric is self_cpu_time_total or self_device_time_total, not {metric!r}')
@@ -160,11 +173,11 @@ class EventList(list):
         from . import _engine
         _engine.write_file(path, ''.join(lines).encode('utf-8', 'surrogateescape'))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f'<EventList of rank {self._rank}: {len(self)} rows>'
 
 
-def _one_rank(trace, rank):
+def _one_rank(trace: Trace, rank: int) -> Trace:
     """The same trace opened for one rank, for answers that are of one."""
     kept = trace.__dict__.setdefault('_single', {})
     if rank not in kept:
@@ -173,7 +186,8 @@ def _one_rank(trace, rank):
     return kept[rank]
 
 
-def key_averages(trace, rank=None, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+def key_averages(trace: Trace, rank: int | None = None, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
+                 group_by_overload_name: bool = False) -> EventList:
     """As `prof.key_averages(…)`, of a trace of one rank or of `rank`."""
     if rank is None:
         rank = trace.ranks[0]

@@ -1,5 +1,6 @@
 """stageline.hta has every public name of Holistic Trace Analysis' modules, with parameters in the same order and with the same
-defaults. hta_signatures.json lists those of traceinsight 0.6.1; hta_signatures_test.py --update reads them from the installed one."""
+defaults, in modules and stubs. hta_signatures.json lists those of traceinsight 0.6.1; hta_signatures_test.py --update reads them from the installed one."""
+import ast
 import importlib
 import inspect
 import json
@@ -10,7 +11,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from engine_test import HAVE_ENGINE  # noqa: E402
+from engine_test import HAVE_ENGINE, ROOT  # noqa: E402
 
 LISTED = pathlib.Path(__file__).resolve().parent / 'hta_signatures.json'
 try:
@@ -85,6 +86,28 @@ class Signatures(unittest.TestCase):
                     differ.append(f'{module}.{name}: ({got}), not ({wanted})')
         print(f'note: {same} of {same + len(differ)} signatures of HTA are the same', file=sys.stderr)
         self.assertEqual(differ, [])
+
+
+def parameters_of(tree):
+    """{name of a public function or method: its parameters}."""
+    found = {}
+    for node in tree.body:
+        for prefix, function in [('', node)] if isinstance(node, ast.FunctionDef) else \
+                [(f'{node.name}.', m) for m in node.body] if isinstance(node, ast.ClassDef) else []:
+            if isinstance(function, ast.FunctionDef) and (not function.name.startswith('_') or function.name == '__init__'):
+                a = function.args
+                found[prefix + function.name] = [(x.arg, len(a.defaults)) for x in (*a.posonlyargs, *a.args, a.vararg, *a.kwonlyargs, a.kwarg) if x]
+    return found
+
+
+class Stubs(unittest.TestCase):
+    def test_stubs_are_those_of_the_modules(self):
+        modules = 0
+        for path in sorted((ROOT / 'python/stageline/hta').rglob('*.pyi')):
+            module = ast.parse(path.with_suffix('.py').read_text())
+            self.assertEqual(parameters_of(ast.parse(path.read_text())), parameters_of(module), f'{path}: tools/hta_stubs.py writes it')
+            modules += 1
+        self.assertGreater(modules, 25)
 
 
 if __name__ == '__main__':

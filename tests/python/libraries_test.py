@@ -282,6 +282,22 @@ print('shown')
         self.assertIn('shown', done.stdout, done.stdout + done.stderr)
 
 
+class Typed(unittest.TestCase):
+    @needs('mypy')
+    def test_a_sample_is_clean_and_misspelt_options_are_not(self):
+        sample = (pathlib.Path(__file__).resolve().parent / 'typed_sample.py').read_text()
+        wrong = ['trace.operators(row_limits=5)', 'trace.operatorz()', "trace.operators(format='pdf')", 'TraceAnalysis(trace_folder=1)',
+                 'stageline.torch.key_averages(trace, group_by=5)']
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'sample.py'
+            path.write_text(sample + ''.join(f'{line}\n' for line in wrong))
+            done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', path.name], cwd=folder, capture_output=True, text=True,
+                                  env={**os.environ, 'MYPYPATH': str(PACKAGE)})
+        places = [int(line.split(':')[1]) for line in done.stdout.splitlines() if line.startswith(path.name) and ': error:' in line]
+        first = len(sample.splitlines()) + 1
+        self.assertEqual(places, list(range(first, first + len(wrong))), done.stdout)
+
+
 class Torch(unittest.TestCase):
     @needs()
     def test_key_averages_is_the_programs_table(self):

@@ -1,0 +1,13 @@
+"""Written by tools/hta_stubs.py."""
+from stageline.hta.common.trace import Trace as Trace
+from typing import Any
+import pandas as pd
+
+class ExecutionTrace:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+def load_execution_trace(et_file: str) -> ExecutionTrace: ...
+
+def correlate_execution_trace(trace: Trace, rank: int, et: ExecutionTrace) -> None: ...
+
+def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: str) -> None: ...

@@ -1,0 +1,13 @@
+"""Written by tools/hta_stubs.py."""
+from stageline.hta.common.trace_symbol_table import TraceSymbolTable as TraceSymbolTable
+from typing import List
+from typing import Tuple
+import pandas as pd
+
+def get_iterations(df: pd.DataFrame) -> List[int]: ...
+
+def find_op_occurrence(df: pd.DataFrame, op_name: str, position: int, name_column: str = ...) -> Tuple[bool, pd.Series]: ...
+
+def find_events_by_name_patterns_using_decoded_names(df: pd.DataFrame, list_name_patterns: List[str], name_column: str = ...) -> pd.Series: ...
+
+def find_events_by_name_patterns_using_symbol_table(df: pd.DataFrame, list_name_patterns: List[str], symbol_table: TraceSymbolTable) -> pd.Series: ...

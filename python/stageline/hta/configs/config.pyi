@@ -1,0 +1,23 @@
+"""Written by tools/hta_stubs.py."""
+from typing import Any
+from typing import Dict
+from typing import List
+from typing import Optional
+from stageline.hta.configs.default_values import DEFAULT_CONFIG_FILENAME as DEFAULT_CONFIG_FILENAME
+
+ConfigValue = Any
+logger: Any
+
+def setup_logger(config_file: str = ...) -> None: ...
+
+class HtaConfig:
+    config_file_paths: List[str]
+    config: Dict[str, Any]
+    def __init__(self, config_file_path: Optional[str] = ..., load_default_paths: Optional[bool] = ...) -> None: ...
+    @staticmethod
+    def get_default_paths() -> List[str]: ...
+    def get_config_file_paths(self) -> List[str]: ...
+    def get_config(self, dot_path: Optional[str] = ..., default_value: ConfigValue = ...) -> ConfigValue: ...
+    def show(self) -> Any: ...
+    @staticmethod
+    def get_test_data_path(dataset: str) -> str: ...

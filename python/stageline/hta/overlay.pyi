@@ -1,0 +1,6 @@
+"""Written by tools/hta_stubs.py."""
+from typing import Any
+
+def accelerate() -> Any: ...
+
+def undo() -> Any: ...
