@@ -7,9 +7,12 @@ build results are kept in build/dist.
 """
 import argparse
 import base64
+import contextlib
+import functools
 import glob
 import gzip
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -34,6 +37,7 @@ TOOLS = (ZIG, 'auditwheel==6.8.2')
 DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
 # Bare systems that what was made is tried in, by debootstrap's names of them: from the oldest that can be had to the newest.
 BARE_SYSTEMS = {'xenial': 'Ubuntu 16.04', 'bionic': 'Ubuntu 18.04', 'bullseye': 'Debian 11', 'bookworm': 'Debian 12', 'noble': 'Ubuntu 24.04', 'trixie': 'Debian 13'}
+MADE = ('.npm-ci.lock', 'PKG-INFO')  # files that a build, or the archive for PyPI, adds to the sources
 WITH_PYTHON = ('bullseye', 'bookworm', 'noble', 'trixie')  # whose own Python the wheels are for
 
 
@@ -157,12 +161,36 @@ def cmake(work, arch, source, build, *options):
     return environment
 
 
-def source_date():
-    return int(run('git', '-C', ROOT, 'log', '-1', '--format=%ct'))
+# ---- what is built: a clone, or an archive of the sources that was unpacked
+
+def is_clone(root=ROOT):
+    return (root / '.git').exists()
+
+
+def source_files(root=ROOT):
+    """Paths of the sources below `root`: those that git tracks; in an archive all that no build made."""
+    if is_clone(root):
+        return sorted(pathlib.Path(name) for name in run('git', '-C', root, 'ls-files', '-z').split('\0') if name and (root / name).is_file())
+    found = []
+    for folder, folders, names in os.walk(root):
+        inside = pathlib.Path(folder).relative_to(root)
+        folders[:] = [name for name in folders if name not in ('node_modules', '__pycache__', '.cache') and (inside / name).parts not in (('build',), ('dist',))]
+        found += [inside / name for name in names if '.partial.' not in name and name not in MADE]
+    return sorted(found)
+
+
+@functools.cache
+def source_date(root=ROOT):
+    """Seconds since 1970 that everything made is dated with: SOURCE_DATE_EPOCH, else the commit's, else the newest file's."""
+    if said := os.environ.get('SOURCE_DATE_EPOCH'):
+        return int(said)
+    if is_clone(root):
+        return int(run('git', '-C', root, 'log', '-1', '--format=%ct'))
+    return max(int((root / name).stat().st_mtime) for name in source_files(root))
 
 
 def commit():
-    return run('git', '-C', ROOT, 'describe', '--always', '--abbrev=12', '--dirty', '--exclude=*').strip()
+    return run('git', '-C', ROOT, 'describe', '--always', '--abbrev=12', '--dirty', '--exclude=*').strip() if is_clone() else ''
 
 
 def libraries(work, arch, sources):
@@ -205,20 +233,27 @@ def files_below(folder):
     return sorted(path for path in folder.rglob('*') if path.is_file() or path.is_symlink())
 
 
-def write_tar(folder, name, to):
-    """folder as NAME/… in a tar.gz that knows neither who made it nor when."""
+def write_tar(folder, name, to, files=None, more=None):
+    """The files of a folder, and `more`, {path: its bytes}, as NAME/… in a tar.gz that knows neither who made it nor when."""
     with open(to, 'wb') as raw, gzip.GzipFile('', 'wb', 9, raw, mtime=0) as packed, tarfile.open(fileobj=packed, mode='w', format=tarfile.GNU_FORMAT) as tar:
-        for path in files_below(folder):
+        for path in files or files_below(folder):
+            if more and str(path.relative_to(folder)) in more:
+                continue
             entry = tar.gettarinfo(path, f'{name}/{path.relative_to(folder)}')
-            entry.uid = entry.gid = 0
-            entry.uname = entry.gname = 'root'
-            entry.mtime = source_date()
             entry.mode = mode_of(path)
-            if entry.isfile():
-                with open(path, 'rb') as content:
-                    tar.addfile(entry, content)
-            else:
-                tar.addfile(entry)
+            with open(path, 'rb') if entry.isfile() else contextlib.nullcontext() as content:
+                tar.addfile(anonymous(entry), content)
+        for path, content in sorted((more or {}).items()):
+            entry = tarfile.TarInfo(f'{name}/{path}')
+            entry.size, entry.mode = len(content), 0o644
+            tar.addfile(anonymous(entry), io.BytesIO(content))
+
+
+def anonymous(entry):
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = 'root'
+    entry.mtime = source_date()
+    return entry
 
 
 def wheel_name(distribution, arch):
@@ -248,17 +283,59 @@ def write_wheel(distribution, arch, contents, metadata, scripts, to):
     return path
 
 
-def metadata(distribution, summary, readme, requires):
-    """PEP 566's text, from python/pyproject.toml where it says it."""
-    project = tomllib.loads((ROOT / 'python/pyproject.toml').read_text())['project']
+def project():
+    return tomllib.loads((ROOT / 'python/pyproject.toml').read_text())['project']
+
+
+def long_description(urls):
+    """python/README.md for a page that is not in the repository: with links to it where its address is known, else without pictures and links."""
+    base = urls.get('Repository', '').rstrip('/')
+    text = (ROOT / 'python/README.md').read_text()
+    inside = lambda target: os.path.normpath(f'python/{target}')
+    if not base:
+        return re.sub(r'\[([^\]]+)\]\((?![a-z]+:)[^)]+\)', r'\1', re.sub(r'!\[[^\]]*\]\((?![a-z]+:)[^)]+\)\n*', '', text))
+    text = re.sub(r'(!\[[^\]]*\]\()(?![a-z]+:)([^)]+)\)', lambda m: f'{m[1]}{base}/raw/v{version()}/{inside(m[2])})', text)
+    return re.sub(r'((?<!!)\[[^\]]+\]\()(?![a-z]+:)([^)]+)\)', lambda m: f'{m[1]}{base}/blob/v{version()}/{inside(m[2])})', text)
+
+
+def metadata(distribution, summary, requires):
+    """The text of PEP 566 and 639, from python/pyproject.toml where it says it."""
+    said = project()
     lines = ['Metadata-Version: 2.4', f'Name: {distribution}', f'Version: {version()}', f'Summary: {summary}', 'License-Expression: Apache-2.0',
-             'License-File: LICENSE', 'License-File: NOTICE', f'Requires-Python: {project["requires-python"]}', 'Description-Content-Type: text/markdown',
-             *(f'Classifier: {one}' for one in project.get('classifiers', ())), *(f'Keywords: {",".join(project["keywords"])}' for _ in [0] if 'keywords' in project),
-             *(f'Requires-Dist: {one}' for one in requires)]
-    for extra, wanted in project.get('optional-dependencies', {}).items():
+             'License-File: LICENSE', 'License-File: NOTICE', f'Author: {said["authors"][0]["name"]}', f'Keywords: {",".join(said["keywords"])}',
+             f'Requires-Python: {said["requires-python"]}', 'Description-Content-Type: text/markdown',
+             *(f'Project-URL: {name}, {url}' for name, url in said.get('urls', {}).items()),
+             *(f'Classifier: {one}' for one in said['classifiers']), *(f'Requires-Dist: {one}' for one in requires)]
+    for extra, wanted in said.get('optional-dependencies', {}).items():
         if distribution == 'stageline':
             lines += [f'Provides-Extra: {extra}', *(f'Requires-Dist: {one}; extra == "{extra}"' for one in wanted)]
-    return '\n'.join(lines) + '\n\n' + readme
+    return '\n'.join(lines) + '\n\n' + long_description(said.get('urls', {}))
+
+
+# How pip builds the sources: the program and both Python packages in one wheel, with the libraries of the system (CONTRIBUTING.md).
+SDIST = """
+[tool.scikit-build]
+minimum-version = "0.11"
+cmake.version = ">=3.25"
+cmake.source-dir = "."
+cmake.build-type = "Release"
+cmake.define.STAGELINE_TESTS = "OFF"
+wheel.packages = []
+wheel.py-api = "cp39"
+build.targets = ["stageline", "stageline_python", "stageline_engine_module"]
+install.components = ["python"]
+"""
+
+
+def sdist(to):
+    """The sources as PyPI takes them: all files, with the description of how pip builds them at the top."""
+    text = (ROOT / 'python/pyproject.toml').read_text()
+    text = text.partition('[tool.scikit-build]')[0].replace('readme = "README.md"', 'readme = "python/README.md"')
+    text = text.replace('license = "Apache-2.0"\n', 'license = "Apache-2.0"\nlicense-files = ["LICENSE", "NOTICE"]\n')
+    name = f'stageline-{version()}'
+    more = {'pyproject.toml': (text.rstrip() + '\n' + SDIST).encode(), 'PKG-INFO': metadata('stageline', project()['description'], project().get('dependencies', [])).encode()}
+    write_tar(ROOT, name, to / f'{name}.tar.gz', [ROOT / path for path in source_files()], more)
+    return to / f'{name}.tar.gz'
 
 
 def wheels(stage, arch, to):
@@ -266,13 +343,12 @@ def wheels(stage, arch, to):
 
     def package(name):
         return [(str(path.relative_to(packages)), path.read_bytes(), mode_of(path) == 0o755) for path in files_below(packages / name)]
-    project = tomllib.loads((ROOT / 'python/pyproject.toml').read_text())['project']
-    readme = (ROOT / 'python/README.md').read_text()
+    said = project()
     recorder = write_wheel('stageline_record', arch, package('stageline_record'), metadata(
-        'stageline-record', 'Records when each job of a training pipeline ran, on its device\'s own clock', readme, []), '', to)
+        'stageline-record', 'Records when each job of a training pipeline ran, on its device\'s own clock', []), '', to)
     program = write_wheel('stageline', arch, [*package('stageline'), ('stageline/bin/stageline', (stage / 'bin/stageline').read_bytes(), True)],
-                          metadata('stageline', project['description'], readme, [f'stageline-record=={version()}', *project.get('dependencies', [])]),
-                          ''.join(f'{name} = {target}\n' for name, target in project['scripts'].items()), to)
+                          metadata('stageline', said['description'], [f'stageline-record=={version()}', *said.get('dependencies', [])]),
+                          ''.join(f'{name} = {target}\n' for name, target in said['scripts'].items()), to)
     return recorder, program
 
 
@@ -386,6 +462,7 @@ def make(work, to, processors):
         program(work, tools, arch, host_program)
         host_program = work / processors[0] / 'program/stageline'
         packages(work, arch, to)
+    sdist(to)
     sums(to)
     return tools
 
@@ -394,7 +471,12 @@ def make_elsewhere(work, to, processors):
     """The same commit in another folder, without any cache: every file must be what lies in `to`, byte for byte."""
     clone = work / 'check/another_folder/stageline'
     shutil.rmtree(clone.parent, ignore_errors=True)
-    run('git', 'clone', '--quiet', ROOT, clone)
+    if is_clone():
+        run('git', 'clone', '--quiet', ROOT, clone)
+    else:
+        for path in source_files():
+            (clone / path.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / path, clone / path)
     shutil.copytree(work / 'fetched', clone / 'build/dist/fetched')
     run(sys.executable, clone / 'packaging/dist.py', '--only-make', *(['--all'] if len(processors) > 1 else []), quiet=False, env=dict(os.environ, CCACHE_DISABLE='1'))
     made = [{path.name: digest(path) for path in folder.iterdir()} for folder in (to, clone / 'dist')]

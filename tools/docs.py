@@ -13,6 +13,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / 'packaging'))
+import dist  # noqa: E402
+
 GENERATOR = 'mkdocs-material==9.8.2'
 LINK = re.compile(r'(\]\()([^)\s#]+)(#[^)\s]*)?(\))')
 CONFIG = """site_name: Stageline
@@ -39,6 +42,8 @@ nav:
 
 def tracked():
     """Returns pages, and the files next to them that they may show or name."""
+    if not dist.is_clone():
+        return dist.source_files()
     said = subprocess.run(['git', '-C', ROOT, 'ls-files', '--cached', '--others', '--exclude-standard'], check=True, capture_output=True, text=True)
     return [pathlib.Path(line) for line in said.stdout.splitlines() if (ROOT / line).exists()]
 

@@ -2,19 +2,26 @@
 pkg-config, each run.
 
 STAGELINE_BIN is the program in its build folder. MPI's example is skipped where there is no mpicc."""
+import contextlib
 import csv
 import io
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / 'packaging'))
+import dist  # noqa: E402
+import release  # noqa: E402
+
 BIN = pathlib.Path(os.environ['STAGELINE_BIN']).resolve()
 BUILD = BIN.parent
 os.environ['CMAKE_GENERATOR'] = 'Ninja'  # what the product is built with; make may not be there
@@ -147,13 +154,88 @@ class Licences(unittest.TestCase):
             self.assertIn('Copyright (c) 2015-present Jason Miller', pathlib.Path(folder, 'report.html').read_text())
 
 
-class Versions(unittest.TestCase):
+class Release(unittest.TestCase):
+    """packaging/dist.py and packaging/release.py on the files of this build, which are not portable but are packed in the same way."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.dir = pathlib.Path(cls.scratch.name)
+        cls.made = cls.dir / 'dist'
+        cls.made.mkdir()
+        if not (BUILD / 'python/stageline_record/_record.abi3.so').exists():
+            raise unittest.SkipTest('needs the Python package, which the build makes where python3-dev is')
+        for package in ('stageline', 'stageline_record'):  # links to the sources in the build tree
+            shutil.copytree(BUILD / 'python' / package, cls.dir / 'stage/lib/stageline/python' / package, ignore=shutil.ignore_patterns('__pycache__'))
+        (cls.dir / 'stage/bin').mkdir()
+        run('strip', '-o', cls.dir / 'stage/bin/stageline', BIN)
+        run('strip', *cls.dir.glob('stage/lib/stageline/python/*/*.so'))
+        dist.wheels(cls.dir / 'stage', platform.machine(), cls.made)
+        dist.sdist(cls.made)
+        dist.sums(cls.made)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
     def test_one_version_everywhere(self):
-        version = re.search(r'project\(stageline VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())[1]
-        for path, pattern in (('record/CMakeLists.txt', r'VERSION (\d\S+)'), ('python/CMakeLists.txt', r'project\(stageline_python VERSION (\S+)'),
-                              ('python/pyproject.toml', r'^version = "(.*)"'), ('CHANGELOG.md', r'^## (\d\S*)')):
-            found = re.search(pattern if 'record' not in path else r'project\(stageline_record VERSION (\S+)', (ROOT / path).read_text(), re.M)
-            self.assertEqual(found[1], version, path)
+        stated = release.versions()
+        self.assertEqual(set(stated.values()), {dist.version()}, stated)
+        self.assertIn(f'\n## {dist.version()}', (ROOT / 'CHANGELOG.md').read_text())
+
+    def test_a_folder_to_upload(self):
+        """The dry run: README's first block from the wheels alone, the same from an index, one folder for each place."""
+        with contextlib.redirect_stdout(io.StringIO()):
+            release.main(['--dist', str(self.made), '--out', str(self.dir / 'upload'), '--offline'])
+        names = sorted(path.relative_to(self.dir / 'upload').parts[0] for path in (self.dir / 'upload').iterdir())
+        self.assertEqual(names, ['CITATION.cff', 'README.md', 'conda', 'github', 'pypi'])
+        self.assertEqual(len(list((self.dir / 'upload/pypi').iterdir())), 3)
+        self.assertIn('Stage 2 is slow', (self.dir / 'upload/README.md').read_text())
+        self.assertNotIn('path: ../..', (self.dir / 'upload/conda/recipe.yaml').read_text())
+
+    def test_a_damaged_file_stops_it(self):
+        damaged = self.dir / 'damaged'
+        damaged.mkdir()
+        for path in self.made.iterdir():
+            shutil.copy(path, damaged)
+        wheel = next(damaged.glob('stageline_record-*.whl'))
+        wheel.write_bytes(wheel.read_bytes()[:-9])
+        with self.assertRaises(SystemExit) as stopped, contextlib.redirect_stdout(io.StringIO()):
+            release.main(['--dist', str(damaged), '--out', str(self.dir / 'no'), '--offline'])
+        self.assertIn(f'sum of {wheel.name}: differs', str(stopped.exception))
+
+    def test_the_archive_of_the_sources(self):
+        """Unpacked, with no git: what is built is dated and listed as in the clone, and packed once more it is the same archive."""
+        with tarfile.open(next(self.made.glob('*.tar.gz'))) as tar:
+            tar.extractall(self.dir / 'unpacked', filter='data')
+        root = self.dir / 'unpacked' / f'stageline-{dist.version()}'
+        self.assertEqual(sorted(dist.source_files(root)), sorted({*dist.source_files(), pathlib.Path('pyproject.toml')}))
+        code = 'import sys; sys.path.insert(0, "packaging"); import dist; print(dist.source_date(), repr(dist.commit()))'
+        kept = {k: v for k, v in os.environ.items() if k != 'SOURCE_DATE_EPOCH'}
+        self.assertEqual(run(sys.executable, '-c', code, cwd=root, env=kept), f'{dist.source_date()} \'\'\n')
+        self.assertEqual(run(sys.executable, '-c', code, cwd=root, env={**kept, 'SOURCE_DATE_EPOCH': '77'}), '77 \'\'\n')
+        (root / 'build').mkdir()
+        (root / 'build/new').write_text('')
+        again = self.dir / 'again'
+        again.mkdir()
+        run(sys.executable, '-c', f'import sys, pathlib; sys.path.insert(0, "packaging"); import dist; dist.sdist(pathlib.Path({str(again)!r}))', cwd=root, env=kept)
+        one, two = next(self.made.glob('*.tar.gz')), next(again.glob('*.tar.gz'))
+        self.assertEqual(dist.digest(one), dist.digest(two))
+        import tomllib  # noqa: PLC0415
+        described = tomllib.loads((root / 'pyproject.toml').read_text())
+        self.assertEqual(described['project'].get('license-files'), ['LICENSE', 'NOTICE'])
+        self.assertTrue((root / described['project']['readme']).exists())
+        self.assertEqual(described['tool']['scikit-build']['cmake']['source-dir'], '.')
+
+    def test_the_long_description(self):
+        """Without an address of the sources it has neither pictures nor links into them; with one they are absolute."""
+        inward = re.compile(r'\]\((?!https://)')
+        self.assertIsNone(inward.search(dist.long_description({})))
+        text = dist.long_description({'Repository': 'https://example.invalid/stageline/'})
+        self.assertIsNone(inward.search(text))
+        for kind, path in re.findall(r'example\.invalid/stageline/(raw|blob)/v[\d.]+/([^)]+)\)', text):
+            self.assertTrue((ROOT / path).exists(), path)
+        self.assertIn(f'![A report on a two-machine 1F1B run whose stage 2 is slow](https://example.invalid/stageline/raw/v{dist.version()}/docs/images/report.png)', text)
 
 
 if __name__ == '__main__':
