@@ -23,4 +23,15 @@ uint32_t file_sample(const std::string& path, int64_t size_bytes) {
   return crc;
 }
 
+uint32_t file_sum(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return 0;
+  uint32_t crc = 0;
+  std::string buffer(size_t{1} << 18, '\0');
+  for (ssize_t n; (n = ::read(fd, buffer.data(), buffer.size())) > 0;)
+    crc = crc32c({buffer.data(), static_cast<size_t>(n)}, crc);
+  ::close(fd);
+  return crc;
+}
+
 }  // namespace stageline

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pickle
+import random
 import re
 import resource
 import shutil
@@ -195,6 +196,21 @@ class NobodysFileIsLost(Case):
             process.wait()
             left = {name: data for name, data in bytes_of(folder).items() if '.partial.' not in name and not name.startswith('.')}
             self.assertEqual(left, {name: data for name, data in whole.items() if not name.startswith('.')})
+        run(*words, check=0)
+
+
+    def test_a_simulation_keeps_a_file_with_one_byte_changed(self):
+        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 100, '--steps', 8, '-q', '-o', self.dir / 'sim']
+        run(*words, check=0)
+        log, where = self.dir / 'sim/workerlog.1', random.Random(44)
+        whole = log.read_bytes()
+        self.assertGreater(len(whole), 250_000)
+        for at in (where.randrange(len(whole)) for _ in range(12)):
+            changed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+            log.write_bytes(changed)
+            run(*words, check=2)
+            self.assertEqual(log.read_bytes(), changed)
+        log.write_bytes(whole)
         run(*words, check=0)
 
 
