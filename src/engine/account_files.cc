@@ -26,8 +26,7 @@ constexpr size_t kMaxNamed = 40;  // this number of skipped files is listed one 
 
 // Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
 // differ only in these.
-std::string shape_of(const std::string& path) {
-  std::string name = file_name(path);
+std::string without_numbers(std::string name) {
   for (const char* suffix : {".gz", ".zst"})
     if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
   std::string shape;
@@ -37,6 +36,20 @@ std::string shape_of(const std::string& path) {
     if (digit && !shape.ends_with('#')) shape += '#';
   }
   return shape;
+}
+std::string shape_of(const std::string& path) { return without_numbers(file_name(path)); }
+
+// Returns how many bytes at the beginning of a file's relative name say whose it is: up to the last folder with a
+// number, "node0/rank1/memory.csv" → "node0/rank1/". Without such a folder, or where the rest begins with a number, the
+// first number of the rest belongs to it: "4242_kernel_trace.csv" → "4242".
+size_t owner_bytes(const std::string& rel) {
+  constexpr const char* kDigits = "0123456789";
+  const size_t name = rel.rfind('/') + 1;  // 0 without a folder
+  const size_t last = name == 0 ? std::string::npos : rel.find_last_of(kDigits, name - 1);
+  const size_t folder = last == std::string::npos ? 0 : rel.find('/', last) + 1;
+  const size_t number = rel.find_first_of(kDigits, folder);
+  if (number == std::string::npos || (folder > 0 && number > folder)) return folder;
+  return std::min(rel.size(), rel.find_first_not_of(kDigits, number));
 }
 
 bool all_zeros(std::string_view head) {
@@ -93,7 +106,8 @@ void find_identical(Trace& trace) {
     std::map<uint32_t, std::string> first;
     for (const std::string& file : files)
       if (files.size() > 1)
-        if (const auto [at, is_new] = first.try_emplace(file_sample(file, size), file); !is_new)
+        if (const auto [at, is_new] = first.try_emplace(file_sample(file, size), file);
+            !is_new && file_sum(file) == file_sum(at->second))
           trace.diagnostics.add(problem::source_identical, Args().set("other", file_name(at->second)), {file});
   }
 }
@@ -270,8 +284,35 @@ class FileAccount {
     skipped_.report(source_.passed_count - std::ssize(source_.passed), trace_.diagnostics);
   }
 
+  // Reports kinds of files that were read of at least half of the ranks or processes, and that others lack.
+  void report_uneven() {
+    for (const auto& [_, owners] : owners_) {
+      std::map<std::string, std::set<std::string>> of_kind;
+      for (const auto& [owner, kinds] : owners)
+        for (const std::string& kind : kinds) of_kind[kind].insert(owner);
+      const std::set<std::string>& all =
+          std::ranges::max_element(of_kind, {}, [](const auto& one) { return one.second.size(); })->second;
+      for (const auto& [kind, have] : of_kind) {
+        if (have.size() * 2 < all.size()) continue;
+        std::string list;
+        int64_t count = 0;
+        for (const std::string& owner : all)
+          if (!have.contains(owner) && static_cast<size_t>(++count) <= kMaxNamed) append_item(list, owner + kind);
+        if (count > 0)
+          trace_.diagnostics.add(
+              problem::source_uneven,
+              Args().set("list", list).flag("one", count == 1).flag("more", static_cast<size_t>(count) > kMaxNamed), {},
+              count);
+      }
+    }
+  }
+
  private:
   void add_shapes(const SourceFile& file) {
+    const size_t own = owner_bytes(file.rel);
+    if (own > 0 && own < file.rel.size())
+      owners_[without_numbers(file.rel.substr(0, own))][file.rel.substr(0, own)].insert(
+          without_numbers(file.rel.substr(own)));
     shapes_.insert(shape_of(file.path));
     for (const std::string_view folder : split(file.rel, '/')) folders_.insert(shape_of(std::string(folder)));
   }
@@ -303,6 +344,7 @@ class FileAccount {
   Trace& trace_;
   std::set<std::string> named_;  // files that some problem names
   std::set<std::string> shapes_, folders_;
+  std::map<std::string, std::map<std::string, std::set<std::string>>> owners_;  // shape → owner → kinds of its files
   std::vector<size_t> rest_;
   Skipped skipped_;
 };
@@ -354,6 +396,7 @@ void account_files(const Source& source, bool all_wanted, bool by_reader, Trace&
       account.sort_by_parts(i, of_parts);
   }
   account.report_rest();
+  if (all_wanted) account.report_uneven();
   find_early_ends(trace, files_reported_lost(trace));
   if (!by_reader) find_identical(trace);
   if (all_wanted) find_missing_ranks(trace);

@@ -13,6 +13,7 @@ namespace stageline {
 //                       that were read, or does not begin as they do
 //   source.passed_over  info: names and reasons of the files that hold something else
 //   source.identical    warning, for each kind: the files of two ranks have the same bytes
+//   source.uneven       info, for each kind of files: others of the run have one that was read, these ranks do not
 //   source.missing_ranks  warning: ranks that others name, or that lack in the row of numbers, have no file
 //   source.ends_early   loss, once for each file: its last step has fewer cells than its others have, and other ranks
 //                       have that step whole or later ones

@@ -238,6 +238,32 @@ class NothingIsLeftOutInSilence(Case):
         shutil.copy(logs / 'workerlog.1', logs / 'workerlog.2')
         self.assertIn('source.identical', flaws(info(logs)))
 
+    def test_two_ranks_with_nearly_the_same_bytes(self):
+        logs = self.dir / 'run'
+        run('simulate', '1f1b', '--stages', 4, '--micro-batches', 100, '--steps', 8, '-q', '-o', logs, check=0)
+        data = bytearray((logs / 'workerlog.1').read_bytes())
+        self.assertGreater(len(data), 250_000)
+        (logs / 'workerlog.2').write_bytes(data)
+        self.assertIn('source.identical', flaws(info(logs)))
+        at = data.index(b'.', len(data) // 4) + 3  # a digit of a time
+        data[at] = ord('7') if data[at] != ord('7') else ord('3')
+        (logs / 'workerlog.2').write_bytes(data)
+        self.assertNotIn('source.identical', flaws(info(logs)))
+
+    def test_a_file_that_other_ranks_have(self):
+        tried = 0
+        for name, gone in (('rocprofv3-csv', '4243_memory_copy_trace.csv'), ('rocprofv3-csv', '4242_rccl_api_trace.csv'), ('rocprofv3-csv', '4243_agent_info.csv'),
+                           ('ascend-1f1b', 'node0_100001*/*/analysis.db'), ('ascend-helper', 'machine1_100002*/*/analysis.db'), ('ascend-dualpipev', 'node0_100000*/*/analysis.db')):
+            work = self.dir / f'run{tried}'
+            shutil.copytree(GOLDEN / name / 'input', work)
+            self.assertNotIn('source.uneven', flaws(info(work)), name)
+            path, = work.glob(gone)
+            path.unlink()
+            said = flaws(info(work))['source.uneven']['message']
+            self.assertIn(str(path.relative_to(work)), said)
+            self.assertIn(said[:40], ' '.join(run('info', work, check=0).out.split()))
+            tried += 1
+
     def test_a_machine_that_is_gone(self):
         run('simulate', '1f1b', '--stages', 4, '--machines', 2, '--micro-batches', 8, '-q', '-o', self.dir / 'run', check=0)
         shutil.rmtree(self.dir / 'run/machine1')
