@@ -135,7 +135,7 @@ std::string place_among(const std::string& folder, const std::vector<std::string
 }
 
 // Removes older digests of the same rank and source: the source has changed since, or another version of the program
-// made them.
+// made them. A damaged one stays, because it may be of another source.
 int64_t drop_older(const DigestPlan& plan, const digest::Head& head) {
   const std::string own = digest::file_name_of(head), begin = own.substr(0, own.find('.') + 1);
   int64_t dropped = 0;
@@ -144,7 +144,7 @@ int64_t drop_older(const DigestPlan& plan, const digest::Head& head) {
     if (*name == own) continue;
     const std::string path = plan.folder + "/" + *name;
     const Known known = look_at(path);
-    if (known.state == Known::kDamaged || (known.state == Known::kWhole && known.head.root == head.root))
+    if (known.state == Known::kWhole && known.head.root == head.root)
       dropped += ::unlink(path.c_str()) == 0;
   }
   return dropped;
