@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 
 from ..configs.config import logger
 
@@ -74,12 +75,19 @@ def read_trace(file_path):
 
 
 def write_trace(trace_data, file_path):
-    """The whole trace as JSON; folders that are missing are made."""
-    folder = os.path.dirname(file_path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    with _open(file_path, 'wt') as file:
-        json.dump(trace_data, file, indent=2)
+    """The whole trace as JSON; folders that are missing are made. The file is replaced when all of it is written."""
+    folder, name = os.path.split(os.path.realpath(file_path))
+    os.makedirs(folder, exist_ok=True)
+    target, part = os.path.join(folder, name), os.path.join(folder, f'.{os.getpid()}.{name}')
+    try:
+        with _open(part, 'wt') as file:
+            json.dump(trace_data, file, indent=2)
+        if os.path.exists(target):
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
 
 
 def update_trace_rank(file_path, rank):
