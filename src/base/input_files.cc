@@ -51,15 +51,6 @@ std::string known_as(const struct stat& st) {
   return {};
 }
 
-bool holds_page_or_picture(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return false;
-  char head[256];
-  const ssize_t got = ::read(fd, head, sizeof head);
-  ::close(fd);
-  return got > 0 && is_page_or_picture({head, static_cast<size_t>(got)});
-}
-
 }  // namespace
 
 int open_input_file(const std::string& path) {
@@ -135,6 +126,15 @@ bool is_page_or_picture(std::string_view head) {
   for (const std::string_view begin : {"<!doctype html", "<!DOCTYPE html", "<html", "<svg", "%PDF-", "\x89PNG\r\n"})
     if (head.starts_with(begin)) return true;
   return head.starts_with("<?xml") && head.find("<svg") != std::string_view::npos;
+}
+
+bool holds_page_or_picture(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  char head[256];
+  const ssize_t got = ::read(fd, head, sizeof head);
+  ::close(fd);
+  return got > 0 && is_page_or_picture({head, static_cast<size_t>(got)});
 }
 
 }  // namespace stageline

@@ -52,5 +52,6 @@ class UnnotedReads {
 
 // Returns true when these first bytes are those of a web page or a picture (HTML, SVG, PNG, PDF).
 bool is_page_or_picture(std::string_view head);
+bool holds_page_or_picture(const std::string& path);
 
 }  // namespace stageline

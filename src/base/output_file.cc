@@ -87,7 +87,8 @@ bool writes_directly(const std::string& path) {
 
 // Follows the links of `path` to the file that will be replaced. A link that another user put into a folder of
 // everybody (as /tmp) is not followed, as the kernel does not follow it for programs that open it (proc(5),
-// protected_symlinks). OutputFile renames, so the kernel does not see it. A link that leads nowhere stays as it is.
+// protected_symlinks). OutputFile renames, so the kernel does not see it. A link to a file that is not there yet leads to
+// it, as for a program that opens it.
 Result<std::string> target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as the kernel
   std::filesystem::path at = path;
@@ -107,7 +108,7 @@ Result<std::string> target_of(const std::string& path) {
   if (at == path) return path;
   std::error_code ec;
   const std::filesystem::path target = std::filesystem::canonical(path, ec);
-  return ec ? path : target.string();
+  return ec ? at.string() : target.string();
 }
 
 Error over_input(const std::string& path, const std::string& input) {
@@ -136,18 +137,22 @@ std::string state_of(const struct stat& st) {
          std::to_string(st.st_mtim.tv_nsec);
 }
 
-// Refuses to overwrite a measurement that this command does not read either.
-Status check_no_measurement(const std::string& path, const std::string& given) {
+// Refuses to overwrite what somebody else wrote, though it is not an input. Where the file system keeps no marks, only
+// what is recognised as a measurement is refused.
+Status check_no_strangers_file(const std::string& path, const std::string& given) {
   const auto what_is = g_what_is.load();
   struct stat st;
   if (!what_is || path == "-" || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return {};
   char mark[64];
   const ssize_t size = getxattr(path.c_str(), kWrittenBy, mark, sizeof mark);
   if (size > 0 && std::string_view(mark, size) == state_of(st)) return {};
+  const bool keeps_marks = size >= 0 || errno != ENOTSUP;
   const std::string what = what_is(path);
-  if (what.empty()) return {};
+  if (what.empty() && (!keeps_marks || holds_page_or_picture(path))) return {};
   return Error{ErrorCode::kUsage,
-               "a measurement is here, though no input of this command (" + what + "); it would be overwritten",
+               (what.empty() ? "Stageline did not write the file that is here"
+                             : "a measurement is here, though no input of this command (" + what + ")") +
+                   "; it would be overwritten",
                {given},
                "choose another name for the output, or --force"};
 }
@@ -373,7 +378,7 @@ struct OutputFile::Impl {
       return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
     if (over == Over::kAnInput) return {};
     TRY_OK(check_no_input(path, given));
-    return check_no_measurement(path, given);
+    return check_no_strangers_file(path, given);
   }
   // The fate of the file that had the final name before.
   enum class Old : uint8_t { kNone, kKept, kReplaced };

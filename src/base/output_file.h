@@ -8,9 +8,9 @@
 // A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that
 // another user made in a folder of everybody (/tmp) is refused.
 //
-// Other measurements: with protect_measurements(), a file that is one and that no OutputFile wrote is refused too. An
-// extended attribute with size and time of the last change marks what an OutputFile wrote; where the file system has no
-// such attributes, every measurement is refused.
+// Files of others: with protect_measurements(), a file that no OutputFile wrote is refused too, unless it is empty, a
+// page or a picture. An extended attribute with size and time of the last change marks what an OutputFile wrote; where
+// the file system has no such attributes, what is recognised as a measurement is refused.
 //
 // Protection of inputs: a target that is a file of the input, under any name (base/input_files.h), is refused when the
 // file is created. It is checked once more before the rename, because an input may become known in between. Partial
@@ -102,8 +102,8 @@ class OutputSet {
   std::unique_ptr<Files> own_;  // empty when it is within another set
 };
 
-// Refuses from now on to replace files of which `what_is` says what kind of measurement they are (see
-// readers/reader.h);
+// Refuses from now on to replace files that no OutputFile wrote. `what_is` says what kind of measurement a file is
+// (readers/reader.h),
 // "" for others. nullptr allows all again.
 void protect_measurements(std::string (*what_is)(const std::string& path));
 

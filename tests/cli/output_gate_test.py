@@ -196,9 +196,12 @@ class InputsStay(Case):
         member = sorted(folder.iterdir())[0]
         before = state(folder)
         (self.dir / 'skills/stageline').mkdir(parents=True)
-        os.link(member, self.dir / 'skills/stageline/SKILL.md')  # another name of it is replaced, the file stays
-        run('skill', '--install', self.dir / 'skills', check=0)
+        os.link(member, self.dir / 'skills/stageline/SKILL.md')
+        self.assertIn('--force', run('skill', '--install', self.dir / 'skills', check=2).err)
+        self.assertEqual([p.name for p in (self.dir / 'skills').rglob('*') if p.is_file()], ['SKILL.md'])
+        run('skill', '--install', self.dir / 'skills', '--force', check=0)  # another name of it is replaced, the file stays
         self.assertEqual(state(folder), before)
+        run('skill', '--install', self.dir / 'skills', check=0)
 
     def test_the_second_run_and_the_rules(self):
         first, second = self.two_ranks(folder='a/'), self.two_ranks(folder='b/')
@@ -309,7 +312,7 @@ class WholeOrAbsent(Case):
         # The second file cannot be written: a folder bears its name.
         (self.dir / 'out.rank1.json').mkdir()
         old = self.write('out.rank0.json', 'old')
-        run('export', TORCH, '--to', 'trace-with-counters', '-o', self.dir / 'out.json', check=2)
+        run('export', TORCH, '--to', 'trace-with-counters', '-o', self.dir / 'out.json', '--force', check=2)
         self.assertEqual((old.read_text(), self.partials()), ('old', []))
 
     def test_what_a_killed_program_left_is_swept(self):
@@ -360,7 +363,7 @@ class WholeOrAbsent(Case):
         logs = self.two_ranks(folder='run/')
         out = self.write('out.csv', 'kept')
         out.chmod(0o444)
-        run('info', logs, '-o', out, check=2)
+        run('info', logs, '-o', out, '--force', check=2)
         self.assertEqual(out.read_text(), 'kept')
 
 

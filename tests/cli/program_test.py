@@ -128,7 +128,7 @@ class Manners(Case):
 
     def test_failed_run_keeps_the_old_file(self):
         out = self.write('report.html', 'old')
-        run('report', self.dir / 'nowhere', '-o', out, check=2)
+        run('report', self.dir / 'nowhere', '-o', out, '--force', check=2)
         self.assertEqual(out.read_text(), 'old')
         self.assertEqual([p.name for p in self.dir.iterdir()], ['report.html'])
 
@@ -141,7 +141,7 @@ class Manners(Case):
         self.write('logs/workerlog.0', one_step())
         target = self.write('real.csv', 'old')
         os.symlink(target, self.dir / 'link.csv')
-        run('export', self.dir / 'logs', '-o', self.dir / 'link.csv', check=0)
+        run('export', self.dir / 'logs', '-o', self.dir / 'link.csv', '--force', check=0)
         self.assertTrue((self.dir / 'link.csv').is_symlink())
         self.assertIn('forward', target.read_text())
 

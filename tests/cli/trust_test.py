@@ -104,6 +104,65 @@ class NobodysFileIsLost(Case):
             shutil.rmtree(precious)
         self.assertGreater(tried, 25)
 
+    def keeps_marks(self):
+        try:
+            os.setxattr(self.dir, 'user.stageline.test', b'1')
+        except OSError:
+            self.skipTest('needs a file system with extended attributes')
+
+    def test_a_file_that_no_reader_recognises_wants_force_too(self):
+        """Damaged, packed or renamed measurements, and what was written by hand."""
+        self.keeps_marks()
+        logs, kept = simulated(self.dir / 'run'), self.dir / 'kept'
+        kept.mkdir()
+        tried = 0
+        for fixture in sorted(GOLDEN.iterdir()):
+            kinds = {re.sub(r'\d+', '#', path.name): path for path in (fixture / 'input').rglob('*') if path.is_file()}
+            for path in kinds.values():
+                data = path.read_bytes()
+                for name, changed in ((path.name, data[len(data) // 3:]), (path.name, b'\0' * 5000 + data[5000:]), (f'{path.name}.gz', gzip.compress(data)), (f'{path.name}-wal', data[:99]),
+                                      ('data', b'\n' * 66_000 + data), (f'.{path.name} \n', data.hex().encode()), (f'-{path.name}', data.decode('latin1').encode('utf-16'))):
+                    out = kept / name
+                    out.write_bytes(changed)
+                    self.assertIn('--force', run('info', logs, '-q', '-o', out, check=2).err)
+                    self.assertEqual(bytes_of(kept), {name: changed})
+                    out.unlink()
+                    tried += 1
+        self.assertGreater(tried, 300)
+        for name, text in (('notes.txt', 'by hand'), ('model.json', '{}')):
+            out = self.write(name, text)
+            self.assertIn('did not write', run('info', logs, '-q', '-o', out, check=2).err)
+            self.assertEqual(out.read_text(), text)
+            for force in (['--force'], []):  # then it is its own
+                run('info', logs, '-q', '-o', out, *force, check=0)
+        for text in ('', '<!doctype html>', '<svg/>'):
+            run('info', logs, '-q', '-o', self.write('free', text), check=0)
+
+    def test_a_link_to_a_file_that_is_not_there_stays_a_link(self):
+        logs, link, target = simulated(self.dir / 'run'), self.dir / 'link', self.dir / 'far/away/out.txt'
+        for place, by_way in ((target, target), ('far/away/out.txt', target), (self.dir / 'second', target)):
+            link.unlink(missing_ok=True)
+            link.symlink_to(place)
+            if place == self.dir / 'second':
+                place.symlink_to('far/away/out.txt')
+            self.assertIn('does not exist', run('info', logs, '-q', '-o', link, check=2).err)
+            target.parent.mkdir(parents=True)
+            run('info', logs, '-q', '-o', link, check=0)
+            self.assertTrue(link.is_symlink())
+            self.assertGreater(by_way.stat().st_size, 100)
+            shutil.rmtree(self.dir / 'far')
+
+    def test_a_damaged_digest_of_another_source_stays(self):
+        folder = self.dir / 'digests'
+        run('simulate', '1f1b', '--stages', 2, '-q', '-o', self.dir / 'other', check=0)
+        run('digest', self.dir / 'other', '-o', folder, check=0)
+        digest, second = sorted(folder.iterdir())
+        second.unlink()
+        for damaged in (digest.read_bytes()[:-40], b'\0' * 200, b'by hand'):
+            digest.write_bytes(damaged)
+            run('digest', simulated(self.dir / 'run'), '-o', folder, check=0)
+            self.assertEqual(digest.read_bytes(), damaged)
+
     def test_every_command_that_replaces_a_file_asks_first(self):
         logs, torch = simulated(self.dir / 'run'), GOLDEN / 'kineto/input'
         shutil.copytree(GOLDEN / 'primus/input', self.dir / 'other')

@@ -108,7 +108,7 @@ def play(seed, library, scratch):
         plan = ','.join(f'{kind}:{dice.randrange(USUAL[kind])}:{dice.choice(LIES[kind])}' for kind in kinds)
         log = place / 'told'
         before = state(place / 'run')
-        command = [BIN, *({'IN': str(place / 'run'), 'OUT': str(out)}.get(w, w) for w in words), '--threads', '1']
+        command = [BIN, *({'IN': str(place / 'run'), 'OUT': str(out)}.get(w, w) for w in words), '--threads', '1', *(['--force'] if old else [])]
         env = {**os.environ, 'LC_ALL': 'C.UTF-8', 'LD_PRELOAD': str(library), 'STAGELINE_FAULT_ROOT': str(place), 'STAGELINE_FAULT_PLAN': plan,
                'STAGELINE_FAULT_LOG': str(log), 'TMPDIR': str(scratch)}
         done = subprocess.run(command, capture_output=True, env=env, timeout=120)

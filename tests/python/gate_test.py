@@ -31,6 +31,42 @@ class Gate(unittest.TestCase):
             table.to_csv(os.path.join(made, 'ü.csv'))
             self.assertEqual(pathlib.Path(made, 'ü.csv').read_text(), table.to_csv())
 
+    def test_a_file_of_another_program_stays(self):
+        with tempfile.TemporaryDirectory() as made:
+            trace = stageline.open(simulated(os.path.join(made, 'run')), progress=False)
+            table = trace.sql('SELECT * FROM cells')
+            others = pathlib.Path(made, 'rank0.json')
+            try:
+                os.setxattr(made, 'user.stageline.test', b'1')
+            except OSError:
+                self.skipTest('needs a file system with extended attributes')
+            for data in (sorted((GOLDEN / 'kineto/input').glob('*.json'))[0].read_bytes(), b'by hand'):
+                others.write_bytes(data)
+                for write in (table.to_csv, table.to_json, trace.chart().save):
+                    with self.assertRaises(stageline.UsageError):
+                        write(others)
+                    self.assertEqual(others.read_bytes(), data)
+            others.unlink()
+            for _ in range(2):
+                table.to_csv(others)
+
+    def test_a_trace_that_cannot_be_written_stays_as_it_was(self):
+        try:
+            from stageline.hta.common import trace_file
+        except ImportError as error:
+            self.skipTest(str(error))
+        with tempfile.TemporaryDirectory() as made:
+            path = pathlib.Path(made, 'rank0.json')
+            path.write_text('{"traceEvents": []}')
+            path.chmod(0o600)
+            with self.assertRaises(TypeError):
+                trace_file.write_trace({'traceEvents': [], 'more': object()}, str(path))
+            self.assertEqual(path.read_text(), '{"traceEvents": []}')
+            trace_file.update_trace_rank(str(path), 3)
+            self.assertEqual(trace_file.get_trace_rank(str(path)), 3)
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+            self.assertEqual(os.listdir(made), ['rank0.json'])
+
     def test_a_trace_with_counters_goes_next_to_its_source(self):
         try:
             import pandas  # noqa: F401

@@ -79,7 +79,7 @@ PyObject* flag_list(PyObject*, PyObject* arguments) {
   return list.release();
 }
 
-// Writes a whole file, by the gate that keeps inputs from being replaced.
+// Writes a whole file, by the gate that keeps inputs and files of others from being replaced.
 PyObject* write_whole(PyObject*, PyObject* arguments) {
   PyObject* path = nullptr;
   const char* bytes = nullptr;
@@ -89,6 +89,7 @@ PyObject* write_whole(PyObject*, PyObject* arguments) {
   char* name = nullptr;
   Py_ssize_t length = 0;
   if (PyBytes_AsStringAndSize(path, &name, &length) != 0) return nullptr;
+  protect_measurements(&measurement_kind);
   if (Status s = write_file({name, static_cast<size_t>(length)}, {bytes, static_cast<size_t>(size)}); !s)
     return raise(s.error());
   Py_RETURN_NONE;
