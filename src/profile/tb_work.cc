@@ -14,6 +14,7 @@ TbRankWork tb_work(const TbRun& run, const TbRank& rank) {
   const std::vector<Interval>& compute = kernels.empty() ? rank.covered(TbRole::kCpuExec) : kernels;
   const std::vector<Interval>& talk = rank.covered(TbRole::kCommunication);
   out.communicates = !talk.empty();
+  out.exposed = without(talk, compute);
   const CoveredTime computing(compute), talking(talk), both(shared_of(compute, talk));
   for (const TbStep& step : rank.steps) {
     const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
@@ -31,20 +32,24 @@ namespace {
 // Divides the time of calls. When a call was matched with other ranks, its last transfer_ns are transfer and the rest
 // is waiting. Of other calls nothing is known.
 void split_waits(TbRankWork& rank) {
-  std::vector<Interval> joined, transfer, all, messages, message_transfer;
+  std::vector<Interval> joined, transfer, all, messages, message_transfer, waits;
   for (const TbCollective& call : rank.calls) {
     const Interval at = {call.start_ns, call.start_ns + call.dur_ns};
     all.push_back(at);
     if (call.transfer_ns < 0) continue;
     joined.push_back(at);
     transfer.push_back({at.end - call.transfer_ns, at.end});
-    if (!call.message) continue;
+    if (!call.message) {
+      waits.push_back({at.start, transfer.back().start});
+      continue;
+    }
     messages.push_back(at);
     message_transfer.push_back(transfer.back());
   }
   const CoveredTime any(union_of(std::move(all))), known(union_of(std::move(joined))),
       moving(union_of(std::move(transfer))), paired(union_of(std::move(messages))),
-      paired_moving(union_of(std::move(message_transfer)));
+      paired_moving(union_of(std::move(message_transfer))),
+      exposed(shared_of(rank.exposed, union_of(std::move(waits))));
   for (const TbStep& step : rank.steps) {
     const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
     TbWait wait;
@@ -53,6 +58,7 @@ void split_waits(TbRankWork& rank) {
     wait.unknown_ns = within(any) - within(known);
     wait.message_transfer_ns = within(paired_moving);
     wait.message_wait_ns = within(paired) - wait.message_transfer_ns;
+    wait.exposed_wait_ns = within(exposed);
     rank.waits.push_back(wait);
   }
 }
@@ -71,25 +77,19 @@ TbJoin join_work(std::vector<TbRankWork>& ranks, bool one_clock) {
 TbMeanWork TbRankWork::mean() const {
   TbMeanWork m;
   if (steps.empty()) return m;
-  TbOverlap& o = m.overlap;
-  TbWait& w = m.wait;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    m.step_ns += steps[i].length_ns();
-    o.computation_ns += overlaps[i].computation_ns;
-    o.overlap_ns += overlaps[i].overlap_ns;
-    o.communication_ns += overlaps[i].communication_ns;
-    o.other_ns += overlaps[i].other_ns;
-  }
-  for (const TbWait& wait : waits) {
-    w.transfer_ns += wait.transfer_ns;
-    w.synchronizing_ns += wait.synchronizing_ns;
-    w.unknown_ns += wait.unknown_ns;
-    w.message_transfer_ns += wait.message_transfer_ns;
-    w.message_wait_ns += wait.message_wait_ns;
-  }
-  for (int64_t* sum : {&m.step_ns, &o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
-                       &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
-    *sum = std::llround(*sum / static_cast<double>(steps.size()));
+  const auto mean = [&](const auto& of_steps, auto member) {
+    int64_t sum = 0;
+    for (const auto& step : of_steps) sum += step.*member;
+    return std::llround(sum / static_cast<double>(steps.size()));
+  };
+  for (const TbStep& step : steps) m.step_ns += step.length_ns();
+  m.step_ns = std::llround(m.step_ns / static_cast<double>(steps.size()));
+  for (const auto part :
+       {&TbOverlap::computation_ns, &TbOverlap::overlap_ns, &TbOverlap::communication_ns, &TbOverlap::other_ns})
+    m.overlap.*part = mean(overlaps, part);
+  for (const auto part : {&TbWait::transfer_ns, &TbWait::synchronizing_ns, &TbWait::unknown_ns,
+                          &TbWait::message_transfer_ns, &TbWait::message_wait_ns, &TbWait::exposed_wait_ns})
+    m.wait.*part = mean(waits, part);
   return m;
 }
 

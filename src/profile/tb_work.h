@@ -16,6 +16,7 @@ struct TbOverlap {  // parts of one step; they sum to its length
 struct TbWait {  // parts of one step's communication; they sum to it
   int64_t transfer_ns = 0, synchronizing_ns = 0, unknown_ns = 0;
   int64_t message_transfer_ns = 0, message_wait_ns = 0;  // how much of the first two belongs to sends and receives
+  int64_t exposed_wait_ns = 0;                           // waiting in collectives while nothing computes
 };
 
 // The means over the steps of a rank, to the nanosecond.
@@ -30,6 +31,7 @@ struct TbRankWork {
   std::vector<TbStep> steps;
   std::vector<TbOverlap> overlaps;  // for each step
   std::vector<TbWait> waits;        // for each step
+  std::vector<Interval> exposed;    // communication while nothing computes
   bool communicates = false;
   std::vector<TbCollective> calls;
   TbMeanWork mean() const;  // 0 without steps

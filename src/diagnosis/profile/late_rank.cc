@@ -1,6 +1,7 @@
 #include "diagnosis/profile/late_rank.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/number.h"
@@ -21,16 +22,13 @@ template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
   std::vector<double> values;
   for (const RankFacts& r : f.ranks)
-    if (r.rank != rank.rank) values.push_back(get(r));
+    if (const double value = get(r); r.rank != rank.rank && !std::isnan(value)) values.push_back(value);
   return median_of(values);
 }
 
 // Compares with ranks that recorded compute.
 double others_computing(const ProfileFacts& f, const RankFacts& rank) {
-  std::vector<double> values;
-  for (const RankFacts& r : f.ranks)
-    if (r.rank != rank.rank && r.compute_ns > 0) values.push_back(r.compute_ns);
-  return median_of(values);
+  return median_of_other_ranks(f, rank, [](const RankFacts& r) { return r.compute_ns > 0 ? r.compute_ns : kNaN; });
 }
 
 double longer_computing(const ProfileFacts& f, const RankFacts& rank) {
@@ -72,17 +70,16 @@ Why why_late(const ProfileFacts& f, const RankFacts& late, double waiting_ns) {
 
 Text reason_for(const ProfileFacts& f, const RankFacts& late) {
   Args args;
-  const auto say = [&](const char* sentence, double own, double others) {
-    return words(sentence, args.set("own", time_per_step(f, own)).set("others", time_per_step(f, others)));
+  const auto say = [&](const char* sentence, double own, double more) {
+    return words(sentence, args.set("own", time_per_step(f, own)).set("others", time_per_step(f, own - more)));
+  };
+  const auto wait = [&](const char* sentence, double RankFacts::* of) {
+    return say(sentence, late.*of, more_than_others(f, late, of));
   };
   switch (why_late(f, late, f.late->waiting_ns)) {
-    case Why::kHost:
-      return say("profile.late.host", late.host_wait_ns,
-                 late.host_wait_ns - more_than_others(f, late, &RankFacts::host_wait_ns));
-    case Why::kStream:
-      return say("profile.late.stream", late.stream_wait_ns,
-                 late.stream_wait_ns - more_than_others(f, late, &RankFacts::stream_wait_ns));
-    case Why::kComputing: return say("profile.late.compute", late.compute_ns, others_computing(f, late));
+    case Why::kHost: return wait("profile.late.host", &RankFacts::host_wait_ns);
+    case Why::kStream: return wait("profile.late.stream", &RankFacts::stream_wait_ns);
+    case Why::kComputing: return say("profile.late.compute", late.compute_ns, longer_computing(f, late));
     case Why::kUnknown: break;
   }
   return {};
@@ -112,10 +109,7 @@ double certain_wait(const RankFacts& r) {
 // The collectives of a rank in its mean step.
 struct RankWait {
   int32_t rank = 0;
-  double waiting = 0, exposed = 0, step = 0, computing = 0;
-  // Hidden communication costs nothing; of the exposed part, waiting is at most its own length. Calls that run at once
-  // wait at once.
-  double cost() const { return std::min(waiting, exposed); }
+  double waiting = 0, exposed = 0, step = 0, computing = 0;  // `exposed`: of `waiting`, the time that costs something
 };
 
 struct Waits {
@@ -141,7 +135,7 @@ Waits read_waits(const ProfileSums& sums) {
     w.waiting += waited;
     w.unknown += wait.unknown_ns;
     const TbOverlap& overlap = rank.work->overlap;
-    w.by_rank.push_back({rank.rank, waited, static_cast<double>(overlap.communication_ns),
+    w.by_rank.push_back({rank.rank, waited, static_cast<double>(wait.exposed_wait_ns),
                          static_cast<double>(rank.work->step_ns),
                          static_cast<double>(overlap.computation_ns + overlap.overlap_ns)});
   }
@@ -184,7 +178,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   const double known = w.known();
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
   const double share = share_or_zero(w.waiting, known);
-  const double exposed = std::min(w.waiting, w.sum(&RankWait::exposed));
+  const double exposed = w.sum(&RankWait::exposed);
   CollectiveWaits reported;
   reported.share = share;
   reported.weight = share_or_zero(exposed, w.sum(&RankWait::step));
@@ -195,7 +189,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   std::vector<double> waiting, cost, step, computing;  // of the others
   for (const RankWait& rank : w.by_rank)
     if (rank.rank != min->rank) {
-      waiting.push_back(rank.waiting), cost.push_back(rank.cost());
+      waiting.push_back(rank.waiting), cost.push_back(rank.exposed);
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
   if (min->waiting < kLateRatio * median_of(waiting)) {
