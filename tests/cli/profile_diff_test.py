@@ -133,6 +133,8 @@ class ProfileDiff(Case):
         self.assertAlmostEqual(effects['comm-wait'], 2 / 3, delta=0.05)  # two of three ranks wait
         self.assertAlmostEqual(effects['idle-host'], 1 / 3, delta=0.05)
         self.assertIn('rank 1 arrives last in B', found['changes'][0]['en'])
+        self.assertEqual(found['changes'][0]['places'], [{'kind': 'ranks', 'ranks': [1]}])
+        self.assertTrue(found['cause_en'].startswith('rank 1 arrives last in B'), found['cause_en'])
         host = next(row for row in tables['items'] if row['part'] == 'idle-host')
         self.assertEqual((host['rank'], host['at']), (1, 'data.py:7'))
 

@@ -72,6 +72,7 @@ struct DiffGroup {
   bool sometimes = false;   // of kBetween
   int32_t step = kUnknown;  // of kLong: the longest one
   Text why;                 // what made it so, as a clause; may be empty
+  int32_t late = kUnknown;  // of kPart: the rank that the others wait for in the slower run only
   int64_t paused = 0;  // of kDelay: number of operations that hold nearly all of the change where these are few; else 0
   double pause_ns = 0;  // by how much their mean start became later
   // Of kPart: its label. Of kCompute: what B's own causes call the operations that hold the change, as "micro-batch 0,

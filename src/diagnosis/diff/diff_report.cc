@@ -39,7 +39,8 @@ Text against(const DiffGroup& g) {
   return words(same ? "diff.against.same" : "diff.against", args);
 }
 
-// Where two parts of a profile's bar make up most of the change, both are its cause.
+// Where two parts of a profile's bar make up most of the change, both are its cause. Waiting for a rank is not: that
+// rank is.
 Text parts_cause(const RunDiff& diff) {
   std::vector<Text> parts;
   double ns = 0;
@@ -48,7 +49,9 @@ Text parts_cause(const RunDiff& diff) {
     ns += g.effect_ns;
     const DiffItem* item = g.behind.empty() ? nullptr : &g.behind.front();
     const bool one = item && item->effect_ns / g.effect_ns >= kMinOfChange;
-    parts.push_back(words("diff.cause.part", Args().set("part", g.what).set("item", one ? item->name : Text())));
+    parts.push_back(g.late != kUnknown
+                        ? g.why
+                        : words("diff.cause.part", Args().set("part", g.what).set("item", one ? item->name : Text())));
     if (ns / diff.change_ns >= kMinOfChange) return joined(parts, words("list.comma"));
     if (parts.size() == 2) break;
   }
@@ -73,6 +76,7 @@ const char* cause_id(DiffCause cause) {
 }
 
 std::vector<Place> places_of(const DiffGroup& g) {
+  if (g.late != kUnknown) return {{.kind = PlaceKind::kRanks, .ranks = {g.late}}};
   if (g.cause == DiffCause::kPart && !g.behind.empty()) return g.behind.front().places;
   if (g.from_stage != kUnknown && g.stage != kUnknown)
     return {{.kind = PlaceKind::kLink, .stage = g.stage, .from_stage = g.from_stage}};
@@ -166,7 +170,7 @@ Text main_cause(const RunDiff& diff) {
   const DiffGroup* top = nullptr;
   for (const DiffGroup& g : diff.groups) {
     if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
-    by_cause[g.cause] += g.effect_ns;
+    if (g.sure) by_cause[g.cause] += g.effect_ns;  // the others have no line
     if (g.cause == DiffCause::kCompute && g.what.empty()) {
       by_stage[g.stage] += g.effect_ns;
       totals[g.stage].first += g.a_ns * g.count;

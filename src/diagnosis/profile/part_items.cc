@@ -279,8 +279,8 @@ Result<ProfileParts> profile_parts(const Run& run) {
   });
   join(trace, std::move(all), out);
   out.steps = f.step_count;
-  if (f.late) out.late = std::to_string(f.late->rank);
-  if (!f.late && f.waits && f.waits->min_rank) out.late = std::to_string(*f.waits->min_rank);
+  if (f.late) out.late = f.late->rank;
+  if (!f.late && f.waits && f.waits->min_rank) out.late = static_cast<int32_t>(*f.waits->min_rank);
   out.headline = std::move(measured.headline);
   return out;
 }

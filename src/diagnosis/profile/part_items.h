@@ -32,7 +32,7 @@ struct PartItem {
 struct ProfileParts {
   Headline headline;
   std::vector<int32_t> ranks;
-  std::string late;             // the rank that the others wait for in collectives; "" where there is none
+  int32_t late = kUnknown;      // the rank that the others wait for in collectives
   int64_t steps = 0;            // 0: none were recorded, and the recording is one
   double step_ns = 0;           // of a mean step, that shares of the headline's parts refer to
   std::vector<double> lengths;  // of the steps, mean of the ranks

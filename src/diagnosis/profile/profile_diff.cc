@@ -161,11 +161,13 @@ class Differ {
     group.sure = change_.sure(group.effect_ns, a, b);
     group.rank = rank_of(ranks_of(a_, part.id), ranks_of(b_, part.id));
     const bool waits = part.id == "comm-wait" || (part.id == "comm" && b_.headline.host_alone);
-    if (waits && a_.late != b_.late)
-      group.why = words(b_.late.empty()   ? "diff.profile.late.a"
-                        : a_.late.empty() ? "diff.profile.late.b"
-                                          : "diff.profile.late.both",
-                        Args().set("a", a_.late).set("b", b_.late));
+    if (waits && a_.late != b_.late) {
+      group.late = group.effect_ns > 0 ? b_.late : a_.late;
+      group.why = words(b_.late == kUnknown   ? "diff.profile.late.a"
+                        : a_.late == kUnknown ? "diff.profile.late.b"
+                                              : "diff.profile.late.both",
+                        Args().set("a", int64_t{a_.late}).set("b", int64_t{b_.late}));
+    }
     add_items(group);
     return group;
   }
