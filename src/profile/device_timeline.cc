@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/number.h"
+#include "model/lane_of.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "profile/python_stacks.h"
@@ -146,12 +147,6 @@ class TimelineBuilder {
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
   std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
 
-  size_t lane_of(uint32_t slice) const {
-    const auto it = std::upper_bound(lanes_by_begin_.begin(), lanes_by_begin_.end(), slice,
-                                     [&](uint32_t at, size_t lane) { return at < part_.lanes[lane].begin; });
-    return it == lanes_by_begin_.begin() ? SIZE_MAX : *(it - 1);
-  }
-
   bool kept(size_t slice) const {
     const SliceFilter& filter = trace_.slice_filter;
     if (!filter.any()) return true;
@@ -169,9 +164,6 @@ class TimelineBuilder {
   void collect_device() {
     first_ns_ = trace_.slice_filter.any() ? first_start_ns(trace_) : 0;
     for (size_t l = 0; l < part_.lanes.size(); ++l)
-      if (part_.lanes[l].begin < part_.lanes[l].end) lanes_by_begin_.push_back(l);
-    std::ranges::sort(lanes_by_begin_, [&](size_t a, size_t b) { return part_.lanes[a].begin < part_.lanes[b].begin; });
-    for (const size_t l : lanes_by_begin_)
       for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_device_work(category(i)) || !kept(i)) continue;
         DeviceTimeline::DeviceItem item{};
@@ -343,13 +335,15 @@ class TimelineBuilder {
     for (const auto& item : out_.device) {
       const uint32_t launch = s_.partner[item.slice];
       if (launch == kNoSliceIndex || is_device_work(category(launch))) continue;
-      const size_t lane = lane_of(launch);
+      const size_t lane = lane_of(part_, launch);
       if (lane == SIZE_MAX) continue;
       ++launches[lane];
       launching[outermost_call(launch)] = true;
     }
-    for (const size_t l : lanes_by_begin_)
-      if (part_.lanes[l].kind != LaneKind::kDeviceStream && shows_host(part_.lanes[l])) host_lanes_.push_back(l);
+    for (size_t l = 0; l < part_.lanes.size(); ++l)
+      if (const Lane& lane = part_.lanes[l];
+          lane.begin < lane.end && lane.kind != LaneKind::kDeviceStream && shows_host(lane))
+        host_lanes_.push_back(l);
     std::ranges::stable_sort(host_lanes_, [&](size_t a, size_t b) {
       return launches[a] != launches[b]
                  ? launches[a] > launches[b]
@@ -709,7 +703,7 @@ class TimelineBuilder {
                     [&](int64_t from, int64_t to, bool) { own_recorded(from, to, in_call, to - from); });
     };
     for (auto& item : out_.host) {
-      if (item.slice != kNoSliceIndex) lane = lane_of(item.slice);
+      if (item.slice != kNoSliceIndex) lane = lane_of(part_, item.slice);
       piece_begin_ = item.pieces = out_.pieces.size();
       own(at, std::min(item.start_ns, out_.end_ns), false);
       at = std::max(at, item.start_ns);
@@ -790,7 +784,7 @@ class TimelineBuilder {
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;
-  std::vector<size_t> lanes_by_begin_, host_lanes_;  // host lanes; those that launch most come first
+  std::vector<size_t> host_lanes_;  // host lanes; those that launch most come first
   std::vector<int32_t> item_of_slice_, by_end_;
   std::vector<uint32_t> works_of_;  // for each host item
   std::vector<uint32_t> node_of_slice_, path_;

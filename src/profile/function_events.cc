@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/give_up.h"
+#include "model/lane_of.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -88,19 +89,13 @@ class Builder {
     }
   }
 
-  uint32_t lane_of(uint32_t slice) const {
-    const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
-                                        [](uint32_t at, const Lane& lane) { return at < lane.end; });
-    return static_cast<uint32_t>(after - part_.lanes.begin());
-  }
-
   // A launch call counts on the thread of the operator that it is linked to.
   uint32_t thread_of(size_t i, uint32_t lane) const {
     const Category c = category(i);
     if (is_launch_call(c)) {
       const OwnerFact* fact =
           part_.launch_owners.empty() ? nullptr : fact_of(part_.launch_owners, static_cast<uint32_t>(i));
-      if (fact != nullptr && fact->owner < s_.size()) return lane_of(fact->owner);
+      if (fact != nullptr && fact->owner < s_.size()) return static_cast<uint32_t>(lane_of(part_, fact->owner));
     }
     if (options_.as_torch && (is_launch_call(c) || c == Category::kOverhead) && !in_operator_[i])
       return FunctionEvent::kLooseThread;

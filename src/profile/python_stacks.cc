@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "model/lane_of.h"
 #include "model/open_slices.h"
 
 namespace stageline {
@@ -14,12 +15,6 @@ constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 
 Category category_at(const Trace& trace, const Part& part, size_t slice) {
   return trace.categories[part.slices.category_id[slice]].kind;
-}
-
-size_t lane_at(const Part& part, size_t slice) {
-  const auto after = std::upper_bound(part.lanes.begin(), part.lanes.end(), slice,
-                                      [](size_t at, const Lane& lane) { return at < lane.begin; });
-  return static_cast<size_t>(after - part.lanes.begin()) - 1;
 }
 
 uint64_t pair_key(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) << 32 | low; }
@@ -35,7 +30,7 @@ std::unordered_map<int32_t, size_t> forward_lanes(const Part& part) {
     for (int step = 0; step < kNear && at != kNoSliceIndex; ++step, at = part.slices.parent[at]) {
       const OperatorFact* fact = fact_of(part.operators, at);
       if (!fact || fact->forward_thread <= 0) continue;
-      lanes.try_emplace(fact->forward_thread, lane_at(part, link.from));
+      lanes.try_emplace(fact->forward_thread, lane_of(part, link.from));
       break;
     }
   }
@@ -47,7 +42,7 @@ size_t only_forward_lane(const Part& part) {
   size_t found = SIZE_MAX;
   for (const OperatorFact& fact : part.operators) {
     if (fact.forward_thread > 0) continue;
-    const size_t lane = lane_at(part, fact.slice);
+    const size_t lane = lane_of(part, fact.slice);
     if (found != SIZE_MAX && found != lane) return SIZE_MAX;
     found = lane;
   }
@@ -142,7 +137,7 @@ std::vector<uint32_t> forward_operators(const Trace&, const Part& part, const st
   std::unordered_map<Key, uint32_t, KeyHash> found_at;
   for (const OperatorFact& fact : part.operators)  // in slice order, which within a lane is (start, longer first)
     if (fact.sequence_number >= 0 && backward[fact.slice] == kNoSliceIndex)
-      if (const auto [it, added] = found_at.try_emplace({fact.sequence_number, lane_at(part, fact.slice)}, fact.slice);
+      if (const auto [it, added] = found_at.try_emplace({fact.sequence_number, lane_of(part, fact.slice)}, fact.slice);
           !added && which == OfEqualNumbers::kLast)
         it->second = fact.slice;
   for (const OperatorFact& fact : part.operators) {
@@ -170,7 +165,7 @@ std::vector<uint32_t> python_callers(const Trace& trace, const Part& part) {
   for (const OperatorFact& fact : part.operators) {
     if (fact.forward_thread <= 0 || caller[fact.slice] != kNoSliceIndex) continue;
     const size_t lane = threads.lane_of(fact.forward_thread);
-    if (lane != SIZE_MAX && lane != lane_at(part, fact.slice))
+    if (lane != SIZE_MAX && lane != lane_of(part, fact.slice))
       questions.push_back({lane, s.start_ns[fact.slice], fact.slice});
   }
   find_open_slices(part, std::move(questions), [&](size_t slice, uint32_t open) { caller[slice] = open; });

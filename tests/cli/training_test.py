@@ -80,6 +80,16 @@ class Training(Case):
     def test_what_nobody_recorded(self):
         self.first('between', 'outside', 12.1)
 
+    def test_an_export_is_still_a_training(self):
+        for fault in ('straggler', 'data on one', 'in turns'):
+            answer, _ = self.reported(fault)
+            exported = self.dir / f'{fault}.pftrace'
+            run('export', self.dir / fault.replace(' ', '-'), '-o', exported, '--to', 'perfetto', check=0)
+            again = json.loads(run('explain', exported, '--format', 'json', check=0).out)
+            kept = [[(f['id'], f['rank'], f['lost_ns']) for f in a['findings']] for a in (answer, again)]
+            self.assertEqual(kept[0], kept[1])
+            self.assertEqual([(p['id'], p['share']) for p in answer['parts']], [(p['id'], p['share']) for p in again['parts']])
+
     def test_text_in_both_languages(self):
         folder = self.dir / 'said'
         folder.mkdir()

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "model/lane_of.h"
 #include "model/message_names.h"
 
 namespace stageline {
@@ -119,11 +120,6 @@ class Spans {
   }
 
  private:
-  uint32_t lane_of(size_t slice) const {
-    const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
-                                        [](size_t at, const Lane& lane) { return at < lane.begin; });
-    return static_cast<uint32_t>(after - part_.lanes.begin() - 1);
-  }
   // Launches come in order, so the answer is mostly that of the previous call.
   uint32_t work_at(uint32_t lane, int64_t time_ns) {
     if (!lane_has_work_[lane]) return work_.backward_at(time_ns);
@@ -146,7 +142,7 @@ class Spans {
     if (kernel == KernelClass::kNone || kernel == KernelClass::kOther) return;
     const uint32_t from = s_.partner[i] != kNoSliceIndex ? s_.partner[i] : s_.parent[i];
     if (from == kNoSliceIndex) return;
-    const uint32_t host_lane = lane_of(from);
+    const auto host_lane = static_cast<uint32_t>(lane_of(part_, from));
     const int64_t launched = s_.start_ns[from];
     const uint32_t place = work_at(host_lane, launched);
     if (kernel == KernelClass::kCommunication) {

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/lane_of.h"
 #include "pipeline/order/list_positions.h"
 
 namespace stageline {
@@ -52,15 +53,6 @@ class Messages {
   std::vector<uint32_t> rows_;
 };
 
-// Index of the lane that holds a slice of a part; -1 when none does.
-int32_t lane_of(const Part& part, uint32_t slice) {
-  if (slice == kNoSlice) return -1;
-  const auto after = std::upper_bound(part.lanes.begin(), part.lanes.end(), size_t{slice},
-                                      [](size_t s, const Lane& lane) { return s < lane.begin; });
-  if (after == part.lanes.begin() || slice >= (after - 1)->end) return -1;
-  return static_cast<int32_t>(after - 1 - part.lanes.begin());
-}
-
 // Marks names of operators that a host thread sits in while torch communicates, and torch's mark for a receive under
 // way.
 std::vector<bool> waiting_names(const Trace& trace) {
@@ -79,7 +71,7 @@ class Blocked {
   Blocked(const Trace& trace, const Cells& cells) {
     for (size_t i = 0; i < cells.size(); ++i) {
       if (!is_message(cells.kind[i])) continue;
-      const int32_t lane = lane_of(trace.parts[cells.part[i]], cells.slice[i]);
+      const auto lane = static_cast<int32_t>(lane_of(trace.parts[cells.part[i]], cells.slice[i]));
       if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
     }
     std::vector<bool> waiting;
@@ -101,7 +93,7 @@ class Blocked {
     for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
       const Part& part = trace.parts[cells.part[i]];
-      const int32_t lane = lane_of(part, cells.slice[i]);
+      const auto lane = static_cast<int32_t>(lane_of(part, cells.slice[i]));
       if (lane < 0) continue;
       const int64_t begins = trace.common_ns(cells.part[i], part.slices.start_ns[cells.slice[i]]);
       if (begins < cells.start_ns[i]) by_lane_[{cells.part[i], lane}].push_back({begins, cells.start_ns[i], 0});
@@ -367,7 +359,7 @@ class Finder {
     }
     if (blocked_.empty()) return;
     const size_t row = lists_.cell[token];
-    const int32_t lane = lane_of(trace_.parts[list.part], cells_.slice[row]);
+    const auto lane = static_cast<int32_t>(lane_of(trace_.parts[list.part], cells_.slice[row]));
     wait.blocked_ns = std::min(starts - here, blocked_.within(list.part, lane, here, starts));
   }
 

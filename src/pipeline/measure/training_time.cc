@@ -4,7 +4,9 @@
 #include <map>
 #include <set>
 
+#include "base/json_members.h"
 #include "model/intervals.h"
+#include "model/lane_of.h"
 
 namespace stageline {
 namespace {
@@ -23,12 +25,7 @@ struct Piece {
 size_t ranks_known(std::string_view name) {
   const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
   if (begin == std::string_view::npos) return 0;
-  size_t count = 0;
-  for (const char c : name.substr(begin + 1, end - begin - 1)) {
-    if (c < '0' || c > '9' || count > 1'000'000) return 0;
-    count = 10 * count + (c - '0');
-  }
-  return count;
+  return std::max<int64_t>(0, json_integer(name.substr(begin + 1, end - begin - 1)).value_or(0));
 }
 
 // The pieces of work of a rank; `hidden` are collectives on a lane of their own.
@@ -41,16 +38,17 @@ struct RankPieces {
 RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& cells) {
   const Part& part = trace.parts[p];
   RankPieces out;
-  std::vector<std::pair<int64_t, int32_t>> works;                 // start and step of each forward or backward
-  const auto lane_of = [&](uint32_t slice) -> std::string_view {  // lanes stand one after another in the slices
-    const auto next = std::upper_bound(part.lanes.begin(), part.lanes.end(), slice,
-                                       [](uint32_t wanted, const Lane& lane) { return wanted < lane.begin; });
-    for (auto lane = next; lane != part.lanes.begin();)
-      if (--lane; slice < lane->end)
-        return lane->name;
-      else if (lane->end > lane->begin)
-        break;
-    return {};
+  std::vector<std::pair<int64_t, int32_t>> works;  // start and step of each forward or backward
+  // Our export draws all collectives on such a lane. Those that a rank waits for, by another slice, run beside its
+  // work.
+  std::set<std::string_view> awaited;
+  for (const StringId id : part.slices.name_id)
+    if (const std::string_view name = trace.names.text(id); name.starts_with(kWait))
+      awaited.insert(name.substr(kWait.size()));
+  const auto runs_beside = [&](uint32_t slice) {
+    const size_t lane = lane_of(part, slice);
+    return lane != SIZE_MAX && part.lanes[lane].name == kOwnLane &&
+           (trace.format == "recording" || awaited.contains(trace.names.text(part.slices.name_id[slice])));
   };
   for (const size_t i : cells) {
     const Cells& c = trace.cells;
@@ -66,7 +64,7 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
         break;
       case CellKind::kOptimizer: out.pieces.push_back({TrainingPart::kOptimizer, time, c.step[i], {}}); break;
       case CellKind::kCollective:
-        if (c.slice[i] != kNoSlice && lane_of(c.slice[i]) == kOwnLane) {
+        if (runs_beside(c.slice[i])) {
           out.marked = true;
           out.hidden.push_back({TrainingPart::kCollective, time, c.step[i], name});
         } else {
@@ -229,7 +227,6 @@ void split_calls(const std::vector<std::vector<Calls>>& calls, size_t k, std::st
 
 TrainingTime training_time(const Trace& trace) {
   TrainingTime out;
-  if (trace.format != "recording" || trace.cells.size() == 0) return out;
   std::vector<RankPieces> all = pieces_of_ranks(trace);
   const CommonSteps common = common_steps(all);
   const std::vector<int32_t>& steps = common.numbers;

@@ -1,0 +1,18 @@
+// Which lane of a part holds a slice: lanes stand one after another in the slices.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+// Returns the lane's index; SIZE_MAX when none holds the slice. O(log lanes).
+inline size_t lane_of(const Part& part, size_t slice) {
+  const auto at = std::upper_bound(part.lanes.begin(), part.lanes.end(), slice,
+                                   [](size_t wanted, const Lane& lane) { return wanted < lane.end; });
+  return at == part.lanes.end() || slice < at->begin ? SIZE_MAX : static_cast<size_t>(at - part.lanes.begin());
+}
+
+}  // namespace stageline
