@@ -24,16 +24,23 @@ namespace {
 
 constexpr size_t kMaxNamed = 40;  // this number of skipped files is listed one by one
 
-// Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
-// differ only in these.
+// Returns a name without numbers, hashes (eight or more hexadecimal digits) and compression: "rank-3.pt.trace.json.gz"
+// → "rank-#.pt.trace.json". Files of one kind differ only in these.
 std::string without_numbers(std::string name) {
+  constexpr const char* kDigits = "0123456789";
   for (const char* suffix : {".gz", ".zst"})
     if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
   std::string shape;
-  for (const char c : name) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit) shape += c;
-    if (digit && !shape.ends_with('#')) shape += '#';
+  for (size_t i = 0; i < name.size();) {
+    const size_t digits = std::min(name.size(), name.find_first_not_of(kDigits, i)) - i;
+    const std::string_view hash =
+        std::string_view(name).substr(i, std::min(name.size(), name.find_first_not_of("0123456789abcdef", i)) - i);
+    const bool is_hash = hash.size() >= 8 && hash.find_first_of(kDigits) != hash.npos;
+    if (is_hash || digits > 0)
+      shape += '#';
+    else
+      shape += name[i];
+    i += std::max<size_t>(1, is_hash ? hash.size() : digits);
   }
   return shape;
 }

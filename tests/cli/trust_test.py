@@ -323,6 +323,11 @@ class NothingIsLeftOutInSilence(Case):
             self.assertIn(said[:40], ' '.join(run('info', work, check=0).out.split()))
             tried += 1
 
+    def test_a_hash_in_a_name_is_no_kind_of_its_own(self):
+        work = self.dir / 'digests'
+        shutil.copytree(GOLDEN / 'digest/input', work)
+        self.assertNotIn('source.uneven', flaws(info(work)))
+
     def test_a_machine_that_is_gone(self):
         run('simulate', '1f1b', '--stages', 4, '--machines', 2, '--micro-batches', 8, '-q', '-o', self.dir / 'run', check=0)
         shutil.rmtree(self.dir / 'run/machine1')
