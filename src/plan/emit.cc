@@ -39,7 +39,7 @@ std::string megatron_flags(const Wish& w, const Candidate& c, bool mindspeed) {
   const std::vector<int32_t> layers = c.plan.layers();
   const bool v_shape = c.schedule.starts_with("dualpipe");
   if (v_shape && mindspeed) {
-    out += "--schedules-method dualpipev --moe-fb-overlap\n";
+    out += std::string("--schedules-method dualpipev") + (w.model.moe ? " --moe-fb-overlap\n" : "\n");
   } else if (!is_even(layers) || w.model.mtp > 0) {
     out += "--pipeline-model-parallel-layout \"" + write_megatron_layout(layers, static_cast<int32_t>(w.model.mtp)) +
            "\"\n";
@@ -124,7 +124,9 @@ std::string torchtitan(const Wish& w, const Candidate& c) {
   for (int32_t first = 0; first <= 4 && !written; ++first)
     for (int32_t last = 0; last <= 4 && !written; ++last) {
       if (torchtitan_default(stages, total, first, last) != layers) continue;
-      const int32_t per_stage = (total + first + last + stages - 1) / stages;
+      // It makes as many stages as have at most this many layers.
+      const int32_t all = total + first + last, per_stage = (all + stages - 1) / stages;
+      if ((all + per_stage - 1) / per_stage != stages || std::max(first, last) > per_stage) continue;
       out += "--parallelism.pipeline_parallel_layers_per_stage " + number(per_stage) +
              " --parallelism.pipeline_parallel_first_stage_less_layers " + number(first) +
              " --parallelism.pipeline_parallel_last_stage_less_layers " + number(last) + "\n";

@@ -149,9 +149,9 @@ std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan)
   return parts;
 }
 
-// The least number up to `max` that is enough, max + 1 where none is. What is enough stays enough with more.
+// The smallest number up to `max` that is enough, max + 1 where none is. What is enough stays enough with more.
 template <class Enough>
-int32_t least(int32_t max, Enough&& enough) {
+int32_t min_enough(int32_t max, Enough&& enough) {
   int32_t lo = 0, hi = max + 1;
   while (lo < hi) {
     const int32_t middle = lo + (hi - lo) / 2;
@@ -212,12 +212,12 @@ bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, s
       }
       return is_enough();
     };
-    if (const int32_t n = least(total, fill); n <= total) {
+    if (const int32_t n = min_enough(total, fill); n <= total) {
       fill(n);
       // Of several chunks, an earlier one may need fewer once a later one has given enough.
       for (Part& x : parts) {
         if (parts.size() == 1) break;
-        x.recompute.full = least(x.recompute.full, [&](int32_t fewer) {
+        x.recompute.full = min_enough(x.recompute.full, [&](int32_t fewer) {
           x.recompute.full = fewer;
           return is_enough();
         });
@@ -253,7 +253,7 @@ bool recompute_all(const PlanProblem& p, const LayerSums& sums, Plan& plan) {
   if (p.full) {
     const int32_t widest = std::ranges::max(plan.layers());
     choices.push_back(
-        {0, p.all_or_none ? widest : std::min(widest, least(widest, [&](int32_t n) { return is_enough({0, n}); }))});
+        {0, p.all_or_none ? widest : std::min(widest, min_enough(widest, [&](int32_t n) { return is_enough({0, n}); }))});
   }
   std::optional<Plan> best;
   int64_t best_ns = INT64_MAX;

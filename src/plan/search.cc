@@ -326,6 +326,7 @@ class Finder {
       for (size_t d = 0; d < defs_.size(); ++d) {
         const std::string_view name = defs_[d]->name;
         if (l.pp == 1 && name != "1f1b") continue;
+        if (name == "dualpipe-v-mindspeed" && w_.model.layers() % (int64_t{2} * l.pp) != 0) continue;
         // It overlaps exchanges between experts and nothing else.
         if (name == "vpp-ep-overlap" && l.ep == 1 && w_.schedules.empty()) continue;
         for (const int32_t v : chunk_counts(w_, *defs_[d], l.pp)) {
@@ -353,6 +354,11 @@ class Finder {
     return int64_t{2} * point.chunks * layouts_[point.layout].pp * point.micro_batches;
   }
 
+  // MindSpeed's DualPipeV takes no list of layers.
+  bool any_split(const Point& point) const {
+    return w_.framework->any_split && std::string_view(defs_[point.schedule]->name) != "dualpipe-v-mindspeed";
+  }
+
   // Searches a point for at most `work`. With `limit`, for a smaller memory than the wish's.
   Tried attempt(const Point& point, int64_t work, int64_t give_up_ns, double limit = 0) const {
     Tried out;
@@ -368,7 +374,7 @@ class Finder {
       attempt_split(point, *problem, out);
       return out;
     }
-    if (!w_.framework->any_split) {
+    if (!any_split(point)) {
       auto even = price_split(*problem, even_bounds(static_cast<int32_t>(problem->kind_of.size()), problem->stages()));
       if (even && *even) out.candidate = priced(w_, *problem, layout, **even, (*even)->span_ns);
       if (even && !*even) out.misses = with_most_recompute(w_, *problem, layout);
@@ -468,7 +474,7 @@ class Finder {
     const size_t shown = std::min(plans.size(), w_.top);
     std::vector<Tried> again(plans.size());
     parallel_for(shown, [&](size_t i) {
-      if (w_.split.empty() && w_.framework->any_split)
+      if (w_.split.empty() && any_split(points[i]))
         again[i] = attempt(points[i], w_.work / (w_.pareto ? 6 : 3) / static_cast<int64_t>(shown), INT64_MAX);
     });
     for (size_t i = 0; i < plans.size(); ++i) {
@@ -531,28 +537,18 @@ class Finder {
       if (c.needed_bytes <= memory.limit) out.fixes.push_back({change + on, c.needed_bytes});
     };
     const MemoryOptions& memory = w_.rates.memory;
-    for (const int32_t tp : {2 * base.tp, 4 * base.tp})
-      if (divides(tp, w_.model.heads) && divides(tp, w_.model.kv_heads) && divides(tp, w_.model.ffn)) {
+    const std::pair<const char*, int32_t Layout::*> degrees[] = {
+        {"tp", &Layout::tp}, {"pp", &Layout::pp}, {"cp", &Layout::cp}, {"dp", &Layout::dp}};
+    for (const auto& [name, degree] : degrees)
+      for (const int32_t factor : {2, 4}) {
         Layout l = base;
-        l.tp = tp;
-        attempt_change("tp " + std::to_string(tp), l, memory);
+        l.*degree *= factor;
+        const bool divided = divides(l.tp, w_.model.heads) && divides(l.tp, w_.model.kv_heads) && divides(l.tp, w_.model.ffn);
+        if (divided && (l.cp == 1 || divides(2 * l.cp, w_.sequence)))
+          attempt_change(name + (" " + std::to_string(l.*degree)), l, memory);
       }
-    for (const int32_t pp : {2 * base.pp, 4 * base.pp}) {
-      Layout l = base;
-      l.pp = pp;
-      attempt_change("pp " + std::to_string(pp), l, memory);
-    }
-    for (const int32_t cp : {2 * base.cp, 4 * base.cp})
-      if (divides(2 * cp, w_.sequence)) {
-        Layout l = base;
-        l.cp = cp;
-        attempt_change("cp " + std::to_string(cp), l, memory);
-      }
-    Layout l = base;
-    l.dp = 2 * base.dp;
-    attempt_change("dp " + std::to_string(l.dp), l, memory);
     if (base.micro_batch > 1) {
-      l = base;
+      Layout l = base;
       l.micro_batch = base.micro_batch / 2;
       attempt_change("micro-batch size " + std::to_string(l.micro_batch), l, memory);
     }

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "unit/plan/megatron_layout.h"
 #include "unit/plan/planner_data.h"
 
 using namespace stageline;

@@ -231,3 +231,66 @@ TEST_CASE("plan: no bound is above the replay") {
     }
   }
 }
+
+TEST_CASE("plan: properties of random pipelines") {
+  std::mt19937 rng(5);
+  int fitting = 0;
+  for (int i = 0; i < 300; ++i) {
+    Case c = random_case(rng, 1);
+    CAPTURE(i);
+    const PlanProblem problem = c.problem();
+    const SplitAnswer answer = best_split(problem);
+    Case wide = c;
+    wide.limit = c.limit > 0 ? c.limit * 3 / 2 : 0;
+    const SplitAnswer more = best_split(wide.problem());
+    PlanProblem bare = problem;
+    bare.full = false;
+    const SplitAnswer none = best_split(bare);
+    CHECK((!none.best || (answer.best && answer.best->span_ns <= none.best->span_ns)));
+    if (!answer.best) continue;
+    ++fitting;
+    REQUIRE(more.best);
+    CHECK(more.best->span_ns <= answer.best->span_ns);
+    // What the plan needs is enough for it.
+    double needs = 0;
+    for (int32_t r = 0; r < problem.ranks(); ++r)
+      needs = std::max(needs, needed(peak_of(problem, r, *answer.best), problem.bar, problem.memory));
+    PlanProblem tight = problem;
+    tight.limit = needs;
+    const SplitAnswer same = best_split(tight);
+    REQUIRE(same.best);
+    CHECK(same.best->span_ns == answer.best->span_ns);
+    // Twice the micro-batches are at least twice the mean work.
+    Case twice = c;
+    twice.m = 2 * c.m;
+    int64_t work = c.embF + c.embB + c.headF + c.headB;
+    for (size_t k = 0; k < c.F.size(); ++k) work += c.F[k] + c.B[k];
+    if (const SplitAnswer longer = best_split(twice.problem()); longer.best)
+      CHECK(longer.best->span_ns >= 2 * c.m * work / c.p);
+    // Layers that are alike may change places.
+    for (size_t k = 0; k + 1 < c.F.size(); ++k)
+      if (c.F[k] == c.F[k + 1] && c.act[k] == c.act[k + 1]) {
+        PlanProblem swapped = problem;
+        std::vector<uint8_t> kinds(problem.kind_of.begin(), problem.kind_of.end());
+        std::swap(kinds[k], kinds[k + 1]);
+        swapped.kind_of = kinds;
+        const SplitAnswer again = best_split(swapped);
+        REQUIRE(again.best);
+        CHECK(again.best->span_ns == answer.best->span_ns);
+      }
+  }
+  CHECK(fitting > 100);
+}
+
+TEST_CASE("plan: work is counted, and a little is enough for an answer with an honest bound") {
+  std::mt19937 rng(9);
+  for (int i = 0; i < 100; ++i) {
+    const Case c = random_case(rng, i % 2 ? 2 : 1);
+    const PlanProblem problem = c.problem(i % 2 ? "zb-v" : "1f1b", i % 2 ? 2 : 1);
+    const SplitAnswer whole = best_split(problem);
+    const SplitAnswer little = best_split(problem, {.work = whole.work / 3});
+    if (!little.best) continue;
+    CHECK(little.bound_ns <= whole.best->span_ns);
+    CHECK(little.best->span_ns >= whole.best->span_ns);
+  }
+}
