@@ -671,7 +671,7 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
     const Shortfall& s = *a.found.shortfall;
     Args args = shape_args(a.wish, s.candidate);
     const RankPeak& peak = s.candidate.peaks[s.rank];
-    args.set("margin", gib(s.candidate.needed_bytes - peak.sum() - a.wish.rates.memory.reserve));
+    args.flag("complete", a.found.complete).set("margin", gib(s.candidate.needed_bytes - peak.sum() - a.wish.rates.memory.reserve));
     args.set("need", gib_up(s.candidate.needed_bytes))
         .set("limit", gib(a.wish.rates.memory.limit))
         .set("rank", int64_t{s.rank});
