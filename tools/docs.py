@@ -31,9 +31,9 @@ theme:
       scheme: default
     - media: "(prefers-color-scheme: dark)"
       scheme: slate
-  features: [navigation.indexes, navigation.top, content.code.copy, toc.follow]
+  features: [navigation.indexes, navigation.top, navigation.sections, search.suggest, search.highlight, content.code.copy, toc.follow]
 markdown_extensions: [tables, admonition, fenced_code, {toc: {permalink: true}}]
-plugins: [search]
+plugins: [{search: {lang: [en, zh]}}]
 validation:
   links: {not_found: warn, anchors: warn, absolute_links: warn, unrecognized_links: warn}
 nav:
@@ -79,16 +79,16 @@ def lay_out(pages):
 
 
 def nav(markdown):
-    """README first, then how-tos, then the other folders as they stand."""
+    """README first, then the paths of each world and the gallery, how-tos, and the other folders as they stand."""
     groups = {}
     for path in sorted(markdown):
         if path.parts[0] == 'docs' and len(path.parts) > 2:
             groups.setdefault(path.parts[1], []).append(path)
         elif path.parts[0] == 'docs':
-            groups.setdefault('model', []).append(path)
+            groups.setdefault('gallery' if path.stem.startswith('gallery') else 'model', []).append(path)
         elif path != pathlib.Path('README.md'):
             groups.setdefault('project', []).append(path)
-    names = {'howto': 'How to', 'reference': 'Reference', 'analyses': 'Analyses', 'formats': 'Formats', 'exporters': 'Exporters', 'schedules': 'Schedules', 'model': 'Model and promises',
+    names = {'start': 'Start here', 'gallery': 'Gallery', 'howto': 'How to', 'reference': 'Reference', 'analyses': 'Analyses', 'formats': 'Formats', 'exporters': 'Exporters', 'schedules': 'Schedules', 'model': 'Model and promises',
              'decisions': 'Decisions', 'project': 'Project'}
     lines = ['  - README.md']
     for group in [*names, *sorted(groups.keys() - names.keys())]:
