@@ -172,8 +172,8 @@ def runs(held, program, name, root=pathlib.Path('/')):
         logs = within / 'logs'
         stated_by([*program, *RUN, '-o', logs], env=bare)
         reported = stated_by([*program, 'explain', logs, '--format', 'json', '--quiet'], env=bare)
-        first = json.loads(reported)['findings'][0] if reported.startswith('{') else {'cause': reported, 'causes': []}
-        held.bar(f'{name}: first finding of a run whose stage 2 is slow', first['cause'], first['cause'] == 'stage:2', 'stage:2')
+        first = json.loads(reported)['findings'][0] if reported.startswith('{') else {'key': reported}
+        held.bar(f'{name}: first finding of a run whose stage 2 is slow', first['key'], first['key'] == 'stage:2', 'stage:2')
         made = []
         for output, command in (('report.html', ['report', logs, '-o']), ('run.png', ['export', logs, '-o']), ('run.pdf', ['export', logs, '-o']),
                                 ('zh.png', ['export', logs, '--lang', 'zh', '-o'])):
@@ -246,13 +246,13 @@ def installed(held, python, folder, simulate, system='', root=pathlib.Path('/'))
         held.bar(name % 'pip install and `explain`', f'{took:.1f} s' if reported.startswith('{') else done + reported, reported.startswith('{'), 'a finding; ≤ 10 s')
         code = ('import stageline, stageline_record, stageline.record, json\n'
                 'assert stageline.record is stageline_record\n'
-                f'print(stageline.open("{logs}").findings[0].cause)\n'
+                f'print(stageline.open("{logs}").findings[0].key)\n'
                 'stageline_record.init(rank=0)\n'
                 'assert stageline_record.recording(), stageline_record.why_not()\n'
                 'with stageline_record.job("F", micro_batch=0): pass\n'
                 'stageline_record.shutdown()\n')
         module = said('python', '-c', code, STAGELINE_DIR=str(recorded)).strip()
-        first = json.loads(reported)['findings'][0]['cause'] if reported.startswith('{') else '?'
+        first = json.loads(reported)['findings'][0]['key'] if reported.startswith('{') else '?'
         held.bar(name % '`stageline.open(…)`, `stageline_record`', module, module == first, 'the same finding, a recording')
         read = said('python', '-m', 'stageline', 'info', recorded)
         held.bar(name % '`python -m stageline` reads that recording', read.split('\n')[0], 'status' not in read[:8], 'yes')

@@ -20,6 +20,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'packaging'))
 import dist  # noqa: E402
+import promises  # noqa: E402
 import release  # noqa: E402
 
 BIN = pathlib.Path(os.environ['STAGELINE_BIN']).resolve()
@@ -192,6 +193,15 @@ class Release(unittest.TestCase):
         self.assertEqual(len(list((self.dir / 'upload/pypi').iterdir())), 3)
         self.assertIn('Stage 2 is slow', (self.dir / 'upload/README.md').read_text())
         self.assertNotIn('path: ../..', (self.dir / 'upload/conda/recipe.yaml').read_text())
+
+    def test_the_promises_of_a_program_and_of_wheels(self):
+        """What ./dev dist says at its end of the program and of the wheels, which nothing else runs."""
+        held = promises.Held()
+        program = [str(self.dir / 'stage/bin/stageline')]
+        promises.runs(held, program, 'here')
+        promises.installed(held, sys.executable, self.made, program)
+        self.assertEqual(len(held.rows), 6)
+        self.assertEqual(held.faults, [])
 
     def test_a_damaged_file_stops_it(self):
         damaged = self.dir / 'damaged'
