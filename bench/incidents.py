@@ -1,9 +1,11 @@
 """./dev bench incidents: how often `explain` names what was planted, at what price. It uses runs with one planted cause
 (tests/gen/planted.py, the cases of tests/cli/explain_planted_test.py). If ../shared/tools/incidents exists, it also
 uses the runs of its independent simulator, by its own rules: those that come with it, and random ones
-(bench/drawn_incidents.py). The truth is the run without the cause: the same random numbers, one difference."""
+(bench/drawn_incidents.py). Last come the incidents of bench/diagnosis, which others can run too. The truth is the run without the cause: the same
+random numbers, one difference."""
 import json
 import os
+import pathlib
 import re
 import statistics
 import subprocess
@@ -49,7 +51,7 @@ def planted(tool, folder):
         near += hit and abs(reported - true) <= max(NEAR_POINTS * ill.period, NEAR_SHARE * true)
         covered += hit and abs(reported - true) <= max(off, 0.01 * true)
         errors += [abs(reported - true) / true] if hit else []
-        row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["key"] + ("" if hit else " (not " + key + ")"), f"{told:.1f} ms", f"{off:.1f}")
+        row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["key"] + ("" if hit else " (not " + key + ")"), f"{reported:.1f} ms", f"{off:.1f}")
     row("**named first**", share(named, len(CASES)), "**priced within 1 point or 15 %**", share(near, len(CASES)),
         f"± covers {share(covered, named)}")
     if errors:
@@ -111,6 +113,19 @@ def simulated(tool, folder, title, cases):
         row(name, drawn, named, near, share(within, with_price))
 
 
+def diagnosed(tool, folder):
+    """The public benchmark (docs/reference/diagnosis.md), answered by this program and by StragglerAnalysis' method."""
+    sys.path.insert(0, os.path.join(HERE, "diagnosis"))
+    import judge  # noqa: PLC0415
+    import make  # noqa: PLC0415
+    import tools  # noqa: PLC0415
+    made = pathlib.Path(folder, "diagnosis")
+    make.make(made, tool)
+    tools.BIN = tool
+    print()
+    print(judge.table(judge.lines(made / "truth.jsonl"), {name: list(tools.ask(name, made)) for name in ("stageline", "slowdown")}))
+
+
 def main(tool):
     with tempfile.TemporaryDirectory() as folder:
         planted(tool, folder)
@@ -122,6 +137,7 @@ def main(tool):
             simulated(tool, folder, "independent simulator, drawn by chance", drawn_incidents.cases())
         else:
             print("../shared/tools/incidents is not there: its runs are skipped.")
+        diagnosed(tool, folder)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Tests of conclusions, words and forms. Their code is under sanitizers in the unit tests; no byte of theirs comes from a stranger. A file
 # that is not named here runs under sanitizers, too, so that a new reader's tests do without a line here.
 CONCLUSIONS = """
-action align ascend_cells ascend_messages ascend_sums ascend_words ask chinese contract cost diff explain_doubts explain_faults explain_kinds
+action align ascend_cells ascend_messages ascend_sums ascend_words ask chinese contract cost diagnosis diff explain_doubts explain_faults explain_kinds
 explain_limits explain_planted explain_small explain_stamps fault_matrix gallery hardening history in_place_kill mpi outputs plan profile_faults samples schedule schema
 skill stragglers torch_pipeline training what_if
 """.split()
