@@ -126,6 +126,10 @@ class MissingRows(Doubts):
         reported = self.reported(forwards, '--trust-clocks')
         self.assertEqual(reported['findings'], [])
         self.assertIn('without recorded backwards', reported['note_en'])
+        slow = self.changed('slow', self.made('heavy', '--fault', 'slow-stage:1,1.4'), lambda rows: [r for r in rows if r['optype'].startswith('forward')])
+        found = self.reported(slow, '--trust-clocks')
+        self.assertEqual([f['key'] for f in found['findings']], ['stage:1'])
+        self.assertFalse(found['findings'][0]['priced'])  # backwards may have hidden any of it
 
     def test_cells_that_last_no_time(self):
         zero = self.changed('zero', self.made('whole'), lambda rows: [{**r, 'duration': '0'} if r['stage'] == '2' else r for r in rows])

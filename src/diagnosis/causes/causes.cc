@@ -53,7 +53,7 @@ bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
 CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const StepMeans& means, CauseList& list) {
   CountedSteps steps;
   for (const GraphStep& step : graph.steps) {
-    steps.counts.push_back(!sums.is_outlier(step.step));
+    steps.counts.push_back(step.counts && !sums.is_outlier(step.step));
     if (steps.counts.back()) steps.usual_ns.push_back(step.span_ns);
     list.step_numbers.push_back(step.step);
   }

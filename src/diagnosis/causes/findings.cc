@@ -60,7 +60,9 @@ FindingFacts collect(const Run& run) {
 }
 
 void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vector<Finding>& out) {
-  if (f.bubble < kBubbleShare || f.coverage.repeats()) return;
+  // Without recorded backwards, ranks may have run some while they seem to wait.
+  const std::vector<CellKind>& kinds = f.trace.cells.kind;
+  if (f.bubble < kBubbleShare || f.coverage.repeats() || std::none_of(kinds.begin(), kinds.end(), is_backward)) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
   Finding finding;
   finding.id = "bubble";

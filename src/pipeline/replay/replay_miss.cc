@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "base/parallel.h"
 #include "model/intervals.h"
@@ -28,7 +27,7 @@ double recorded_span(const Trace& trace, const StepRange& range) {
 
 }  // namespace
 
-double replay_miss(const Trace& trace, const StepGraph& g) {
+std::vector<double> replay_misses(const Trace& trace, const StepGraph& g) {
   std::vector<StepRange> ranges = step_ranges(trace.cells);
   std::erase_if(ranges, [](const StepRange& range) { return range.step == kUnknown; });
   std::vector<double> recorded(ranges.size());
@@ -37,17 +36,15 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
     std::copy(g.dur_ns.begin() + s.begin, g.dur_ns.begin() + s.end, s.dur_ns);
     std::copy(g.delay_ns.begin() + s.begin, g.delay_ns.begin() + s.end, s.delay_ns);
   });
-  double total = 0, missed = 0;
+  std::vector<double> missed(g.steps.size());
   size_t r = 0;  // both are in order of steps
   for (size_t s = 0; s < g.steps.size(); ++s) {
     const double span_ns = g.steps[s].span_ns;
-    total += span_ns;
-    double miss = std::abs(replayed[s] - span_ns);
+    missed[s] = std::abs(replayed[s] - span_ns);
     while (r < ranges.size() && ranges[r].step < g.steps[s].step) ++r;
-    if (r < ranges.size() && ranges[r].step == g.steps[s].step) miss = std::max(miss, recorded[r] - span_ns);
-    missed += miss;
+    if (r < ranges.size() && ranges[r].step == g.steps[s].step) missed[s] = std::max(missed[s], recorded[r] - span_ns);
   }
-  return missed / std::max(total, 1.0);
+  return missed;
 }
 
 }  // namespace stageline

@@ -2,6 +2,8 @@
 // recorded.
 #pragma once
 
+#include <vector>
+
 #include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 
@@ -11,9 +13,8 @@ namespace stageline {
 // run.
 inline constexpr double kMaxMiss = 0.01;
 
-// Returns the error of a replay of the recorded times, as a share of the recorded steps. It counts the work (compute,
-// optimizers) that the replayed steps lack, and the time that their waits add or lose. If the recorded steps take 0 ns,
-// the result is 0, or above kMaxMiss if the replay takes longer. O(cells + operations + waits).
-double replay_miss(const Trace& trace, const StepGraph& graph);
+// Returns for each step of the graph by how much a replay of the recorded times misses it. It counts the work (compute,
+// optimizers) that the replayed step lacks, and the time that its waits add or lose. O(cells + operations + waits).
+std::vector<double> replay_misses(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline
