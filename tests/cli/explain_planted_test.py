@@ -54,6 +54,7 @@ CASES = {
     'a slow replica': (dict(cost=lambda st, d, s, k, mb: 1.2 if d == 1 else 1), dict(dp=4), 'replica:1', 'Replica 1'),
     'slow every fifth step': (dict(cost=lambda st, d, s, k, mb: 1.5 if s == 3 and st % 5 == 2 else 1), dict(steps=20), 'stage:3', 'every 5th'),
     'very slow from a late step on': (dict(cost=lambda st, d, s, k, mb: 1.6 if s == 0 and st >= 15 else 1), dict(steps=20), 'stage:0', 'since step 15'),
+    'a device hot for a time': (dict(cost=lambda st, d, s, k, mb: 1 + max(0, 0.42 - 0.09 * abs(st - 9)) if s == 1 else 1), dict(steps=20), 'stage:1', 'Layers are the same'),
     'slow in two steps': (dict(cost=lambda st, d, s, k, mb: 2 if s == 1 and st in (4, 11) else 1), dict(steps=16), 'stage:1', 'Steps 4, 11'),
     'all slow every third step': (dict(cost=lambda st, d, s, k, mb: 1.4 if st % 3 == 0 else 1), dict(stages=1, steps=12), 'every:3', 'every third'),
     'a replica slow in one step': (dict(cost=lambda st, d, s, k, mb: 2 if d == 3 and st == 5 else 1), dict(dp=4), 'replica:3', 'Step 5'),

@@ -64,15 +64,17 @@ class StageSteps {
       : stages_(scene.times.stages()),
         chunks_(scene.times.chunks()),
         steps_(scene.graph.steps.size()),
+        counts_(scene.counts),
         times_(stages_ * static_cast<size_t>(chunks_) * steps_) {
-    scene.each_op([&](uint32_t op, size_t step) {
-      if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) return;
-      const double other = others[scene.times.place_of(op)];
-      if (std::isnan(other)) return;
-      Times& times = times_[at(scene.graph.stage(op), scene.graph.chunk[op], step)];
-      times.own += scene.times.time_ns(op);
-      times.theirs += other;
-    });
+    for (size_t step = 0; step < steps_; ++step)
+      for (uint32_t op = scene.graph.steps[step].begin; op < scene.graph.steps[step].end; ++op) {
+        if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) continue;
+        const double other = others[scene.times.place_of(op)];
+        if (std::isnan(other)) continue;
+        Times& times = times_[at(scene.graph.stage(op), scene.graph.chunk[op], step)];
+        times.own += scene.times.time_ns(op);
+        times.theirs += other;
+      }
     for (int32_t stage = 0; stage < stages_; ++stage) levels_.push_back(levels(stage));
     sorted_levels_.resize(steps_);
     for (const std::vector<double>& own : levels_)
@@ -82,10 +84,11 @@ class StageSteps {
   }
 
   // For each step, the time of the stage, or of one chunk of it, relative to cells of other stages in that step; NaN
-  // where the step does not count. A change of all stages in a step is divided out.
-  std::vector<double> ratios(int32_t stage, int32_t chunk) const {
+  // where the step does not count (except with `all`). A change of all stages in a step is divided out.
+  std::vector<double> ratios(int32_t stage, int32_t chunk, bool all = false) const {
     std::vector<double> ratios(steps_, std::nan(""));
     for (size_t step = 0; step < steps_; ++step) {
+      if (!all && !counts_[step]) continue;
       const Times times = of(stage, chunk, step);
       if (times.theirs > 0) ratios[step] = times.own / times.theirs / level_beside(stage, step);
     }
@@ -144,10 +147,27 @@ class StageSteps {
 
   int32_t stages_, chunks_;
   size_t steps_;
+  const std::vector<bool>& counts_;
   std::vector<Times> times_;                        // by stage, chunk and step
   std::vector<std::vector<double>> levels_;         // by stage, then step
   std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
 };
+
+// The course of a stage that is slow in a part of the steps only, to a degree that differs from step to step, as a
+// device that gets hot and cools down; without one, no course. `ratios` has NaN for steps that do not count, which
+// `all` has.
+Course slow_at_times(const std::vector<double>& ratios, const std::vector<double>& all) {
+  std::vector<double> low, high;
+  for (const double ratio : known_ratios(ratios)) (ratio < kSlowCause ? low : high).push_back(ratio);
+  constexpr size_t kMinEach = 3;
+  constexpr double kScatters = 5;  // minimum excess of slow steps, to the scatter of the others
+  if (std::min(low.size(), high.size()) < kMinEach || 4 * low.size() < low.size() + high.size()) return {};
+  Course course{.kind = CourseKind::kSome, .high_count = high.size(), .low = mean_of(low), .high = mean_of(high)};
+  course.noise = sample_std(low);
+  course.level = all;
+  if (!slow_course(course) || course.high - course.low < kScatters * course.noise) return {};
+  return course;
+}
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
@@ -217,8 +237,9 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   const double low = std::min(cause.course.low, cause.course.high);
   const double high = std::max(cause.course.low, cause.course.high);
   if (high - low < kNextToNothing * (high - 1)) cause.course = {};
+  if (!cause.course.varies()) cause.course = slow_at_times(by_step, steps.ratios(stage, place.chunk, true));
   // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
-  if (slow_course(cause.course) && low < kSlowCause) cause.sometimes = true;
+  if (slow_course(cause.course) && std::min(cause.course.low, cause.course.high) < kSlowCause) cause.sometimes = true;
   for (const auto& [kind, sums] : kinds)
     if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
       slow.kinds.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
