@@ -247,13 +247,17 @@ void add_known(std::vector<Finding> known, Explanation& e) {
   }
 }
 
-// Sorts findings by the price shown next to them; those without one by what is lost. Where no cause has a price, causes
-// come first.
+// Sorts findings by the price shown next to them; those without one by what is lost. A cause that costs much stands
+// before lines of the breakdown, which name nothing that differs from its like and can never be won back whole; where
+// no cause has a price, every cause does.
 void sort_findings(Explanation& e) {
-  const auto is_cause = [](const Finding& f) { return !f.is_time && !key_of(f).empty(); };
+  constexpr double kMuch = 0.05;
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
+  const auto leads = [&](const Finding& f) {
+    return e.unpriced ? !f.is_time && !key_of(f).empty() : f.price.saving_ns >= kMuch * e.step_ns;
+  };
   std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
-    if (e.unpriced && is_cause(a) != is_cause(b)) return is_cause(a);
+    if (leads(a) != leads(b)) return leads(a);
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
