@@ -212,6 +212,9 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
                      const ProfileAccount& account) {
   Headline headline = profile_headline(facts, trace, account);
   if (facts.ranks.empty()) add_host_parts(trace, sums, headline);
+  if (facts.ranks.empty() && !headline.parts.empty())
+    headline.closing =
+        words("profile.closing.host", Args().flag("apart", sums.communicates && trace.clock != ClockState::kShared));
   warn_of_runs(trace, headline);
   headline.step_ns = facts.accounted ? facts.step_ns : 0;
   headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
@@ -229,10 +232,7 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
     x.value_note = words(facts.step_count > 0 ? "note.step" : "profile.note.recording");
   }
   const bool has_parts = !out.headline.parts.empty(), devices = !facts.ranks.empty();
-  if (devices)
-    close_account(out.list, covered, out.headline);
-  else if (has_parts)
-    out.headline.closing = words("profile.closing.host");
+  if (devices) close_account(out.list, covered, out.headline);
   if (out.list.empty() && (devices || has_parts))
     out.list.push_back(nothing_found(devices ? "profile.nothing" : "profile.nothing.host"));
 }
