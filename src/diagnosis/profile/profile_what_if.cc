@@ -100,7 +100,8 @@ Result<FixList> profile_fixes(const Run& run) {
   for (const Finding& x : losses.list) {
     if (!(x.weight > 0) || !(saving_of(x) > 0)) continue;
     out.fixes.push_back(fix_of(x, f));
-    sum += saving_of(x), max = std::max(max, saving_of(x));
+    sum += saving_of(x);
+    if (!out.fixes.back().bound) max = std::max(max, saving_of(x));  // a bound was not simulated
   }
   out.tried = std::ssize(out.fixes);
   std::stable_sort(out.fixes.begin(), out.fixes.end(), [](const Fix& a, const Fix& b) {
@@ -112,7 +113,7 @@ Result<FixList> profile_fixes(const Run& run) {
   }
   Args args;
   const bool one = out.fixes.size() == 1;
-  const double saving = one ? max : std::clamp(together(run, f, losses.before) * f.step_ns, max, f.step_ns);
+  const double saving = one ? sum : std::clamp(together(run, f, losses.before) * f.step_ns, max, f.step_ns);
   args.set("together", human_duration(saving)).set("share", percent(saving / f.step_ns));
   args.set("sum", human_duration(sum));
   args.count("losses", std::ssize(out.fixes)).flag("two", out.fixes.size() == 2).set("step", human_duration(f.step_ns));
