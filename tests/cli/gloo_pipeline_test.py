@@ -44,6 +44,18 @@ class Faults(Case):
         found = self.told('sends', fault='send:1,40')[0]['findings']
         self.assertFalse({'link.slow', 'message.tail', 'cell.slow'} & {f['id'] for f in found}, [f['title_en'] for f in found])
 
+    def test_neighbours_of_a_missing_rank_are_not_each_other_s(self):
+        ranks, _ = gloo_pipeline.make()
+        for events in ranks:
+            for event in events:
+                event.get('args', {}).pop('Concrete Inputs', None)  # nothing says the peers
+        gloo_pipeline.write(self.dir / 'run', ranks)
+        self.assertEqual(info(self.dir / 'run')['stages'], 4)
+        (self.dir / 'run/rank2.json').unlink()
+        report = info(self.dir / 'run')
+        self.assertIn('cells.no_flow', flaws(report))
+        self.assertEqual(report['cells'], 0)
+
     def test_the_pass_that_finds_shapes_is_no_micro_batch(self):
         steps = []
         for shapes in (False, True):

@@ -37,7 +37,7 @@ struct Flow {
 };
 
 // Lists the neighbours of every part in the ring of its pipeline. The order of stages is that of process groups, else
-// that of rank numbers.
+// that of rank numbers. Where one is missing between others, its neighbours are not each other's.
 struct Ring {
   std::vector<int32_t> next, previous;
   bool from_groups = false;
@@ -57,8 +57,13 @@ Ring ring_of(const Trace& trace) {
   out.previous = out.next;
   for (auto& [replica, members] : pipelines) {
     std::sort(members.begin(), members.end());
-    for (size_t i = 0; i < members.size(); ++i) {
-      const auto other = members[(i + 1) % members.size()].second;
+    const size_t count = members.size();
+    std::vector<int32_t> gaps;  // from each member to the next
+    for (size_t i = 0; i + 1 < count; ++i) gaps.push_back(members[i + 1].first - members[i].first);
+    const auto [min, max] = std::minmax_element(gaps.begin(), gaps.end());
+    for (size_t i = 0; i < count; ++i) {
+      if (i + 1 < count ? gaps[i] != *min : count > 1 && *min != *max) continue;
+      const auto other = members[(i + 1) % count].second;
       out.next[members[i].second] = other;
       out.previous[other] = members[i].second;
     }
