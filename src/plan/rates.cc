@@ -14,6 +14,9 @@ namespace {
 
 constexpr double kElement = 2;
 
+// Years at most: what a layer takes on absurd hardware still fits into 64 bits, and is more than the search allows.
+int64_t whole_ns(double ns) { return ns > 0 ? std::llround(std::min(ns, 5e17)) : 0; }
+
 // What one device does in a time, all in nanoseconds.
 class Device {
  public:
@@ -54,7 +57,7 @@ LayerTime layer_time(const Model& m, const LayerKind& kind, const Layout& l, con
   LayerTime out;
   if (kind.custom) {
     const double forward = d.gemm_ns(1e6, 1e6, kind.flops_per_token / 3 * tokens / t / 2e12);
-    out.forward = out.input = out.weight = std::llround(forward);
+    out.forward = out.input = out.weight = whole_ns(forward);
     return out;
   }
   double linear = 0, core = 0, up_projection = 0;
@@ -96,17 +99,17 @@ LayerTime layer_time(const Model& m, const LayerKind& kind, const Layout& l, con
   const double cp_comm = l.cp > 1 ? d.link_ns(cp_bytes * (l.cp - 1) / l.cp, l.cp - 1, d.crosses_nodes(l.cp, t)) : 0;
   const double comm = tp_comm + exchange + cp_comm;
   const double forward = linear + mlp + d.attention_ns(core_flops, false) + norms + activation;
-  out.forward = std::llround(forward + comm);
-  out.input = std::llround(linear + mlp + d.attention_ns(2.5 * core_flops, true) + 2 * (norms + activation) + comm);
-  out.weight = std::llround(linear + mlp);
+  out.forward = whole_ns(forward + comm);
+  out.input = whole_ns(linear + mlp + d.attention_ns(2.5 * core_flops, true) + 2 * (norms + activation) + comm);
+  out.weight = whole_ns(linear + mlp);
   // Only exchanges between experts run beside the other half of an overlapped cell.
-  out.forward_comm = out.input_comm = std::llround(exchange);
+  out.forward_comm = out.input_comm = whole_ns(exchange);
   const auto again = [&](Module module) -> int64_t& { return out.again[static_cast<size_t>(module)]; };
-  again(Module::kLayerNorm) = std::llround(norms);
-  again(Module::kActivation) = std::llround(activation);
-  again(Module::kUpProjection) = std::llround(up_projection);
-  again(Module::kMlp) = std::llround(mlp + activation + exchange + tp_comm / 2);
-  again(Module::kCoreAttention) = std::llround(d.attention_ns(core_flops, false));
+  again(Module::kLayerNorm) = whole_ns(norms);
+  again(Module::kActivation) = whole_ns(activation);
+  again(Module::kUpProjection) = whole_ns(up_projection);
+  again(Module::kMlp) = whole_ns(mlp + activation + exchange + tp_comm / 2);
+  again(Module::kCoreAttention) = whole_ns(d.attention_ns(core_flops, false));
   return out;
 }
 
@@ -171,8 +174,12 @@ Result<Hardware> read_hardware(std::string_view json, const std::string& path) {
     }
   if (!root.is_dict()) wrong = "this is no JSON object";
   if (!wrong.empty())
-    return Error{ErrorCode::kBadInput, wrong, {path}, "keys: base, name, bf16_tflops, fp8_tflops, hbm_tb_s, hbm_gb, "
-                 "intra_gb_s, inter_gb_s, gemm, grouped, attention, attention_backward, link_share, intra_ns, inter_ns"};
+    return Error{
+        ErrorCode::kBadInput,
+        wrong,
+        {path},
+        "keys: base, name, bf16_tflops, fp8_tflops, hbm_tb_s, hbm_gb, "
+        "intra_gb_s, inter_gb_s, gemm, grouped, attention, attention_backward, link_share, intra_ns, inter_ns"};
   return h;
 }
 
@@ -181,33 +188,33 @@ Times estimated_times(const Model& m, const Layout& l, const RateOptions& o) {
   Times times;
   for (const LayerKind& kind : m.kinds) times.kinds.push_back(layer_time(m, kind, l, o));
   const double tokens = l.tokens(), t = l.tp, whole = kElement * m.hidden * tokens;
-  times.embedding.forward = std::llround(d.memory_ns(3 * whole / t) + d.ring_ns(whole, t, 1));
-  times.embedding.input = std::llround(d.memory_ns(4 * whole / t) + d.ring_ns(whole, t, 1));
+  times.embedding.forward = whole_ns(d.memory_ns(3 * whole / t) + d.ring_ns(whole, t, 1));
+  times.embedding.input = whole_ns(d.memory_ns(4 * whole / t) + d.ring_ns(whole, t, 1));
   const double vocab = padded_vocab(m, t) / t;
   const double logits = d.gemm_ns(tokens, m.hidden, vocab), loss = d.memory_ns(6 * kElement * tokens * vocab);
-  times.head.forward = std::llround(logits + loss + d.ring_ns(whole, t, 1));
-  times.head.input = std::llround(logits + loss / 2 + 2 * d.ring_ns(whole, t, 1));
-  times.head.weight = std::llround(logits);
+  times.head.forward = whole_ns(logits + loss + d.ring_ns(whole, t, 1));
+  times.head.input = whole_ns(logits + loss / 2 + 2 * d.ring_ns(whole, t, 1));
+  times.head.weight = whole_ns(logits);
   if (m.mtp > 0) {
     const LayerTime& layer = times.kinds[m.kind_of.back()];
     const double projection = d.gemm_ns(tokens, 2 * m.hidden, m.hidden / t) + logits + loss;
-    times.head.forward += std::llround(m.mtp * (static_cast<double>(layer.forward) + projection));
-    times.head.input += std::llround(m.mtp * (static_cast<double>(layer.input) + projection));
-    times.head.weight += std::llround(m.mtp * (static_cast<double>(layer.weight) + projection));
+    times.head.forward += whole_ns(m.mtp * (static_cast<double>(layer.forward) + projection));
+    times.head.input += whole_ns(m.mtp * (static_cast<double>(layer.input) + projection));
+    times.head.weight += whole_ns(m.mtp * (static_cast<double>(layer.weight) + projection));
   }
-  if (l.pp > 1) times.latency = std::llround(d.link_ns(whole / t, 1, d.crosses_nodes(2, double{1} * t * l.cp * l.dp)));
+  if (l.pp > 1) times.latency = whole_ns(d.link_ns(whole / t, 1, d.crosses_nodes(2, double{1} * t * l.cp * l.dp)));
   const bool whole_stage = o.memory.keeps_whole && l.pp > 1;
   if (o.memory.sharding == Sharding::kZero3 && !whole_stage) {
     // Each layer's parameters are gathered beside the layer before it; the longer of both counts.
     for (size_t k = 0; k < times.kinds.size(); ++k) {
       const LayerParameters p = layer_parameters(m, m.kinds[k]);
       const double bytes = kElement * ((p.attention + p.mlp) / t + p.small + p.experts / (l.ep * l.etp));
-      const auto gather = std::llround(d.ring_ns(bytes, double{1} * l.dp * l.cp, t));
+      const auto gather = whole_ns(d.ring_ns(bytes, double{1} * l.dp * l.cp, t));
       times.kinds[k].forward = std::max<int64_t>(times.kinds[k].forward, gather);
       times.kinds[k].input = std::max<int64_t>(times.kinds[k].input, gather);
     }
   }
-  for_each_time(times, [&](const char*, int64_t& ns) { ns = std::llround(static_cast<double>(ns) * o.scale); });
+  for_each_time(times, [&](const char*, int64_t& ns) { ns = whole_ns(static_cast<double>(ns) * o.scale); });
   return times;
 }
 
@@ -283,8 +290,7 @@ StepEnds step_ends(const PlanProblem& p, const Plan& plan, const Layout& l, cons
     const bool whole = o.memory.sharding == Sharding::kReplicated;
     const double gradients = o.memory.gradient * count;
     ends.reduce_ns.push_back(d.ring_ns(gradients, shards, l.tp) * (whole ? 2 : 1));
-    ends.gather_ns.push_back(
-        whole || (sharded && !kept) ? 0 : d.ring_ns(kElement * count, shards, l.tp));
+    ends.gather_ns.push_back(whole || (sharded && !kept) ? 0 : d.ring_ns(kElement * count, shards, l.tp));
     const double owned = whole ? count : count / shards;
     const double norm = 2 * o.hardware.inter_ns * std::log2(std::max(1.0, shards * l.tp * l.pp));
     ends.optimizer_ns.push_back(owned * 30 / (0.8 * o.hardware.hbm_bytes_s) * 1e9 + norm);
@@ -312,7 +318,7 @@ int64_t step_ns(const PlanProblem& p, const Plan& plan, const std::vector<std::v
     span = std::max(span, static_cast<double>(cells[r].back().end_ns) + reduce);
     tail = std::max(tail, ends.optimizer_ns[r]);
   }
-  return std::llround(last + ends.scale * (span - last + std::max(0.0, shift) + tail));
+  return std::llround(std::min(last + ends.scale * (span - last + std::max(0.0, shift) + tail), 4e18));
 }
 
 }  // namespace stageline::plan

@@ -99,13 +99,14 @@ std::vector<int32_t> chunk_counts(const Wish& w, const ScheduleDef& def, int32_t
 
 // Times and states of a layout whatever its schedule.
 struct LayoutSums {
-  double work = 0, comm = 0, way = 0, states = 0, back_share = 1;
+  double latency = 0, work = 0, comm = 0, way = 0, states = 0, back_share = 1;
 };
 
 LayoutSums sums_of(const Wish& w, const Layout& l) {
   const Times times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
   const LayoutBytes bytes = layout_bytes(w.model, l, w.rates.memory);
   LayoutSums s;
+  s.latency = static_cast<double>(times.latency);
   const auto all = [](const LayerTime& t) { return static_cast<double>(t.sum()); };
   s.work = all(times.embedding) + all(times.head);
   s.way = s.work - static_cast<double>(times.head.weight + times.embedding.weight);
@@ -274,8 +275,9 @@ Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan
 
 namespace {
 
+constexpr double kMaxStepNs = 4e17;  // 12 years; sums of a step fit into 64 bits
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kMaxMisses = 500;           // layouts that do not fit and are compared for the nearest
+constexpr size_t kMaxMisses = 500;     // layouts that do not fit and are compared for the nearest
 constexpr int64_t kMakingReplays = 4;  // what making an order and looking through its memory takes, in replays
 constexpr int64_t kMinLook = 100'000;  // least work on one layout
 
@@ -286,6 +288,10 @@ class Finder {
 
   Result<Found> run() {
     for_each_layout(w_, [&](const Layout& l) { add_points(l); });
+    if (points_.empty() && found_.rejected == 0 && too_long_)
+      return make_error(
+          ErrorCode::kUsage,
+          "a step would take years: the model is too large for these devices, or their numbers are wrong");
     if (points_.empty() && found_.rejected == 0) return no_layout();
     found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
     // Layouts stand in the order of their degrees.
@@ -330,14 +336,18 @@ class Finder {
         // It overlaps exchanges between experts and nothing else.
         if (name == "vpp-ep-overlap" && l.ep == 1 && w_.schedules.empty()) continue;
         for (const int32_t v : chunk_counts(w_, *defs_[d], l.pp)) {
+          if (sums.work * m + sums.latency * 4 * (double{1} * l.pp * v + m) > kMaxStepNs) {
+            too_long_ = true;
+            continue;
+          }
           if (too_large) {
             ++found_.rejected;
             continue;
           }
           const double overlap = w_.recorded ? w_.recorded->overlap : 0;
           const double key = key_of(sums, *defs_[d], l.pp, m, overlap) + static_cast<double>(rest_ns_);
-          points_.push_back({key, static_cast<uint32_t>(layouts_.size() - 1), m,
-                             static_cast<int16_t>(d), static_cast<int16_t>(v)});
+          points_.push_back(
+              {key, static_cast<uint32_t>(layouts_.size() - 1), m, static_cast<int16_t>(d), static_cast<int16_t>(v)});
         }
       }
   }
@@ -347,7 +357,7 @@ class Finder {
   struct Tried {
     std::optional<Candidate> candidate, misses;
     int64_t work = 2'000, bound_ns = INT64_MAX;  // the bound of what did not become a candidate
-    bool left_out = false;  // the work is not enough for it
+    bool left_out = false;                       // the work is not enough for it
   };
 
   int64_t cells_of(const Point& point) const {
@@ -380,7 +390,8 @@ class Finder {
       if (even && !*even) out.misses = with_most_recompute(w_, *problem, layout);
       return out;
     }
-    const SplitAnswer answer = best_split(*problem, {work - making, give_up_ns < INT64_MAX ? give_up_ns - rest_ns_ : INT64_MAX});
+    const SplitAnswer answer =
+        best_split(*problem, {work - making, give_up_ns < INT64_MAX ? give_up_ns - rest_ns_ : INT64_MAX});
     out.work += answer.work;
     if (answer.fits) out.bound_ns = answer.bound_ns + rest_ns_;
     if (answer.best) out.candidate = priced(w_, *problem, layout, *answer.best, answer.bound_ns);
@@ -496,7 +507,8 @@ class Finder {
     parallel_for(shown, [&](size_t i) {
       double limit = found_.plans[i].needed_bytes;
       for (size_t n = 0; n < steps; ++n) {
-        const Tried next = attempt(points_of_[i], w_.work / 6 / static_cast<int64_t>(shown * steps), INT64_MAX, limit * 0.97);
+        const Tried next =
+            attempt(points_of_[i], w_.work / 6 / static_cast<int64_t>(shown * steps), INT64_MAX, limit * 0.97);
         if (!next.candidate) break;
         limit = next.candidate->needed_bytes;
         tighter[i].push_back(*next.candidate);
@@ -543,7 +555,8 @@ class Finder {
       for (const int32_t factor : {2, 4}) {
         Layout l = base;
         l.*degree *= factor;
-        const bool divided = divides(l.tp, w_.model.heads) && divides(l.tp, w_.model.kv_heads) && divides(l.tp, w_.model.ffn);
+        const bool divided =
+            divides(l.tp, w_.model.heads) && divides(l.tp, w_.model.kv_heads) && divides(l.tp, w_.model.ffn);
         if (divided && (l.cp == 1 || divides(2 * l.cp, w_.sequence)))
           attempt_change(name + (" " + std::to_string(l.*degree)), l, memory);
       }
@@ -571,6 +584,7 @@ class Finder {
   Found found_;
   std::optional<Candidate> misses_;
   std::vector<std::pair<double, Layout>> too_large_;  // by the mean states of a rank
+  bool too_long_ = false;
   double left_key_ = kNever;
   int64_t rest_ns_, others_bound_ns_ = INT64_MAX;
 };
@@ -649,8 +663,8 @@ void add_sensitivity(const Wish& w, Found& found) {
   const Candidate& best = found.plans.front();
   std::vector<Changed> plans;
   for (const Candidate& c : found.plans) plans.emplace_back(w, c);
-  for (const char* parameter : {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency", "links in a node",
-                                "links between nodes"}) {
+  for (const char* parameter :
+       {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency", "links in a node", "links between nodes"}) {
     if (w.recorded && std::string_view(parameter).starts_with("links")) continue;
     Sensitivity s{parameter, 0, 0};
     const auto step = [&](size_t i, double factor) { return plans[i].step_ns(parameter, factor); };

@@ -83,6 +83,11 @@ class PlanInput(Case):
             self.assertEqual(out.returncode, 2, (key, bad))
             self.assertIn(key, out.err)
         self.assertEqual(run(*flags('[]')).returncode, 2)
+        # Times that would not fit into 64 bits.
+        for key in ('bf16_tflops', 'hbm_tb_s'):
+            out = run(*flags({key: 1e-300}))
+            self.assertEqual(out.returncode, 2, key)
+            self.assertIn('years', out.err)
 
     def test_flags_that_would_do_nothing(self):
         path = self.model(LLAMA)
