@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents
-dist sql python ask nsys perfetto scale limits live history action]: measures the costs of stageline and of a reference tool on
+dist sql python ask nsys perfetto scale limits live history action launchers]: measures the costs of stageline and of a reference tool on
 the same input, as a Markdown table on stdout. bench/README.md describes the method and keeps the last table."""
 import argparse
 import json
@@ -17,6 +17,7 @@ import dist_cases  # noqa: E402
 import history_cases  # noqa: E402
 import incidents  # noqa: E402
 import kineto_bench  # noqa: E402
+import launchers  # noqa: E402
 import limits_cases  # noqa: E402
 import live_cases  # noqa: E402
 import measure  # noqa: E402
@@ -35,7 +36,7 @@ SCAN = "build/release/stageline_scan_bench"
 SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
 CONVERSIONS = ("small", "noisy", "large", "junkline")  # of Paddle's logs
-NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits", "live", "history", "action")
+NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits", "live", "history", "action", "launchers")
 FASTER = 100  # this number of times less CPU than the reference tool
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
@@ -209,6 +210,8 @@ def main():
         history_cases.run(sys.modules[__name__])
     if "action" in wanted:
         action_cases.run(sys.modules[__name__], cases.STAGELINE)
+    if "launchers" in wanted:
+        launchers.run(sys.modules[__name__], cases.STAGELINE)
     if "sql" in wanted:
         sql_cases.run(sys.modules[__name__], args.full, cases.CACHE)
     if "ask" in wanted:
