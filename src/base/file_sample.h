@@ -7,9 +7,7 @@
 namespace stageline {
 
 // CRC32C of the file's first, middle and last 64 KiB: what changes although size and time stay the same is rewritten
-// whole. 0 for a file that cannot be opened. The file does not become an input of this program by it.
-uint32_t file_sample(const std::string& path, int64_t size_bytes);
-// The same of all bytes.
-uint32_t file_sum(const std::string& path);
+// whole. With `whole` of all bytes. 0 for a file that cannot be opened. The file does not become an input by it.
+uint32_t file_sample(const std::string& path, int64_t size_bytes, bool whole = false);
 
 }  // namespace stageline

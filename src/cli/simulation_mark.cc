@@ -22,7 +22,7 @@ constexpr const char* kFirstLine = "stageline-simulation 1";
 std::pair<int64_t, uint32_t> like(const fs::path& file) {
   struct stat st;
   if (lstat(file.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {-1, 0};
-  return {st.st_size, file_sum(file.string())};
+  return {st.st_size, file_sample(file.string(), st.st_size, true)};
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ void find_identical(Trace& trace) {
     for (const std::string& file : files)
       if (files.size() > 1)
         if (const auto [at, is_new] = first.try_emplace(file_sample(file, size), file);
-            !is_new && file_sum(file) == file_sum(at->second))
+            !is_new && file_sample(file, size, true) == file_sample(at->second, size, true))
           trace.diagnostics.add(problem::source_identical, Args().set("other", file_name(at->second)), {file});
   }
 }
