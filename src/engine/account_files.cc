@@ -46,9 +46,9 @@ std::string without_numbers(std::string name) {
 }
 std::string shape_of(const std::string& path) { return without_numbers(file_name(path)); }
 
-// Returns how many bytes at the beginning of a file's relative name say whose it is: up to the last folder with a
-// number, "node0/rank1/memory.csv" → "node0/rank1/". Without such a folder, or where the rest begins with a number, the
-// first number of the rest belongs to it: "4242_kernel_trace.csv" → "4242".
+// Returns how many bytes of a file's relative name say whose it is: up to the last folder with a number,
+// "node0/rank1/memory.csv" → "node0/rank1/". Without one, or where the rest begins with a number, the first number of
+// the rest belongs to it: "4242_kernel_trace.csv" → "4242".
 size_t owner_bytes(const std::string& rel) {
   constexpr const char* kDigits = "0123456789";
   const size_t name = rel.rfind('/') + 1;  // 0 without a folder
@@ -300,7 +300,7 @@ class FileAccount {
       const std::set<std::string>& all =
           std::ranges::max_element(of_kind, {}, [](const auto& one) { return one.second.size(); })->second;
       for (const auto& [kind, have] : of_kind) {
-        if (have.size() * 2 < all.size()) continue;
+        if (have.size() * 2 < all.size() || all.size() * 2 <= owners.size()) continue;
         std::string list;
         int64_t count = 0;
         for (const std::string& owner : all)

@@ -322,6 +322,10 @@ class NothingIsLeftOutInSilence(Case):
             self.assertIn(str(path.relative_to(work)), said)
             self.assertIn(said[:40], ' '.join(run('info', work, check=0).out.split()))
             tried += 1
+        text = 'stage,kind,step,micro_batch,start_us,dur_us\n0,F,0,0,1,2\n'
+        for path in ('other/step1/first.csv', 'other/step2/second.csv'):  # nothing in common
+            self.write(path, text)
+        self.assertNotIn('source.uneven', flaws(info(self.dir / 'other')))
 
     def test_a_hash_in_a_name_is_no_kind_of_its_own(self):
         work = self.dir / 'digests'
