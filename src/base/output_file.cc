@@ -108,7 +108,8 @@ Result<std::string> target_of(const std::string& path) {
   if (at == path) return path;
   std::error_code ec;
   const std::filesystem::path target = std::filesystem::canonical(path, ec);
-  return ec ? at.string() : target.string();
+  if (!ec) return target.string();
+  return stat(path.c_str(), &link) == 0 ? path : at.string();  // a pipe has a name, but none that leads to it
 }
 
 Error over_input(const std::string& path, const std::string& input) {
@@ -137,8 +138,7 @@ std::string state_of(const struct stat& st) {
          std::to_string(st.st_mtim.tv_nsec);
 }
 
-// Refuses to overwrite what somebody else wrote, though it is not an input. Where the file system keeps no marks, only
-// what is recognised as a measurement is refused.
+// Refuses to overwrite what somebody else wrote; where the file system keeps no marks, what is a measurement.
 Status check_no_strangers_file(const std::string& path, const std::string& given) {
   const auto what_is = g_what_is.load();
   struct stat st;
