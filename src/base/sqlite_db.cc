@@ -250,6 +250,9 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
 }
 
 Result<SqliteDb> SqliteDb::open_new(const OutputFile& out) {
+  if (out.path() == "-" || out.partial_path() == out.path())
+    return Error{
+        ErrorCode::kUsage, "an SQLite database needs a regular file", {out.path()}, "give a file name, not a pipe"};
   for (const char* suffix : {"-journal", "-wal"})
     if (size_of(out.path() + suffix) > 0)
       return Error{ErrorCode::kUsage,

@@ -142,8 +142,6 @@ void write_all(Output& out, const ExportInput& input) {
 
 Status write_sqlite(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
-  if (out->partial_path() == path)
-    return Error{ErrorCode::kUsage, "an SQLite database needs a regular file", {path}, "give a file name, not a pipe"};
   {
     TRY(db, SqliteDb::open_new(*out));
     Output tables{*db};

@@ -151,6 +151,17 @@ class NobodysFileIsLost(Case):
             self.assertTrue(link.is_symlink())
             self.assertGreater(by_way.stat().st_size, 100)
             shutil.rmtree(self.dir / 'far')
+        self.assertEqual(run('info', logs, '-q', '-o', '/dev/stdout', check=0).out, run('info', logs, '-q', '-o', '-', check=0).out)
+
+    def test_a_database_does_not_vanish_into_a_pipe(self):
+        logs, pipe = simulated(self.dir / 'run'), self.dir / 'pipe'
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        for out in ('-', '/dev/stdout', pipe):
+            self.assertIn('a regular file', run('export', logs, '-q', '--to', 'sqlite', '-o', out, check=2).err)
+        os.close(reader)
+        self.assertIn('a regular file', run('history', 'add', logs, '--db', '-', check=2, cwd=self.dir).err)
+        self.assertFalse((self.dir / '-').exists())
 
     def test_a_damaged_digest_of_another_source_stays(self):
         folder = self.dir / 'digests'
