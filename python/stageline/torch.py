@@ -134,17 +134,19 @@ class EventList(list[FunctionEventAvg]):
 
     def __init__(self, trace: Trace, rank: int, options: dict[str, Any]) -> None:
         self._trace, self._rank, self._options = trace, rank, options
-        # Rows as torch has them: Python frames among them, stacks only where torch recorded some.
-        rows = trace.analyze('operators', table='operators', show_python=True, stacks='torch', **options).table.to_dicts()
-        super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank)
+        # Rows as torch has them: Python frames are callers, with or without rows of their own; stacks only where torch recorded some.
+        frames = options['include_python_functions']
+        rows = trace.analyze('operators', table='operators', stacks='torch', **{**options, 'include_python_functions': True}).table.to_dicts()
+        super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank and (frames or r['kind'] != 'frame'))
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
               max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80, header: str | None = None,
               top_level_events_only: bool = False, time_unit: str | None = None) -> str:
         """The table, letter by letter as torch prints it."""
-        options = dict(self._options, sort_by=sort_by, row_limit=row_limit, max_src_column_width=max_src_column_width,
-                       max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width, header=header,
-                       top_level_events_only=top_level_events_only, time_unit=time_unit)
+        widths = {'max_src_column_width': max_src_column_width, 'max_name_column_width': max_name_column_width,
+                  'max_shapes_column_width': max_shapes_column_width}
+        options = dict(self._options, sort_by=sort_by, row_limit=row_limit, header=header, top_level_events_only=top_level_events_only,
+                       time_unit=time_unit, **{name: 'none' if width is None else width for name, width in widths.items()})
         ranks = self._trace.ranks
         one = self._trace if len(ranks) == 1 else _one_rank(self._trace, self._rank)
         return one.analyze('operators', format='torch', **options).foreign
@@ -187,9 +189,11 @@ def _one_rank(trace: Trace, rank: int) -> Trace:
 
 
 def key_averages(trace: Trace, rank: int | None = None, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
-                 group_by_overload_name: bool = False) -> EventList:
-    """As `prof.key_averages(…)`, of a trace of one rank or of `rank`."""
+                 group_by_overload_name: bool = False, include_python_functions: bool = False) -> EventList:
+    """As `prof.key_averages(…)` since torch 2.14, of a trace of one rank or of `rank`. Up to torch 2.13 Python frames always were rows:
+    include_python_functions=True gives those tables."""
     if rank is None:
         rank = trace.ranks[0]
     return EventList(trace, rank, {'group_by_input_shape': group_by_input_shape or None, 'group_by_stack_n': group_by_stack_n or None,
-                                   'group_by_overload_name': group_by_overload_name or None})
+                                   'group_by_overload_name': group_by_overload_name or None,
+                                   'include_python_functions': include_python_functions})

@@ -393,11 +393,27 @@ class Builder {
     }
   }
 
+  // Returns the innermost host call of the lane at the time, or kNone.
+  int32_t call_around(uint32_t lane, int64_t time_ns) {
+    const auto end = out_.events.begin() + static_cast<ptrdiff_t>(host_count_);
+    const auto after = std::partition_point(out_.events.begin(), end, [&](const FunctionEvent& e) {
+      return e.thread != lane ? e.thread < lane : e.start_ns <= time_ns;
+    });
+    int32_t e = static_cast<int32_t>(after - out_.events.begin()) - 1;
+    while (e >= 0 && event(e).is_async) --e;
+    if (e >= 0 && event(e).thread != lane) return FunctionEvent::kNone;
+    while (e >= 0 && event(e).end_ns <= time_ns) e = event(e).parent;
+    return e;
+  }
+
   // Lists allocations that failed; only the event itself says how much was asked for.
   void list_failures() {
-    for (const Mark& mark : part_.marks)
-      if (trace_.names.text(mark.name) == "[OutOfMemory]" && keeps_record(mark.time_ns))
-        add_instant(mark.time_ns, mark.lane, FunctionNames::kOutOfMemory);
+    for (const Mark& mark : part_.marks) {
+      if (trace_.names.text(mark.name) != "[OutOfMemory]" || !keeps_record(mark.time_ns)) continue;
+      const int32_t caller = call_around(mark.lane, mark.time_ns);
+      add_instant(mark.time_ns, mark.lane, FunctionNames::kOutOfMemory);
+      out_.events.back().parent = caller;
+    }
     if (!out_.memory.empty()) out_.memory.resize(out_.events.size());
   }
 

@@ -66,9 +66,10 @@ class Grouper {
     if (options_.stack_entries > 0) find_stacks();
     if (options_.with_flops) find_flops();
     const std::vector<FunctionEvent>& events = out_.made.events;
-    out_.group_of.resize(events.size());
+    out_.group_of.assign(events.size(), OperatorGroups::kNoGroup);
     KeyTable table;
     for (uint32_t i = 0; i < events.size(); ++i) {
+      if (options_.hide_frames && events[i].category == Category::kPythonFunction) continue;
       const Key key = key_of(events[i]);
       const uint32_t g = table.number_of(key);
       out_.group_of[i] = g;
@@ -198,7 +199,8 @@ class Grouper {
       sorted.push_back(out_.groups[order[k]]);
     }
     out_.groups = std::move(sorted);
-    for (uint32_t& g : out_.group_of) g = place[g];
+    for (uint32_t& g : out_.group_of)
+      if (g != OperatorGroups::kNoGroup) g = place[g];
     if (stack_group_.empty()) return;
     for (Group& group : out_.groups)
       if (const uint32_t slice = out_.first_of(group).slice; slice != kNoSliceIndex)

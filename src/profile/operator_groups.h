@@ -17,6 +17,7 @@ struct GroupOptions {
   // Uses only stacks that torch itself recorded; otherwise stacks are rebuilt from frames.
   bool recorded_stacks = false;
   bool with_flops = false;
+  bool hide_frames = false;  // Python frames are callers but no rows, as in torch since 2.14
   FunctionEventOptions events;
 };
 
@@ -34,8 +35,9 @@ struct Group {
 
 struct OperatorGroups {
   FunctionEvents made;
-  std::vector<Group> groups;        // in order of first occurrence
-  std::vector<uint32_t> group_of;   // for each event
+  std::vector<Group> groups;  // in order of first occurrence
+  static constexpr uint32_t kNoGroup = UINT32_MAX;
+  std::vector<uint32_t> group_of;   // for each event; kNoGroup for hidden frames
   std::vector<std::string> shapes;  // "[[5, 128], []]"; entry 0 stands for "not asked for"
   PythonStacks stacks;              // empty unless asked for
 

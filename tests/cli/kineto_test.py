@@ -291,7 +291,7 @@ class Operators(Case):
         for rank in range(2):
             self.write(f'rank{rank}.json', trace(rank))
         said = run('analyze', 'operators', self.dir, '--format', 'torch', check=2).err
-        self.assertIn('--rank: 0, 1', said)
+        self.assertIn('--ranks: 0, 1', said)
         out = run('analyze', 'operators', self.dir, '--format', 'torch', '--rank', '1', '--sort-by', 'cuda_time_total', check=0).out
         lines = out.splitlines()
         self.assertTrue(all(line.endswith('  ') for line in lines[:-2]))

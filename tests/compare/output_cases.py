@@ -65,7 +65,7 @@ analyze critical-path-analysis in/fixture/kineto --annotation ProfilerStep#101 -
 analyze get_idle_time_breakdown in/made-ns --compat hta --format json
 analyze idle-time-breakdown in/made-ns --rank 1 --include-last-profiler-step
 analyze operators in/made-python --rank 0 --format torch --sort-by self_cuda_time_total --row-limit 12
-analyze operators in/fixture/kineto --group-by-input-shape true --group-by-stack-n 2 --show-python true --sort-by count
+analyze operators in/fixture/kineto --group-by-input-shape true --group-by-stack-n 2 --include-python-functions true --sort-by count
 analyze tb-kernel in/made-ns --group-by kernel-and-operator --format csv
 analyze tb-operator in/made-ns --group-by operator-and-shape --format csv
 analyze frequent-cuda-kernel-sequences in/made-ns --operator-name aten::linear --min-pattern-len 1 --format csv

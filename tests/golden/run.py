@@ -68,7 +68,7 @@ ASCEND = {
 ASCEND_TEXT = ['--kernels', '0,2', '--layers', 2, '--scale', 100, '--no-database']
 # Options of analyses that say little, or nothing, without; each line is one call.
 OPTIONS = {
-    'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--show-python', 'true', '--sort-by', 'count'],
+    'operators': [[], ['--group-by-input-shape', 'true', '--group-by-stack-n', '2', '--include-python-functions', 'true', '--sort-by', 'count'],
                   ['--rank', '0', '--format', 'torch', '--sort-by', 'self_cuda_time_total', '--row-limit', '12']],
     'critical-path-analysis': [['--annotation', 'ProfilerStep#101']],
     'tb-kernel': [[], ['--group-by', 'kernel-and-operator']],

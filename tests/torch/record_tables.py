@@ -2,7 +2,7 @@
 """Records the tables of torch's profiler about small programs, next to the trace it exports of them: the truth of
 tests/torch/tables.py.
 
-  record_tables.py OUT [--only CASE,CASE]      run with a Python that has torch; every case is one process
+  record_tables.py OUT [--only CASE,CASE] [--python-export]    run with a Python that has torch; every case is one process
 
   OUT/CASE.trace.json.gz   export_chrome_trace of the capture
   OUT/CASE.truth.json.gz   {torch, program, options, tables: [{grouping…, sort_by…, text}], stacks: {metric: text}, total: {…}}
@@ -15,6 +15,7 @@ steps, threads, and asynchronous collectives.
 """
 import argparse
 import gzip
+import inspect
 import json
 import os
 import pathlib
@@ -35,9 +36,9 @@ CASES = {
     'memory-shapes': {'program': 'views', 'profile': {'profile_memory': True, 'record_shapes': True}, 'groupings': ['none', 'shapes']},
     'flops': {'program': 'flops', 'profile': {'with_flops': True}, 'groupings': ['none']},
     'flops-shapes': {'program': 'flops', 'profile': {'with_flops': True, 'record_shapes': True}, 'groupings': ['none', 'shapes']},
-    'stack': {'program': 'mlp', 'profile': {'with_stack': True}, 'groupings': ['none', 'stack5']},
+    'stack': {'program': 'mlp', 'profile': {'with_stack': True}, 'groupings': ['none', 'stack5', 'frames']},
     'stack-verbose': {'program': 'mlp', 'profile': {'with_stack': True, 'verbose': True},
-                      'groupings': ['none', 'stack1', 'stack3', 'stack40']},
+                      'groupings': ['none', 'stack1', 'stack3', 'stack40', 'frames']},
     'stack-verbose-all': {'program': 'flops', 'groupings': ['none', 'stack2', 'stack2-shapes'],
                           'profile': {'with_stack': True, 'verbose': True, 'record_shapes': True, 'with_flops': True,
                                       'profile_memory': True, 'with_modules': True}},
@@ -51,6 +52,7 @@ CASES = {
     'future': {'program': 'future', 'profile': {}, 'groupings': ['none']},
     'backslash': {'program': 'backslash', 'profile': {}, 'groupings': ['none']},
     'long-names': {'program': 'long_names', 'profile': {'record_shapes': True}, 'groupings': ['none', 'shapes']},
+    'out-of-memory': {'program': 'out_of_memory', 'profile': {'profile_memory': True}, 'groupings': ['none']},
 }
 # Facts that the export lacks or changes: the reason, and the resulting event.
 LOST = {
@@ -59,6 +61,9 @@ LOST = {
     'backslash': ('the export writes a slash for every backslash of a name',
                   lambda event: setattr(event, 'name', event.name.replace('\\', '/'))),
 }
+# Of export_chrome_trace(…, use_python_export=True): it writes no start of the capture, so times count from the first event. The last
+# digit of a mean that lies between two printable numbers may then be another one.
+PYTHON_EXPORT_LOSES = 'the export that Python writes has no start of the capture: times count from its first event'
 EXPERIMENTAL = ('verbose', 'capture_overload_names', 'profile_all_threads')
 GROUPINGS = {
     'none': {},
@@ -71,6 +76,7 @@ GROUPINGS = {
     'stack3': {'group_by_stack_n': 3},
     'stack5': {'group_by_stack_n': 5},
     'stack40': {'group_by_stack_n': 40},
+    'frames': {'include_python_functions': True},  # since torch 2.14; before that, frames are always rows
 }
 SORT_KEYS = ['cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'count', 'cuda_time', 'cuda_time_total', 'self_cuda_time_total',
              'xpu_time_total', 'device_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'cuda_memory_usage',
@@ -84,6 +90,7 @@ LAYOUTS = [
     {'row_limit': 8, 'max_name_column_width': 20}, {'row_limit': 8, 'max_name_column_width': 9},
     {'row_limit': 8, 'max_name_column_width': 200}, {'row_limit': 8, 'max_shapes_column_width': 24},
     {'row_limit': 8, 'max_src_column_width': 30}, {'row_limit': 8, 'max_src_column_width': 300},
+    {'row_limit': 8, 'max_src_column_width': None}, {'row_limit': -1, 'max_name_column_width': None, 'max_shapes_column_width': None},
     *({'row_limit': 12, 'sort_by': key} for key in SORT_KEYS),
 ]
 FEW = [{'row_limit': 60}, {'row_limit': 12, 'sort_by': 'self_cpu_time_total'}, {'row_limit': 6, 'sort_by': 'cpu_time_total',
@@ -234,13 +241,29 @@ def long_names(torch):
     yield
 
 
-PROGRAMS = {f.__name__: f for f in (mlp, train, views, flops, threads, gloo, future, long_names, backslash)}
+def out_of_memory(torch):
+    """Allocations that fail, inside an operator and an annotation."""
+    for _ in range(2):
+        with torch.profiler.record_function('too much'):
+            torch.ones(3)
+            try:
+                torch.empty(1 << 58)
+            except RuntimeError:
+                pass
+    yield
+
+
+PROGRAMS = {f.__name__: f for f in (mlp, train, views, flops, threads, gloo, future, long_names, backslash, out_of_memory)}
 
 
 # ---- recording -------------------------------------------------------------------------------------------------------
 
 
-def record(name, out):
+def count_from(times, first_ns):
+    times.start, times.end = ((round(us * 1000) - first_ns) / 1000 for us in (times.start, times.end))
+
+
+def record(name, out, python_export):
     import torch
     from torch.profiler import ProfilerActivity, profile, schedule
     warnings.simplefilter('ignore')
@@ -250,7 +273,7 @@ def record(name, out):
     options = dict(case['profile'])
     special = {key: options.pop(key) for key in EXPERIMENTAL if key in options}
     config = torch._C._profiler._ExperimentalConfig(**special)
-    stepped = case['program'] not in ('mlp', 'long_names', 'backslash')
+    stepped = case['program'] not in ('mlp', 'long_names', 'backslash', 'out_of_memory')
     program = PROGRAMS[case['program']]
     for _ in program(torch):  # what the first use loads is not part of the picture
         pass
@@ -264,7 +287,7 @@ def record(name, out):
                 prof.step()
     trace = out / f'{name}.trace.json.gz'
     plain = pathlib.Path('trace.json')  # relative: the trace holds the name
-    prof.export_chrome_trace(str(plain))
+    prof.export_chrome_trace(str(plain), **({'use_python_export': True} if python_export else {}))
     text = re.sub(r'"host_name": "[^"]*"', '"host_name": "host"', plain.read_text())
     trace.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
     stacks = {}
@@ -272,7 +295,8 @@ def record(name, out):
         prof.export_stacks(str(plain), metric)
         stacks[metric] = plain.read_text()
     tables, seen = [], set()
-    for i, grouping in enumerate(case['groupings']):
+    has_switch = 'include_python_functions' in inspect.signature(prof.key_averages).parameters
+    for i, grouping in enumerate(g for g in case['groupings'] if has_switch or g != 'frames'):
         for layout in LAYOUTS if i == 0 else FEW:
             average = prof.key_averages(**GROUPINGS[grouping])
             text = average.table(**layout)
@@ -280,14 +304,19 @@ def record(name, out):
             seen.add(text)
     total = prof.events().total_average()
     lost, change = LOST.get(name, (None, None))
+    if python_export:
+        first = min(ns for ns in (round(event.time_range.start * 1000) for event in prof.events()))
+        lost, change = PYTHON_EXPORT_LOSES, lambda event: count_from(event.time_range, first)
     if lost:
         for event in prof.events():
             event.cpu_children, event.cpu_parent = [], None
             change(event)
         prof.events()._build_tree()
         for table in tables:
-            layout = {key: value for key, value in table.items() if key != 'text' and not key.startswith('group_by')}
-            grouping = {key: value for key, value in table.items() if key.startswith('group_by')}
+            def of_grouping(key):
+                return key.startswith('group_by') or key == 'include_python_functions'
+            layout = {key: value for key, value in table.items() if key != 'text' and not of_grouping(key)}
+            grouping = {key: value for key, value in table.items() if of_grouping(key)}
             table['exported'] = prof.key_averages(**grouping).table(**layout)
     truth = {'torch': torch.__version__, 'program': case['program'], 'options': case['profile'], 'tables': tables, 'stacks': stacks,
              'total': {key: getattr(total, key) for key in TOTALS}, **({'lost': lost} if lost else {})}
@@ -301,11 +330,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('out', type=pathlib.Path)
     parser.add_argument('--only', default='')
+    parser.add_argument('--python-export', action='store_true', help="the trace is written by torch's Python exporter (since 2.14)")
     parser.add_argument('--one', help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.one:
-        record(options.one, options.out)
+        record(options.one, options.out, options.python_export)
         return 0
     failed = 0
     for name in [n for n in options.only.split(',') if n] or CASES:
@@ -313,7 +343,8 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             copy = pathlib.Path(scratch) / 'record_tables.py'
             shutil.copy(__file__, copy)
-            done = subprocess.run([sys.executable, copy.name, str(options.out.resolve()), '--one', name], cwd=scratch,
+            done = subprocess.run([sys.executable, copy.name, str(options.out.resolve()), '--one', name,
+                                   *(['--python-export'] if options.python_export else [])], cwd=scratch,
                                   env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': ''})
             failed += done.returncode != 0
     return 1 if failed else 0

@@ -3,7 +3,7 @@
 
 tables.py [--only CASE,CASE] [--recorded DIR] [--show N]   exit 1 when something differs that is not expected to
 
-The recorded tables are made by record_tables.py (torch 2.13.0 for those of the project; `./dev compare` records again
+The recorded tables are made by record_tables.py (torch 2.13.0 for most of the project, 2.14.1 for stack-torch214, out-of-memory and python-export; `./dev compare` records again
 with the installed torch). A program without the commands skips, with a count. If the export lacks data that torch used,
 the recording lists the losses, and has torch's table of the exported events: that one must be met exactly.
 """
@@ -27,12 +27,12 @@ def stageline(*arguments):
                           env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'COLUMNS': '80'})
 
 
-def flags(table):
-    """The command line of one recorded table: its keys are torch's argument names."""
-    words = []
+def flags(table, version):
+    """The command line of one recorded table: its keys are torch's argument names. Up to 2.13, Python frames are always rows."""
+    words = [] if tuple(map(int, version.split('.')[:2])) >= (2, 14) else ['--include-python-functions']
     for key, value in table.items():
         if key not in ('text', 'exported'):
-            words += [f'--{key.replace("_", "-")}'] + ([] if value is True else [str(value)])
+            words += [f'--{key.replace("_", "-")}'] + ([] if value is True else [str(value).lower() if value in (None, False) else str(value)])
     return words
 
 
@@ -81,7 +81,7 @@ def main():
         trace = path.with_name(f'{case}.trace.json.gz')
         if has_tables:
             for table in truth['tables']:
-                command = ['analyze', 'operators', trace, '--format', 'torch', *flags(table)]
+                command = ['analyze', 'operators', trace, '--format', 'torch', *flags(table, version)]
                 tally.add(case, command, table.get('exported', table['text']), stageline(*command))
             if 'lost' in truth:
                 lost = sum(table['text'] != table['exported'] for table in truth['tables'])

@@ -159,7 +159,7 @@ TEST_CASE("operators: stacks from frames, and none where torch recorded none") {
   REQUIRE(tables[0].row_count() == 2);
   CHECK(cell(tables[0], "stack") == "b.py(1): g; main.py(1): <module>");
   CHECK(cell(tables[0], "stack", "host_ns", "5000") == "a.py(1): f; main.py(1): <module>");
-  CHECK(ask(trace, "operators", {.options = {{"show-python", "true"}}})[0].row_count() == 4);
+  CHECK(ask(trace, "operators", {.options = {{"include-python-functions", "true"}}})[0].row_count() == 4);
   CHECK(printed(trace, {{"group-by-stack-n", "2"}}).find("Source Location") == std::string::npos);
   const std::string rebuilt = printed(trace, {{"group-by-stack-n", "1"}, {"stacks", "rebuilt"}});
   CHECK(rebuilt.find("  Source Location ") != std::string::npos);
@@ -183,7 +183,7 @@ TEST_CASE("operators: impossible options are refused with a hint what to type") 
       "kineto", {folder.add("rank0.json", torch_file(kStep, 0)), folder.add("rank1.json", torch_file(kStep, 1))});
   auto result = answer(two, {});
   REQUIRE_FALSE(result);
-  CHECK(result.error().text().find("choose one with --rank: 0, 1") != std::string::npos);
+  CHECK(result.error().text().find("choose one with --ranks: 0, 1") != std::string::npos);
   CHECK(ask(two, "operators")[0].row_count() == 14);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/text.h"
 #include "model/torch_facts.h"
@@ -27,8 +28,11 @@ Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) 
   for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
                                     {"max-name-column-width", &torch.max_name_column_width},
                                     {"max-shapes-column-width", &torch.max_shapes_column_width}}) {
-    TRY(value, given.integer(name, *width, 0, kWidest));
-    *width = *value;
+    if (given.text(name) == "none") {
+      *width = INT64_MAX;
+      continue;
+    }
+    TRY_OK(take(given.integer(name, *width, 0, kWidest), *width));
   }
   if (given.has("header")) torch.header = given.text("header");
   torch.time_unit = given.text("time-unit");
@@ -99,7 +103,8 @@ Result<Options> read_options(const AnalysisInput& input) {
   grouping.events.as_torch = input.foreign;
   TRY_OK(flag("group-by-input-shape", false, grouping.by_input_shape));
   TRY_OK(flag("group-by-overload-name", false, grouping.by_overload_name));
-  TRY_OK(flag("show-python", input.foreign, grouping.events.python_frames));
+  TRY_OK(flag("include-python-functions", false, grouping.events.python_frames));
+  if (input.foreign) grouping.hide_frames = !std::exchange(grouping.events.python_frames, true);
   TRY_OK(flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops));
   TRY_OK(flag("top-level-events-only", false, options.top_level_events_only));
   TRY_OK(take(given.integer("group-by-stack-n", 0, 0, kMaxStackEntries), grouping.stack_entries));

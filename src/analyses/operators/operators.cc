@@ -57,7 +57,7 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
     return make_error(
         ErrorCode::kUsage,
         "torch's table is of one process, and there are " + std::to_string(run.parts.size()) + " ranks here",
-        "choose one with --rank: " + ranks + (run.parts.size() > 8 ? ", …" : ""));
+        "choose one with --ranks: " + ranks + (run.parts.size() > 8 ? ", …" : ""));
   }
   const Part& part = trace.parts[run.parts[0]];
   const FunctionNames names(trace);

@@ -206,6 +206,7 @@ class Printer {
       rows_[g].name = names_.text(groups_.first_of(groups_.groups[g]).name);
     }
     for (const uint32_t i : groups_.made.in_torch_order(part_)) {
+      if (groups_.group_of[i] == OperatorGroups::kNoGroup) continue;
       const FunctionEvent& e = events[i];
       Row& row = rows_[groups_.group_of[i]];
       if (!e.on_device) row.host += dur[i];

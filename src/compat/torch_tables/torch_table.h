@@ -1,4 +1,4 @@
-// The table that torch.profiler prints, character for character: prof.key_averages(…).table(…) of torch 2.13.
+// The table that torch.profiler prints, character for character: prof.key_averages(…).table(…) of torch 2.13 to 2.15.
 //
 // torch adds up microseconds as doubles, counted from the start of the capture. Averages over 2, 4, … calls often lie
 // exactly between two printable numbers, and then the rounding error decides which is printed. So this file adds up as
@@ -32,9 +32,9 @@ enum class SortKey : uint8_t {
 };
 
 struct TorchTableOptions {
-  SortKey sort = SortKey::kNone;  // kNone keeps the order of first occurrence
-  int64_t row_limit = 100;        // below 0 for all rows
-  int64_t max_src_column_width = 75;
+  SortKey sort = SortKey::kNone;      // kNone keeps the order of first occurrence
+  int64_t row_limit = 100;            // below 0 for all rows
+  int64_t max_src_column_width = 75;  // INT64_MAX for no limit
   int64_t max_name_column_width = 55;
   int64_t max_shapes_column_width = 80;
   bool top_level_events_only = false;

@@ -234,7 +234,10 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
     return;
   }
   switch (event.phase) {
-    case 'X': add_slice(event, offset); break;
+    case 'X':
+      // torch's Python exporter gives memory records a length, up to the end of the capture.
+      event.cat == "cpu_instant_event" ? add_instant(event) : add_slice(event, offset);
+      break;
     case 'b':
     case 'e':
     case 'B':
