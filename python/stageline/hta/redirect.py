@@ -13,19 +13,26 @@ import os
 import sys
 
 _HERE = 'stageline.hta'
+# Names that modules had in earlier releases of HTA; its example notebooks still import some.
+_EARLIER = {'.trace': '.common.trace', '.trace_file': '.common.trace_file', '.trace_filter': '.common.trace_filter',
+            '.analyzers.counters_analysis': '.analyzers.cupti_counter_analysis'}
+
+
+def _ours(name):
+    place = name[len('hta'):]
+    return _HERE + _EARLIER.get(place, place)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != 'hta' and not fullname.startswith('hta.'):
             return None
-        ours = _HERE + fullname[len('hta'):]
-        if importlib.util.find_spec(ours) is None:
+        if importlib.util.find_spec(_ours(fullname)) is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec):
-        module = importlib.import_module(_HERE + spec.name[len('hta'):])
+        module = importlib.import_module(_ours(spec.name))
         # The attributes of the module must stay those of its own name; the import system would overwrite them.
         self._kept = {name: getattr(module, name, None) for name in ('__name__', '__spec__', '__loader__', '__package__', '__path__')}
         return module

@@ -10,6 +10,7 @@ import tempfile
 from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from .common.trace import DEFAULT_TRACE_DIR, Trace
+from .common.trace_symbol_table import decode_symbol_id_to_symbol_name
 
 _STATISTICS = ['count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max']
 
@@ -198,11 +199,19 @@ class TraceAnalysis:
         return made
 
     def get_gpu_kernels_with_user_annotations(self, rank, expand_names=True, shorten_names=True):
-        answer = self._ask('gpu-kernels-with-user-annotations', expand_names=bool(expand_names), shorten_names=bool(shorten_names))
-        frame = _frame(answer['kernels'])
-        if 'rank' in frame:
-            frame = _by_rank(frame, [rank])[rank]
-        return None if frame.empty else frame
+        answer = self._ask('gpu-kernels-with-user-annotations', expand_names=False, shorten_names=False)
+        work = answer['kernels'].to_pandas(categories=False)
+        work = work[work['rank'] == rank]
+        if work.empty:
+            return None
+        # HTA's frame has every column of the trace's; names are numbers there.
+        numbers = self.t.symbol_table.get_sym_id_map()
+        frame = self.t.get_trace(rank).loc[work['index']].reset_index(drop=True)
+        frame['end'] = frame['ts'] + frame['dur']
+        frame['user_annotation'] = [numbers.get(name, -1) for name in work['user_annotation']]
+        if expand_names:
+            decode_symbol_id_to_symbol_name(frame, self.t.symbol_table, shorten_names)
+        return frame
 
     def get_frequent_cuda_kernel_sequences(self, operator_name, output_dir, min_pattern_len=3, rank=0, top_k=5, visualize=False,
                                            compress_other_kernels=True):
@@ -306,13 +315,23 @@ class TraceAnalysis:
 
     def get_cupti_counter_data_with_operators(self, ranks=None):
         """One frame a rank that has counters: each kernel with its counters and the operators around its launch."""
+        from .common.trace_call_graph import CallGraph
         table = self._ask('cupti-counter-data-with-operators').table
         if not len(table):
             return []
-        frame = _frame(table)
-        frame['op_stack'] = frame['op_stack'].map(ast.literal_eval)
-        made = _by_rank(frame, self._ranks(ranks))
-        return [one.set_index('index', drop=False).rename_axis(None) for one in made.values() if len(one)]
+        found = table.to_pandas(categories=False)
+        found['op_stack'] = found['op_stack'].map(ast.literal_eval)
+        made = []
+        for rank, one in _by_rank(found, self._ranks(ranks)).items():
+            if not len(one):
+                continue
+            CallGraph(self.t, ranks=[rank])  # HTA's frame has its columns
+            frame = self.t.get_trace(rank).loc[one['index']].reset_index(drop=True)
+            for column in ('name', 'cat', 'index_runtime', 'op_stack', 'top_level_op', 'bottom_level_op'):
+                frame[column] = one[column].tolist()
+            frame['index_runtime'] = _smallest(frame['index_runtime'])
+            made.append(frame)
+        return made
 
     def critical_path_analysis(self, rank, annotation, instance_id, data_load_events=None):
         """(graph, whether it is sound) of the annotation's instance; None where nothing is named so."""

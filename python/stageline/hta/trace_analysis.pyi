@@ -12,6 +12,7 @@ import enum
 import pandas as pd
 from stageline.hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels as find_stragglers_with_late_start_comm_kernels
 from stageline.hta.common.trace import DEFAULT_TRACE_DIR as DEFAULT_TRACE_DIR
+from stageline.hta.common.trace_symbol_table import decode_symbol_id_to_symbol_name as decode_symbol_id_to_symbol_name
 
 class TimeSeriesTypes(enum.Flag):
     QUEUE_LENGTH = ...

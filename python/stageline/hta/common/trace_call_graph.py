@@ -35,6 +35,7 @@ class CallGraph:
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'stack_index', 'stack_root', 'label', 'num_events'])
         for rank in self.ranks:
             self._link_main_and_bwd_stacks(rank)
+            self._normalize_stack_columns(trace.get_trace(rank))
 
     @staticmethod
     def from_dataframe(df, symbol_table=None, rank=-1):
@@ -65,6 +66,16 @@ class CallGraph:
             self.rank_to_stacks[rank][len(self.call_stacks)] = stack
             self.call_stacks.append(stack)
         return listed
+
+    @staticmethod
+    def _normalize_stack_columns(df):
+        """Numbers in the smallest type that holds them, times as floats."""
+        import pandas
+        for column in STACK_COLUMNS:
+            if column in df.columns and column in ('depth', 'height', 'parent', 'num_kernels'):
+                df[column] = pandas.to_numeric(df[column].astype('int64'), downcast='integer')
+            elif column in df.columns:
+                df[column] = df[column].astype('float64')
 
     def _link_main_and_bwd_stacks(self, rank):
         """Where one thread has the steps and one other the backward pass: its outermost calls go under the row of the backward pass,

@@ -82,7 +82,7 @@ def round_down_time_stamps(df):
         return
     end = numpy.floor(df['ts'] + df['dur'])
     df['ts'] = numpy.ceil(df['ts'])
-    df['dur'] = end - df['ts']
+    df['dur'], df['end'] = end - df['ts'], end
     if not df['ts'].isna().any():
         df['ts'] = df['ts'].astype('int64')
 
@@ -129,7 +129,7 @@ def _compress_df(frame, config=None):
         frame = frame[~frame['cat'].isin(config.skip_event_types)]
     frame = frame.copy()
     arguments = frame['args'].tolist() if 'args' in frame else [None] * len(frame)
-    frame = frame[[c for c in ('index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur') if c in frame.columns]]
+    frame = frame[[c for c in ('index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'end') if c in frame.columns]]
     specs = list(config.get_args())
     if config.parse_all_args:
         inferred = ParserConfig.infer_attribute_specs(arguments)
@@ -143,7 +143,7 @@ def _compress_df(frame, config=None):
     _argument_columns(frame, arguments, [s for s in specs if s is not streams])
     if streams is not None:
         from ..utils.utils import normalize_gpu_stream_numbers
-        frame.insert(frame.columns.get_loc('dur') + 1, 'stream', [a.get('stream', -1) if a.__class__ is dict else -1 for a in arguments])
+        frame.insert(frame.columns.get_loc('end' if 'end' in frame else 'dur') + 1, 'stream', [a.get('stream', -1) if a.__class__ is dict else -1 for a in arguments])
         normalize_gpu_stream_numbers(frame)
     symbols = TraceSymbolTable.create_from_df(frame)
     symbols.encode_df(frame)

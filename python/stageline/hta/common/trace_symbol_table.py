@@ -192,3 +192,5 @@ def decode_symbol_id_to_symbol_name(df, symbol_table, use_shorten_name):
     shown = [shorten_name(t) for t in texts] if use_shorten_name else texts
     df['s_name'] = [shown[i] for i in df['name']]
     df['s_cat'] = [texts[i] for i in df['cat']]
+    if 'user_annotation' in df:
+        df['s_user_annotation'] = [shown[i] if i >= 0 else '' for i in df['user_annotation']]
