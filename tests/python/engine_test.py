@@ -127,7 +127,7 @@ class Opened(unittest.TestCase):
                          num_kernels=2, include_memory_kernels=False)
         with self.assertRaises(stageline.UsageError) as caught:
             self.profile.analyze('gpu-kernel-breakdown', num_kernel=2)
-        self.assertIn('num-kernels', str(caught.exception))
+        self.assertIn('num_kernels', str(caught.exception))
         with self.assertRaises(stageline.UsageError) as caught:
             self.profile.analyze('operators', ranks=[0])
         self.assertIn('opened', str(caught.exception))
@@ -263,6 +263,19 @@ class Opened(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(self.profile.info)).to_dict(), self.profile.info.to_dict())
         with self.assertRaises(stageline.UsageError):
             next(f for f in pickle.loads(pickle.dumps(self.trace.findings)) if f.evidence[0]).answer()
+
+    def test_messages_speak_of_keywords(self):
+        for ask, said in ((lambda: self.profile.analyze('operators', format='torch'), 'choose one with ranks: 0, 1'),
+                          (lambda: self.profile.analyze('operators', header='x'), "add format='torch'"),
+                          (lambda: self.profile.analyze('operators', row_limits=3), 'did you mean row_limit?'),
+                          (lambda: self.profile.analyze('operators', compat='hta'), "operators has no compat='hta'"),
+                          (lambda: self.profile.analyze('nothing'), 'stageline.analyses() lists them'),
+                          (lambda: stageline.open(self.profile_path, steps='x'), "write steps='3:5'"),
+                          (lambda: stageline.open(self.profile_path, pp=-1), 'pp must be a whole number')):
+            with self.subTest(said), self.assertRaises(stageline.UsageError) as raised:
+                ask()
+            self.assertIn(said, str(raised.exception))
+            self.assertNotIn('--', str(raised.exception))
 
     def test_a_missing_library_is_named_with_how_to_get_it(self):
         from unittest import mock

@@ -24,7 +24,7 @@ PyObject* option_list(const std::vector<AnalysisOption>& options) {
   Ref list(PyList_New(0));
   for (const AnalysisOption& o : options)
     if (!list ||
-        !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), o.help.c_str(), o.choices.c_str())))
+        !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), in_python(o.help).c_str(), o.choices.c_str())))
       return nullptr;
   return list.release();
 }

@@ -88,7 +88,7 @@ Result<Arguments> arguments_of(const char* command, std::vector<std::string> wor
 PyObject* notes_list(const Diagnostics& notes) {
   Ref list(PyList_New(0));
   for (const Diagnostic& d : notes.items()) {
-    const Ref name(text(d.name)), severity(text(severity_name(d.severity))), message(text(d.message.en)),
+    const Ref name(text(d.name)), severity(text(severity_name(d.severity))), message(text(in_python(d.message.en))),
         where(text(d.first.text()));
     const Ref item(list && name && severity && message && where
                        ? Py_BuildValue("(OOOLO)", name.get(), severity.get(), message.get(),
