@@ -520,7 +520,7 @@ def check_page_of_problems(write):
 
 def check_findings():
     """Every finding that is made is in model/findings.def, from which --fail-on takes its names, and every one there is made."""
-    listed = set(re.findall(r'^FINDING\("([^"]+)"\)', (SRC / 'model/findings.def').read_text(), re.M))
+    listed = set(re.findall(r'^FINDING\("([^"]+)"[,)]', (SRC / 'model/findings.def').read_text(), re.M))
     made = {}
     for path in sorted((SRC / 'diagnosis').rglob('*.cc')):
         if path.parent.name == 'what_if':

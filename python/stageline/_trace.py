@@ -133,6 +133,12 @@ class Answer(Mapping):
         self.name, self.notes, self.foreign = name, _notes(notes), foreign
         self._tables = {frame.name: Table(frame) for frame in frames}
 
+    @classmethod
+    def _of(cls, name, tables, notes):
+        made = cls(name, (), ())
+        made._tables, made.notes = tables, notes
+        return made
+
     def __getitem__(self, name):
         for known in (name, name.replace('_', '-'), name.replace('-', '_')):
             if known in self._tables:
@@ -211,13 +217,17 @@ class Finding:
         return f'{self.title}. {self.detail}' if self.detail else self.title
 
     def answer(self):
-        """Runs the analysis that gives the evidence of the finding."""
+        """Runs the analysis that gives the evidence of the finding; what-if, where none does."""
         analysis, table = self.evidence
-        if not analysis:
-            raise _usage(f'{self.id} stands on no analysis', '')
         if self._trace is None:
             raise _usage(f'{self.id} came out of a pickle, without its trace', 'open the trace, and ask its findings')
-        return self._trace.analyze(analysis, table=table or None)
+        if not self.id.startswith('offer.'):
+            try:
+                return self._trace.analyze(analysis, table=table or None)
+            except _engine.BadInput:
+                pass  # a recording without slices: what-if has its numbers
+        priced = self._trace.what_if()
+        return Answer._of('what-if', priced._tables, priced.notes)
 
     # Nothing of it changes, so a copy is as good; a pickle leaves the trace behind.
     def __copy__(self):

@@ -1,6 +1,7 @@
 #include "diagnosis/explain_json.h"
 
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +28,16 @@ void places_json(JsonWriter& json, const char* key, const std::vector<Place>& pl
 }
 
 }  // namespace
+
+FindingEvidence evidence_of(const Finding& finding) {
+  static const std::map<std::string_view, FindingEvidence> usual = {
+#define FINDING(id, ...) {id, {__VA_ARGS__}},
+#include "model/findings.def"
+#undef FINDING
+  };
+  const auto found = usual.find(finding.id);
+  return !finding.evidence.analysis.empty() || found == usual.end() ? finding.evidence : found->second;
+}
 
 void write_place(JsonWriter& json, const Place& place) {
   const auto number = [&](const char* name, int32_t value) {
@@ -77,9 +88,8 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   for (const auto& [id, name] : kQuoted)
     if (id == f.id) json.value(name);
   json.end_array();
-  json.field("analysis", f.evidence.analysis)
-      .field("table", f.evidence.table)
-      .field("command", finding_command(f, paths));
+  const FindingEvidence evidence = evidence_of(f);
+  json.field("analysis", evidence.analysis).field("table", evidence.table).field("command", finding_command(f, paths));
   json.end_object();
 }
 

@@ -10,6 +10,9 @@
 
 namespace stageline {
 
+// Returns the finding's own evidence, else the analysis that model/findings.def names for its id.
+FindingEvidence evidence_of(const Finding& finding);
+
 // The command that shows a finding's numbers: its own one, else the analysis that has them, for `paths`; "": none.
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 

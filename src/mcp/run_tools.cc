@@ -111,13 +111,14 @@ Result<std::string> Tools::explain(const Value& arguments) {
     json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix));
     json.field("assumption", pick(f.price.assumption))
         .field("command", clean_text(finding_command(f, (*run)->paths), 1000));
-    if (f.evidence.analysis.empty()) {
+    const FindingEvidence evidence = evidence_of(f);
+    if (evidence.analysis.empty()) {
       json.key("evidence").null();
     } else {
       json.key("evidence")
           .begin_object()
-          .field("analysis", f.evidence.analysis)
-          .field("table", f.evidence.table)
+          .field("analysis", evidence.analysis)
+          .field("table", evidence.table)
           .end_object();
     }
     json.end_object();

@@ -23,7 +23,7 @@ std::optional<int64_t> cost_error_ns(const Finding& finding) { return of_time(fi
 // Weak: a program with another list of causes (tests/toy_cause) has other findings.
 [[gnu::weak]] const std::vector<std::string_view>& finding_ids() {
   static const std::vector<std::string_view> ids = {
-#define FINDING(id) id,
+#define FINDING(id, ...) id,
 #include "model/findings.def"
 #undef FINDING
   };

@@ -16,8 +16,9 @@ namespace stageline {
 
 // Where the numbers of a finding can be looked up: `stageline analyze ANALYSIS …`, in the table TABLE of its answer.
 struct FindingEvidence {
-  std::string analysis;  // the analysis, "links"; "" when no analysis shows these numbers
-  std::string table;     // the table of its answer, "by_link"; "" means the whole answer
+  std::string analysis;    // the analysis, "links"; "" when no analysis shows these numbers
+  std::string table = {};  // NOLINT(readability-redundant-member-init): GCC wants it. The table of its answer,
+                           // "by_link"; "" means the whole answer
 };
 
 // The advice and its saving, from a replay (diagnosis/what_if/what_if) or from sums.

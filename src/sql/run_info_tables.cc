@@ -35,8 +35,9 @@ Table findings_of(const RunData& data) {
   if (data.trace().parts.empty()) return table;
   const Explanation& explanation = explained_run(*data.run());
   for (const Finding& f : explanation.findings) {
-    std::string evidence = f.evidence.analysis;
-    if (!f.evidence.table.empty()) evidence += "__" + f.evidence.table;
+    const FindingEvidence shown = evidence_of(f);
+    std::string evidence = shown.analysis;
+    if (!shown.table.empty()) evidence += "__" + shown.table;
     for (char& c : evidence)
       if (c == '-') c = '_';
     table.add_row({static_cast<int64_t>(table.row_count() + 1), f.id, key_of(f), f.title.en, f.detail.en, f.value,

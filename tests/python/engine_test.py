@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -263,6 +264,18 @@ class Opened(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(self.profile.info)).to_dict(), self.profile.info.to_dict())
         with self.assertRaises(stageline.UsageError):
             next(f for f in pickle.loads(pickle.dumps(self.trace.findings)) if f.evidence[0]).answer()
+
+    def test_every_finding_has_an_answer(self):
+        asked = 0
+        for name in ('ascend', 'flight-recorder', 'kineto', 'kineto-pipeline', 'memory-snapshot', 'op-json-straggler', 'paddle-log', 'recording'):
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                trace = stageline.open(GOLDEN / name / 'input', progress=False)
+            for finding in [*trace.findings, *trace.findings.offers]:
+                with self.subTest(input=name, finding=finding.id):
+                    self.assertGreater(len(finding.answer()), 0)
+                asked += 1
+        self.assertGreater(asked, 20)
 
     def test_messages_speak_of_keywords(self):
         for ask, said in ((lambda: self.profile.analyze('operators', format='torch'), 'choose one with ranks: 0, 1'),
