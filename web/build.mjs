@@ -101,4 +101,4 @@ await build({
 const live = {...common, entryPoints: {'live': 'src/live/main.ts'}, format: 'iife'};
 await script({...live, plugins: [await wordsOf(live)]});
 const unsaid = Object.keys(dictionary).filter(key => !said.has(key));
-if (unsaid.length > 0) throw new Error(`src/i18n/words.json holds words that no page says: ${unstated.join(', ')}`);
+if (unsaid.length > 0) throw new Error(`src/i18n/words.json holds words that no page says: ${unsaid.join(', ')}`);

@@ -200,12 +200,11 @@ export function answerSection(use: SectionUse): Section {
         ask();
         use.changed();
       }}, t('answers.ask')))];
-    const full = answer.tables.filter(table => table.rowCount > 0),
-      empty = answer.tables.filter(table => table.rowCount === 0);
+    const full = answer.tables.filter(table => table.rowCount > 0);
     return [
       busy && working(t('answers.working'), now),
       ...full.map(fold),
-      empty.length > 0 && h('p', {class: 'quiet'}, t('tables.without', empty.map(tableTitle).join(t('list.comma')))),
+      full.length === 0 && h('p', {class: 'quiet'}, t('tables.empty')),
       answer.notes.length > 0 &&
       h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))),
       howMade(),

@@ -1,6 +1,6 @@
 // SQL over the run: the tables that there are, a query, its rows, a plot of them, and the way to the timeline where
 // they say when. Served runs only: a report in a file has no program behind it.
-import {t} from '../../i18n/i18n';
+import {t, type Key} from '../../i18n/i18n';
 import type {Column, Table, Value} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
@@ -8,13 +8,37 @@ import {barTable, type BarRow} from '../../plots/bars';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../shell/page';
+import {remember} from '../shell/remember';
 import {plainQuery} from '../shell/route';
 import {askSql, stretchesOf, type Answered} from './ask_sql';
 import {commandWith} from './command';
 import {failure, working} from './working';
 
 const FIRST = "SELECT key AS name, count, total_ns FROM totals('name') ORDER BY total_ns DESC LIMIT 20";
-const MOST_ROWS = 1000, MOST_BARS = 40;
+const EXAMPLES: readonly [Key, string][] = [
+  ['sql.example.names', FIRST],
+  ['sql.example.long', 'SELECT name, rank, start_ns, dur_ns FROM slices ORDER BY dur_ns DESC LIMIT 20'],
+  [
+    'sql.example.lanes',
+    'SELECT rank, lane, count(*) AS count, sum(self_ns) AS self_ns FROM slices GROUP BY rank, lane ORDER BY self_ns DESC',
+  ],
+  ['sql.example.steps', 'SELECT * FROM steps'],
+  ['sql.example.tables', 'SELECT name, kind, help FROM tables'],
+];
+const MOST_ROWS = 1000, MOST_BARS = 40, MAX_KEPT = 20;
+
+// Queries that were answered, the latest first; kept for the next visit.
+function keptQueries(): string[] {
+  try {
+    const kept = JSON.parse(remember('sql') ?? '[]') as unknown;
+    return Array.isArray(kept) ? kept.filter((one): one is string => typeof one === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+function keep(query: string): void {
+  remember('sql', JSON.stringify([query, ...keptQueries().filter(one => one !== query)].slice(0, MAX_KEPT)));
+}
 
 interface About {
   name: string;
@@ -74,6 +98,8 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     made(query, MOST_ROWS, () => mine === waiting).then(found => {
       if (mine !== waiting) return;
       answer = found;
+      keep(query);
+      drawChoice();
       Object.assign(view, {sorted: '', down: false, filter: '', page: 0});
     }, (error: unknown) => {
       if (mine === waiting) {
@@ -176,7 +202,22 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     );
     drawSchema();
   }
+  const choice = h('select', {id: 'sql-examples', change() {
+    if (choice.value === '') return;
+    box.value = choice.value;
+    ask();
+  }});
+  function drawChoice(): void {
+    const group = (title: string, queries: readonly (readonly [string, string])[]): HTMLElement =>
+      h('optgroup', {label: title}, ...queries.map(([words, query]) => h('option', {value: query}, words)));
+    const known = new Set(EXAMPLES.map(([, query]) => query)), kept = keptQueries().filter(query => !known.has(query));
+    choice.setAttribute('aria-label', t('sql.examples'));
+    choice.replaceChildren(h('option', {value: ''}, t('sql.examples')),
+      group(t('sql.examples.title'), EXAMPLES.map(([key, query]) => [t(key), query])),
+      ...(kept.length > 0 ? [group(t('sql.history'), kept.map(query => [query.slice(0, 90), query]))] : []));
+  }
   function draw(): void {
+    drawChoice();
     const run = h('button', {type: 'submit'}, t('sql.run'));
     element.replaceChildren(
       h('header', {}, h('h1', {tabindex: -1}, t('family.sql')), h('p', {class: 'lead'}, t('family.sql.what'))),
@@ -184,7 +225,7 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
         event.preventDefault();
         ask();
       }}, h('label', {for: 'sql-query', class: 'live'}, t('sql.query')), box,
-        h('p', {class: 'controls-row'}, run, h('span', {class: 'quiet'}, t('sql.keys')))), place), schema),
+        h('p', {class: 'controls-row'}, run, ' ', choice, h('span', {class: 'quiet'}, t('sql.keys')))), place), schema),
     );
     drawSchema();
     drawAnswer();

@@ -102,12 +102,16 @@ export function makeOverview(shell: Shell): Page {
               flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`)
           )));
   }
-  // A click shows the step in the timeline.
+  // A click shows the step: of a pipeline above the usual one, else in the timeline.
   function stepBars(): Child {
     const times = steps.map(step => ({step: step.number, span: step.end_ns - step.start_ns}));
     return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
-      const step = steps.find(one => one.number === number);
-      if (step) shell.go('timeline', {query: windowOf(step)});
+      const step = steps.find(one => one.number === number), usual = usualStep(steps)?.number;
+      if (hasPipeline(run))
+        shell.go('pipeline', {
+          query: `step=${number}${usual === undefined || usual === number ? '' : `&beside=${usual}`}`,
+        });
+      else if (step) shell.go('timeline', {query: windowOf(step)});
     }, !hasPipeline(run));
   }
   function headline(): HTMLElement {

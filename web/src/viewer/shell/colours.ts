@@ -24,7 +24,7 @@ export interface Colours {
 }
 
 // How far a receive goes towards idle where its lines have no room: the mean of line and ground.
-const RECEIVE_PALED = 0.72;
+const RECEIVE_PALED = 0.72, MUTED = 0.9;
 // A chunk has its own tint of these kinds; the others have one colour.
 const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
 
@@ -51,7 +51,10 @@ export function chunkTints(kinds: Run['kinds'], chunks: number, theme: Theme): s
   return forward ? chunkPaints(forward, theme).slice(0, chunks).map(paint => paint.fill) : [];
 }
 
-export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: Theme, ratio: number): Colours {
+// `muted`: kinds that are nearly idle's colour, so that the others are seen.
+export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: Theme, ratio: number,
+  muted: ReadonlySet<number> = new Set()): Colours
+{
   const lines = (ground: string | null, line: string, size: number, width: number): CanvasPattern =>
     hatch(context, ground, line, Math.max(Math.ceil(size / 2), Math.round(size * ratio)), width * ratio);
   const ids = (wanted: (kind: Kind) => boolean): Set<number> => new Set(run.kinds.filter(wanted).map(kind => kind.id));
@@ -72,15 +75,16 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
     pixel: new Uint32Array(256),
     hatch: lines(idle, named('idle2'), 8, 1.1),
     weight: lines(null, css(mix(parse(named('bg')), [128, 128, 128], 0.2)), 6, 0.9),
-    hatched: ids(kind => kind.group === 'weight'),
+    hatched: ids(kind => !muted.has(kind.id) && kind.group === 'weight'),
     receive: lines(idle, message?.[theme].fill ?? named('mut'), 7, 1.3),
-    receives: ids(kind => kind.code === 'RF' || kind.code === 'RB'),
+    receives: ids(kind => !muted.has(kind.id) && (kind.code === 'RF' || kind.code === 'RB')),
   };
   for (const kind of run.kinds) {
-    const receives = colours.receives.has(kind.id), tints = tintsOf(kind, theme);
-    const seen = (rgb: Rgb): Rgb => receives ? mix(rgb, parse(idle), RECEIVE_PALED) : rgb;
+    const pale = muted.has(kind.id), receives = colours.receives.has(kind.id), tints = tintsOf(kind, theme);
+    const seen = (rgb: Rgb): Rgb =>
+      pale ? mix(rgb, parse(idle), MUTED) : receives ? mix(rgb, parse(idle), RECEIVE_PALED) : rgb;
     colours.fill[kind.id] = tints.map(tint => css(seen(tint.rgb)));
-    colours.text[kind.id] = tints.map(tint => receives ? ink : tint.text);
+    colours.text[kind.id] = tints.map(tint => pale ? colours.mut : receives ? ink : tint.text);
     const [r, g, b] = seen(parse(kind[theme].fill)).map(Math.round) as Rgb;
     colours.pixel[kind.id] = r | g << 8 | b << 16;
   }

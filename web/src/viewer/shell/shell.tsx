@@ -1,9 +1,9 @@
 // The frame of the viewer: what the run is, the pages and the ways to them. One page is in sight; the others keep what
 // they show. Addresses are hash routes (route.ts), so that a link shows what was seen and Back goes back.
 import {render} from 'preact';
-import {h, takesText} from '../../dom';
-import {duration} from '../../format';
-import {addSentences, currentLang, sentence, setLang, t} from '../../i18n/i18n';
+import {h, takesText, type Child} from '../../dom';
+import {duration, grouped} from '../../format';
+import {addSentences, currentLang, flawWords, sentence, setLang, t} from '../../i18n/i18n';
 import {applyTheme} from '../../theme';
 import type {Api, Run} from './api';
 import {commandLine} from './command';
@@ -25,20 +25,38 @@ const MAX_PAPER_FRAMES = 300; // waited for what a page fetches for paper
 type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
 const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned', 'partly-aligned'];
 
-function Clock({clock}: {clock: Run['clock']}) {
+// A dialog that explains a pill.
+function openNote(title: string, ...content: Child[]): void {
+  const dialog = h('dialog', {class: 'note', 'aria-label': title});
+  const close = (): void => dialog.close();
+  dialog.append(
+    h('div', {class: 'help-head'}, h('h2', {}, title),
+      h('button', {class: 'pill', click: close}, t('close'), ' ', h('kbd', {}, 'Esc'))),
+    ...content.filter((one): one is Node | string => !!one),
+  );
+  document.body.append(dialog);
+  dialog.addEventListener('click', event => {
+    if (event.target === dialog || (event.target as Element).closest('a')) close();
+  });
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.showModal();
+}
+
+// `more`: where its numbers are.
+function Clock({clock, more}: {clock: Run['clock']; more: string}) {
   if (!CLOCKS.includes(clock.state)) return null;
   const state = clock.state as ClockState;
+  const help = t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help' : `clock.${state}.help`);
   const said = t(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
-    <span
+    <button
+      id="clock"
       class={`pill clock ${state}`}
-      title={`${said}. ${
-        t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
-          : `clock.${state}.help`)
-      }`}>
+      title={`${said}. ${help}`}
+      onClick={() => openNote(said, h('p', {}, help), more && h('p', {}, h('a', {href: more}, t('clock.more'))))}>
       <i class="dot" aria-hidden="true" />
       <span>{said}</span>
-    </span>
+    </button>
   );
 }
 
@@ -276,13 +294,21 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
           ))}
         </nav>
         <span class="space" />
-        <Clock clock={run.clock} />
+        <Clock
+          clock={run.clock}
+          more={shown.includes('answers') && /aligned$/.test(run.clock.state) && run.clock.state !== 'unaligned'
+            ? shell.href('answers', {rest: 'clocks'}) : ''} />
         {run.flaws.length > 0 && (
-          <span
+          <button
+            id="flaws"
             class="pill flaws"
-            title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
+            title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}
+            onClick={() =>
+              openNote(t('head.flaws', run.flaws.length), h('ul', {}, ...run.flaws.map(flaw =>
+                h('li', {}, flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`)
+              )))}>
             {t('head.flaws', run.flaws.length)}
-          </span>
+          </button>
         )}
         {run.whole && (
           <button class="pill" id="share-open" onClick={share} title={t('share.title')}>{t('share')}</button>

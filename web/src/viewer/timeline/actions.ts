@@ -7,7 +7,7 @@ import {LEAST_ROW, MOST_ROW, rowsWithin} from './layout';
 import {plotWidth, timeAt, topOfRows} from './scene';
 import {refAt, refOf, type SliceEnd, type SliceFacts} from '../shell/slice_facts';
 import type {Stage} from './stage';
-import type {Store} from './store';
+import type {Lit, Store} from './store';
 import type {SliceRef} from '../shell/slice_facts';
 import {placeTitle, rankTitle} from './titles';
 
@@ -118,6 +118,15 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
     }
     return best;
   }
+  // Which of the highlighted slices starts then: of those that start at once the first. From there they are counted on.
+  let last: SliceRef | null = null;
+  async function placeOf(lit: Lit, start: number): Promise<{at: number; of: number}> {
+    const names = {name_ids: [...lit.ids].join(), where: lit.where};
+    const counted = async (t1: number): Promise<number> =>
+      t1 <= 0 ? 0 : (await api.json<{count: number}>('histogram', {...names, t0: 0, t1})).count;
+    const [before, all] = await Promise.all([counted(start), counted(store.run.span_ns + 1)]);
+    return {at: before + 1, of: all};
+  }
   const shownLanes = (): number[] =>
     stage.scene().layout.rows.filter(row =>
       row.kind === 'lane' &&
@@ -163,10 +172,16 @@ export function makeActions(api: Api, store: Store, stage: Stage, doors: Doors):
       const {lit, selected} = store.state;
       if (!lit) return doors.open('search');
       const from = selected ? selected.start : by > 0 ? store.state.view.t0 : store.state.view.t1;
+      const {found} = store.state, isLast = found !== null && selected?.slice === last?.slice &&
+        selected?.lane === last?.lane;
       api.json<{found: SliceEnd | null}>('find', {name_ids: [...lit.ids].join(), where: lit.where, from,
         dir: by > 0 ? 'next' : 'prev', lane: selected?.lane, slice: selected?.slice})
-        .then(answer => (answer.found ? goTo(refOf(answer.found)) : store.say(t(by > 0 ? 'find.last' : 'find.first'))))
-        .catch(failed);
+        .then(async answer => {
+          if (!answer.found) return store.say(t(by > 0 ? 'find.last' : 'find.first'));
+          goTo(last = refOf(answer.found));
+          const next = isLast ? {...found, at: found.at + by} : await placeOf(lit, last.start);
+          if (store.state.lit === lit) store.change({found: next});
+        }).catch(failed);
     },
     mark() {
       const scene = stage.scene(), x = stage.pointed.x;

@@ -5,9 +5,12 @@ import {useEffect, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {windowOf, type Total} from './area_query';
 import {Histogram} from './histogram';
+import {listOf, type Api, type TilesAnswer} from '../shell/api';
 import {count} from '../shell/numbers';
+import type {Area} from '../shell/slice_facts';
 import type {PanelProps} from './panel_props';
 import {kindName} from './kind_name';
+import type {Store} from './store';
 
 interface Answer {
   slices: number;
@@ -19,10 +22,27 @@ interface Answer {
 type Column = 'count' | 'sum_ns' | 'self_ns' | 'mean_ns' | 'median_ns' | 'p95_ns' | 'min_ns' | 'max_ns';
 const COLUMNS: Column[] = ['count', 'sum_ns', 'self_ns', 'mean_ns', 'median_ns', 'p95_ns', 'min_ns', 'max_ns'];
 const MOST = 300;
+const IDLE_COLUMNS = 1024, FULL = 255;
+
+// The time of an area's lanes in which nothing ran: what their first rows do not cover, since these hold all others.
+async function idleOf(api: Api, store: Store, area: Area, signal: AbortSignal): Promise<number> {
+  const {t0, t1} = windowOf(store, area),
+    {header, buffer, base} = await api.wire<TilesAnswer['header']>('tiles', {lanes: listOf(area.lanes), t0, t1,
+      n: IDLE_COLUMNS}, signal);
+  let busy = 0;
+  for (const {row, kinds} of header.rows)
+    if (row === 0) {
+      for (const {offset} of kinds)
+        busy += new Uint8Array(buffer, base + offset, IDLE_COLUMNS).reduce((a, b) => a + b, 0);
+    }
+  const span = area.t1 - area.t0;
+  return Math.max(0, span * area.lanes.length - busy / FULL * span / IDLE_COLUMNS);
+}
 const LEAST_FOR_P95 = 20; // of fewer slices nothing lies between the 95th percentile and the longest
 
 export function AreaPanel({api, store, actions}: PanelProps) {
   const {area} = store.state, [answer, setAnswer] = useState<Answer | null>(null), [error, setError] = useState('');
+  const [idle, setIdle] = useState<number | null>(null);
   const [sort, setSort] = useState<Column>('sum_ns'), [down, setDown] = useState(true),
     [open, setOpen] = useState<Total | null>(null);
   const key = area ? `${area.t0},${area.t1},${area.lanes.join()}` : '';
@@ -41,6 +61,8 @@ export function AreaPanel({api, store, actions}: PanelProps) {
       .catch((failure: unknown) => {
         if (!controller.signal.aborted) setError(String(failure));
       });
+    setIdle(null);
+    idleOf(api, store, area, controller.signal).then(setIdle, () => undefined);
     return () => controller.abort();
   }, [key]);
   if (!area) return <p class="quiet hint">{t('area.none')}</p>;
@@ -121,6 +143,26 @@ export function AreaPanel({api, store, actions}: PanelProps) {
                 </tr>
               ))}
             </tbody>
+            {idle !== null && (
+              <tfoot>
+                <tr class="idle-row">
+                  <th class="text" title={t('area.idle.help')}>{t('key.idle')}</th>
+                  <td class="text">
+                    <i class="swatch idle" />
+                  </td>
+                  <td class="bar">
+                    <i class="swatch idle" style={{width: `${Math.min(idle / most, 1) * 100}%`}} />
+                  </td>
+                  {COLUMNS.map(column => (
+                    <td
+                      title={column === 'sum_ns' ? t('area.share', percent(idle / span / area.lanes.length))
+                        : undefined}>
+                      {column === 'sum_ns' ? duration(idle) : ''}
+                    </td>
+                  ))}
+                </tr>
+              </tfoot>
+            )}
           </table>
         </div>
         {open && <Histogram api={api} store={store} actions={actions} area={area} total={open} />}

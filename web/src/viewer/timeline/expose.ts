@@ -36,7 +36,8 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
   const corner = () => stage.canvas.getBoundingClientRect();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
     state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded],
-      hidden: [...store.state.hidden], shifts: [...store.state.shifts], scene: store.state.scene &&
+      hidden: [...store.state.hidden], muted: [...store.state.muted], shifts: [...store.state.shifts],
+      scene: store.state.scene &&
         {...store.state.scene, lanes: [...store.state.scene.lanes], peers: [...store.state.scene.peers]},
       lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
     view: () => store.state.view,

@@ -8,6 +8,7 @@ import type {SlicesAnswer} from '../shell/api';
 import {FONT, type Scene} from './scene';
 import type {Lit, State} from './store';
 import type {Light} from '../evidence/staged';
+import {cutMiddle, functionFirst} from './short_name';
 import type {Entry} from './tiles';
 
 // The painted part: the plot, or a strip of it. Texts keep within `texts`. In the window they start at its edge if a
@@ -58,10 +59,10 @@ export function widthOf(context: CanvasRenderingContext2D, text: string, size: n
   return width;
 }
 function fitted(context: CanvasRenderingContext2D, text: string, size: number, room: number): string {
-  const shown = text.length > 120 ? text.slice(0, 120) + '…' : text, width = widthOf(context, shown, size);
+  const shown = cutMiddle(text, 120), width = widthOf(context, shown, size);
   if (width <= room) return shown;
   const letters = Math.floor((room / width) * shown.length - 1.2);
-  return letters >= 3 ? shown.slice(0, letters) + '…' : '';
+  return letters >= 3 ? cutMiddle(shown, letters) : '';
 }
 
 // Rows do not overlap, so starts and ends are in order: the first of [begin, end) that reaches beyond t.
@@ -210,7 +211,7 @@ export function paintTexts(context: CanvasRenderingContext2D, scene: Scene, fram
       context.fillText(text, from + visible / 2, y);
       context.textAlign = 'left';
     } else {
-      const name = slices.names.get(slices.name[i]!) ?? '', room = visible - 2 * pad;
+      const name = functionFirst(slices.names.get(slices.name[i]!) ?? ''), room = visible - 2 * pad;
       if (room < 14 * ratio) continue;
       const shown = fitted(context, name, size, room), x = from + pad;
       if (shown === '') continue;

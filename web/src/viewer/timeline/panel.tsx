@@ -1,4 +1,5 @@
 // The drawer below the timeline: the selected slice (or two, compared), the totals of an area, the marks.
+import {grouped} from '../../format';
 import {t} from '../../i18n/i18n';
 import {AreaPanel} from './area';
 import {MarksPanel} from './marks';
@@ -75,6 +76,9 @@ export function Panel(props: PanelProps) {
         {state.lit && (
           <span class="lit">
             {t('lit', state.lit.label.length > 60 ? state.lit.label.slice(0, 60) + '…' : state.lit.label)}
+            {state.found && (
+              <span class="place">{t('lit.place', grouped(state.found.at), grouped(state.found.of))}</span>
+            )}
             <button class="plain link" onClick={() => props.actions.findNext(-1)}>{t('lit.previous')}</button>
             <button class="plain link" onClick={() => props.actions.findNext(1)}>{t('lit.next')}</button>
             <button class="plain link" onClick={() => store.change({lit: null})}>{t('lit.clear')}</button>

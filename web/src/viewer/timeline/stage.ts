@@ -6,6 +6,7 @@ import {makeColours, type Colours} from '../shell/colours';
 import {Counters} from './counters';
 import {Flows} from './flows';
 import {MAX_PAPER_PX, onPaper, PAPER_RATIO, redrawForPaper} from '../../paper';
+import {gutterHandle, gutterOf} from './gutter';
 import {makeLabels} from './labels';
 import {AXIS_HEIGHT, makeLayout, type Layout} from './layout';
 import {movesAlong, paintOverlay, type Pointed} from './overlay';
@@ -40,8 +41,6 @@ const REST_MS = 200; // without moving, and the window is at rest
 const PAPER_FIT_PX = 560; // rows are as high as they are in a window of this height
 const BLANK_MS = 150; // how long the first picture is waited for; then rows are drawn empty
 
-const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
-
 // `drawer` is the current height of the drawer below. Rows keep the height that they have without it, so that a clicked
 // row stays in its place.
 export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
@@ -51,7 +50,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const roll = new Roll(),
     layers = h('div', {class: 'layers'}, styled(canvas, {visibility: 'hidden'}), roll.element, over, roll.head);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
-  const element = h('div', {class: 'stage'}, scroller);
+  const edge = gutterHandle(() => width), element = h('div', {class: 'stage'}, scroller, edge.element);
   const context = canvas.getContext('2d', {alpha: false})!, overContext = over.getContext('2d')!;
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
@@ -80,6 +79,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       styled(one, {width: `${width}px`, height: `${height}px`});
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
+    edge.place(gutterOf(width));
     layout = null;
     overClean = true; // a new size empties it
     roll.forget();
@@ -93,7 +93,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     const {pinnedHeight, height: rows} = currentLayout();
     styled(element, {'--height': `${Math.min(AXIS_HEIGHT + pinnedHeight + rows, MAX_PAPER_PX)}px`});
     resize();
-    colours = makeColours(context, store.run, store.theme, ratio);
+    colours = makeColours(context, store.run, store.theme, ratio, store.state.muted);
     labels.rebuild();
     still = true;
     dirty = true;
@@ -201,7 +201,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     drawOverlay: schedule,
     restyle() {
       resize();
-      colours = makeColours(context, store.run, store.theme, ratio);
+      colours = makeColours(context, store.run, store.theme, ratio, store.state.muted);
       tiles.colours = colours.pixel;
       tiles.drop();
       labels.rebuild();
@@ -244,6 +244,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       labels.rebuild();
     }
     if (before.scene !== now.scene) labels.rebuild();
+    if (before.muted !== now.muted && colours) stage.restyle();
     if (before.shifts !== now.shifts) {
       const moved = new Set(
         store.run.lanes.filter(lane =>
@@ -254,6 +255,12 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       counters.drop();
       labels.rebuild();
     }
+    stage.draw();
+  });
+  window.addEventListener('gutter', () => {
+    edge.place(gutterOf(width));
+    roll.forget();
+    labels.rebuild();
     stage.draw();
   });
   redrawForPaper(element, toPaper);

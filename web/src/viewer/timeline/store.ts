@@ -52,14 +52,16 @@ export interface State {
   scene: Light | null;
   query: string; // SQL whose rows are a lane of their own; '': none
   flows: boolean;
+  muted: ReadonlySet<number>; // kinds that the legend has switched off: pale
+  found: {at: number; of: number} | null; // which of the highlighted slices was gone to
   panel: 'slice' | 'area' | 'marks' | 'none';
   message: string; // one line for everyone, read out
   spoken: string; // read out where the page shows it already
 }
 
-// Returns the lanes that are hidden until requested.
-export const repeatsOf = (run: Run): Set<number> =>
-  new Set(run.lanes.filter(lane => lane.repeats).map(lane => lane.id));
+// Returns the lanes that are hidden until requested: those that repeat others, and empty ones.
+export const hiddenAtFirst = (run: Run): Set<number> =>
+  new Set(run.lanes.filter(lane => lane.repeats || (run.whole && lane.slices === 0)).map(lane => lane.id));
 
 export function homeOf(run: Run): Viewport {
   return fit(0, Math.max(run.span_ns, 1));
@@ -85,7 +87,7 @@ export class Store {
       collapsed: new Set(),
       expanded: new Set(),
       pinned: [],
-      hidden: repeatsOf(run),
+      hidden: hiddenAtFirst(run),
       rankOrder: run.ranks.map((_, i) => i),
       laneOrder: run.lanes.map(lane => lane.id),
       shifts: new Map(),
@@ -97,6 +99,8 @@ export class Store {
       scene: null,
       query: '',
       flows: false,
+      muted: new Set(),
+      found: null,
       panel: 'none',
       message: '',
       spoken: '',
@@ -109,7 +113,7 @@ export class Store {
   }
   change(patch: Partial<State>): void {
     const before = this.state;
-    this.state = {...before, ...patch};
+    this.state = {...before, ...patch, ...('lit' in patch && !('found' in patch) && {found: null})};
     for (const listener of this.listeners) listener(before);
   }
 

@@ -18,6 +18,7 @@ import {Panel} from './panel';
 import {placesOf} from '../evidence/places';
 import {openInPerfetto} from './perfetto';
 import {listenToPointer} from './pointer';
+import {makeMinimap} from './minimap';
 import {makeQueryLane} from './query_lane';
 import {makeSecond, readSecond, type Half, type Second} from './second';
 import {xOf} from './scene';
@@ -29,6 +30,9 @@ import {Toolbar} from './toolbar';
 import {keepNotes} from './notes';
 import {fromQuery, toQuery} from './url';
 
+// Findings are looked for on their own where that is fast, once the rows are drawn.
+const MAX_FLAGGED = 2_000_000, FLAGS_MS = 1000;
+
 export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
   const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
@@ -38,7 +42,9 @@ export function makeTimeline(shell: Shell): Page {
   const rows = makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
   const title = h('h1', {class: 'live'});
-  const element = h('main', {}, title, bar, leftOut, evidence, rows.element, stage.element, bottom, tip.element);
+  const map = makeMinimap(api, store, stage, error => actions.failed(error));
+  const element = h('main', {}, title, bar, leftOut, map.element, evidence, rows.element, stage.element, bottom,
+    tip.element);
   let actions: Actions;
   const doorsOf = (half: () => Half): Doors => ({
     open: (mode: OmniMode) => {
@@ -60,7 +66,19 @@ export function makeTimeline(shell: Shell): Page {
 
   // Scenes: of the finding that is shown, and who was asked for last.
   let scenes: Scenes | null = null, staging = 0, busy = 0;
-  const known = async (): Promise<Scenes> => scenes ??= await scenesOf(shell);
+  const known = async (): Promise<Scenes> => {
+    if (scenes) return scenes;
+    scenes = await scenesOf(shell);
+    flagFindings(scenes);
+    return scenes;
+  };
+  // In the strip of the whole run: the steps in which findings are shown.
+  function flagFindings({findings, steps}: Scenes): void {
+    map.flag(findings.flatMap(finding => {
+      const step = stepOf(steps, finding);
+      return step ? [{t0: step.start_ns, t1: step.end_ns}] : [];
+    }));
+  }
   // `from`: who wants it. A link is one step of Back already; of an address that says window and choice the scene
   // lights those alone.
   async function showScene(key: string | null, from: 'page' | 'link' | 'address' = 'page'): Promise<void> {
@@ -139,7 +157,7 @@ export function makeTimeline(shell: Shell): Page {
       evidence,
     );
   }
-  let pending = 0, evidenceFrame = 0, queryFrame = 0, jumps = store.jumps, seen = false;
+  let pending = 0, evidenceFrame = 0, queryFrame = 0, mapFrame = 0, jumps = store.jumps, seen = false;
   function draw(): void {
     pending = 0;
     render(<Toolbar {...touched} />, bar);
@@ -186,6 +204,11 @@ export function makeTimeline(shell: Shell): Page {
         evidenceFrame = 0;
         drawEvidence();
       });
+    if (store.state.view !== before.view)
+      mapFrame ||= requestAnimationFrame(() => {
+        mapFrame = 0;
+        map.draw();
+      });
     if (store.state.query || before.query)
       queryFrame ||= requestAnimationFrame(() => {
         queryFrame = 0;
@@ -202,7 +225,13 @@ export function makeTimeline(shell: Shell): Page {
   new ResizeObserver(() => {
     if (store.state.scene) drawEvidence();
     if (store.state.query) rows.draw();
+    map.draw();
   }).observe(element);
+  window.addEventListener('gutter', () => {
+    map.draw();
+    drawEvidence();
+    rows.draw();
+  });
 
   return {
     element,
@@ -215,6 +244,8 @@ export function makeTimeline(shell: Shell): Page {
       }
       if (!seen && run.other !== undefined && !run.file) showSecond().catch(actions.failed);
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
+      if (!seen && run.whole && run.slices < MAX_FLAGGED)
+        setTimeout(() => known().catch(() => undefined), FLAGS_MS); // why not is said where findings are shown
       seen = true;
     },
     address: () => ({rest: '', query: toQuery(store)}),
@@ -229,6 +260,7 @@ export function makeTimeline(shell: Shell): Page {
       stage.restyle();
       second?.restyle();
       rows.draw();
+      map.draw();
     },
     keys: timelineKeys,
     settled: () => stage.settled() && !reading && second?.stage.settled() !== false,

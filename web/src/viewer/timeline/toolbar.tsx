@@ -11,7 +11,7 @@ import {kindName} from './kind_name';
 // Kinds of one group share a colour and so one entry: by the group's name where there are several.
 const GROUP_WORDS: Record<string, Key> = {forward: 'group.0', backward: 'group.1', weight: 'group.2',
   message: 'group.3', collective: 'group.4', other: 'group.6'};
-function legendOf(kinds: readonly Kind[]): [Kind, string][] {
+function legendOf(kinds: readonly Kind[]): [Kind, string, number[]][] {
   const groups = new Map<string, Kind[]>();
   for (const kind of kinds) {
     const members = groups.get(kind.group);
@@ -19,25 +19,49 @@ function legendOf(kinds: readonly Kind[]): [Kind, string][] {
     else groups.set(kind.group, [kind]);
   }
   // Device work has the colour of the cells that it is done for: one entry a colour.
-  const colours = new Map<string, [Kind, string]>();
+  const colours = new Map<string, [Kind, string, number[]]>();
   for (const [group, members] of groups) {
     const word = GROUP_WORDS[group], name = members.length > 1 && word ? t(word) : kindName(members[0]);
     const same = colours.get(members[0]!.light.fill);
-    if (same) same[1] += (currentLang() === 'zh' ? '、' : ', ') + name;
-    else colours.set(members[0]!.light.fill, [members[0]!, name]);
+    const ids = members.map(kind => kind.id);
+    if (same) {
+      same[1] += (currentLang() === 'zh' ? '、' : ', ') + name;
+      same[2].push(...ids);
+    } else {
+      colours.set(members[0]!.light.fill, [members[0]!, name, ids]);
+    }
   }
   return [...colours.values()];
 }
 
 export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
   const {run, state} = store;
+  // A click switches an entry off and on; with Shift it alone stays on, or all do.
+  const mute = (ids: readonly number[], alone: boolean): void => {
+    const others = run.kinds.map(kind => kind.id).filter(id => !ids.includes(id)), {muted} = state;
+    if (alone) {
+      const isAlone = !muted.has(ids[0]!) && others.every(id => muted.has(id));
+      return store.change({muted: new Set(isAlone ? [] : others)});
+    }
+    const next = new Set(muted), isOff = muted.has(ids[0]!);
+    for (const id of ids)
+      if (isOff) next.delete(id);
+      else next.add(id);
+    store.change({muted: next});
+  };
   return (
     <div class="toolbar">
       <ul class="key">
-        {legendOf(run.kinds).map(([kind, name]) => (
+        {legendOf(run.kinds).map(([kind, name, ids]) => (
           <li>
-            <i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />
-            {name}
+            <button
+              class="plain"
+              aria-pressed={!state.muted.has(kind.id)}
+              title={t('key.mute')}
+              onClick={event => mute(ids, event.shiftKey)}>
+              <i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />
+              {name}
+            </button>
           </li>
         ))}
         {(run.chunks ?? 0) > 1 && (

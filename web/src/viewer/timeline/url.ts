@@ -5,7 +5,7 @@ import {listOf, type Api} from '../shell/api';
 import type {Grouping} from '../shell/api';
 import {plainQuery, safeDecode} from '../shell/route';
 import {refAt} from '../shell/slice_facts';
-import {litBySearch, repeatsOf, type Lit, type Mark, type State, type Store} from './store';
+import {hiddenAtFirst, litBySearch, type Lit, type Mark, type State, type Store} from './store';
 import type {SliceRef} from '../shell/slice_facts';
 import {laneKey, lanesOfKey} from './titles';
 
@@ -24,7 +24,7 @@ export function toQuery(store: Store): string {
   if (state.area && area.length < MOST_LIST)
     query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
-  const repeats = repeatsOf(store.run);
+  const repeats = hiddenAtFirst(store.run);
   if (state.hidden.size !== repeats.size || [...repeats].some(id => !state.hidden.has(id)))
     query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
@@ -44,6 +44,8 @@ export function toQuery(store: Store): string {
   if (state.scene) query.set('scene', state.scene.key);
   if (state.query && state.query.length < MOST_LIST) query.set('q', state.query);
   if (state.flows) query.set('flows', '1');
+  if (state.muted.size > 0)
+    query.set('mute', store.run.kinds.filter(kind => state.muted.has(kind.id)).map(kind => kind.code).join());
   if (state.rowHeight > 0) query.set('h', String(state.rowHeight));
   query.set('by', state.grouping);
   return plainQuery(query);
@@ -90,7 +92,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
       return found;
     }) : null;
   patch.pinned = ids('pin') ?? [];
-  patch.hidden = new Set(ids('hide') ?? repeatsOf(run));
+  patch.hidden = new Set(ids('hide') ?? hiddenAtFirst(run));
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
   const by = query.get('by');
   if (by === 'none' || run.groupings.includes(by as Grouping)) patch.grouping = by as State['grouping'];
@@ -102,6 +104,8 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   const moved = [...new Set(ids('lanes') ?? [])], places = new Set(moved);
   patch.laneOrder = run.lanes.map(({id}) => (places.has(id) ? moved.shift()! : id));
   patch.flows = query.get('flows') === '1';
+  const mute = new Set((query.get('mute') ?? '').split(','));
+  patch.muted = new Set(run.kinds.filter(kind => mute.has(kind.code)).map(kind => kind.id));
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
   // Once they are in the run's file, an older address must not change them.

@@ -1,0 +1,17 @@
+// What of a name is shown first: the function. Names are cut in the middle, because kernels differ at their ends.
+
+// "torch/nn/module.py(1773): _call_impl" → "_call_impl · module.py:1773";
+// "void at::native::vectorized_kernel<4, …>(int)" → "vectorized_kernel<4, …>(int)"
+export function functionFirst(name: string): string {
+  const python = /^(?:.*[/\\])?([^/\\]+)\((\d+)\): (.+)$/.exec(name);
+  if (python) return `${python[3]} · ${python[1]}:${python[2]}`;
+  const scope = /^void (?:(?:\w+|\(anonymous namespace\))::)+(?=[a-zA-Z_]{3})/.exec(name);
+  return scope ? name.slice(scope[0].length) : name.replace(/^void (?=\w)/, '');
+}
+
+const TAIL = 0.35; // of the letters that fit, these are the last ones
+export function cutMiddle(text: string, letters: number): string {
+  if (text.length <= letters) return text;
+  const tail = letters >= 10 ? Math.floor(letters * TAIL) : 0;
+  return `${text.slice(0, letters - tail)}…${tail > 0 ? text.slice(-tail) : ''}`;
+}
