@@ -1,4 +1,5 @@
 #include <cmath>
+#include <numeric>
 
 #include "base/counted.h"
 #include "base/input.h"
@@ -7,6 +8,7 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/plan_question.h"
 #include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/schedule_options.h"
@@ -33,7 +35,8 @@ struct Answer {
   UnitCosts costs;
   std::vector<std::vector<ReplayedCell>> times;
   ScheduleNumbers numbers;
-  int64_t bubble_ns = 0;  // the bubble that the published formula describes, without latency
+  std::optional<Table> stages;  // bytes, where the model is described
+  int64_t bubble_ns = 0;        // the bubble that the published formula describes, without latency
 };
 
 // `remarks` gets notes on what was left out of an order that was read.
@@ -130,8 +133,12 @@ std::string answer_text(const Answer& a, const Terminal& terminal, size_t max_ro
   if (!drawing.empty() && a.schedule.sizes.chunks > 1)
     out += "a, b, … are chunks 0, 1, …: F0b is what charts and tables call F0.c1\n\n";
   out += numbers_text(a) + "\n";
-  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, max_rows, false, 0,
-                                 terminal.chinese());
+  const auto table = [&](const Table& rows) {
+    out += format_table_text(rows, terminal.table_width, terminal.colour_out, max_rows, false, 0, terminal.chinese());
+  };
+  table(ranks_table(a));
+  if (a.stages) out += "\n", table(*a.stages);
+  return out;
 }
 
 std::string answer_json(const Answer& a) {
@@ -157,6 +164,11 @@ std::string answer_json(const Answer& a) {
   }
   json.key("table");
   append_table_json(json, ranks_table(a));
+  json.key("stage_bytes");
+  if (a.stages)
+    append_table_json(json, *a.stages);
+  else
+    json.null();
   json.end_object();
   return json.take() + "\n";
 }
@@ -164,16 +176,9 @@ std::string answer_json(const Answer& a) {
 // The chart exporters draw runs, so this makes a run with one step of the schedule.
 Status draw(const Answer& a, const Arguments& arguments, const Terminal& terminal, const std::string& to,
             const std::string& path) {
-  ExportOptions options;
-  options.lang = terminal.lang;
-  options.dark = arguments.has("dark");
-  options.ghosts = Ghosts::kOff;  // a plan is its own theory
   const Args drawn = Args().set("schedule", a.schedule.name).set("sizes", sizes_text(a.schedule));
-  options.title = valid_utf8(arguments.get("title", terminal.say("schedule.drawn", drawn)));
-  TRY(width, arguments.real("width", 0));
-  if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
-    return make_error(ErrorCode::kUsage, "--width is 200 to 32000 pixels");
-  options.width_px = *width;
+  TRY(options, picture_options(arguments, terminal.lang, terminal.say("schedule.drawn", drawn)));
+  options->ghosts = Ghosts::kOff;  // a plan is its own theory
   SimulateOptions o;
   o.schedule = a.schedule;
   o.steps = 1;
@@ -183,7 +188,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   run->trace.cells.sort();
   link_cells(run->trace);
   Diagnostics notes = run->trace.diagnostics;
-  return export_run(std::make_shared<const Run>(run->trace), notes, path, to, options, {});
+  return export_run(std::make_shared<const Run>(run->trace), notes, path, to, *options, {});
 }
 
 // Computes the bubble that the published formula describes, from the order without latency.
@@ -201,8 +206,24 @@ Status measure_bubble(Answer& a) {
   return {};
 }
 
-// Computes the times of the cells at these costs, and their sums.
-Status replay_answer(Answer& a) {
+// Computes the times of the cells at these costs, and their sums; and the bytes of --model.
+Status replay_answer(const Arguments& arguments, Answer& a) {
+  int32_t dp = 1;
+  TRY_OK(arguments.take("dp", 1, 1'000'000, dp));
+  TRY(bytes, stage_bytes_of(arguments, dp));
+  for (const char* flag : {"tp", "dp", "split"})
+    if (!*bytes && arguments.has(flag))
+      return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " goes with --model", "--model config.json");
+  if (*bytes) {
+    std::vector<int32_t> layers = (*bytes)->even(virtual_stage_count(a.schedule));
+    if (arguments.has("split")) TRY_OK(take(parse_split(arguments.get("split"), "split", 1), layers));
+    if (std::ssize(layers) != virtual_stage_count(a.schedule) ||
+        std::accumulate(layers.begin(), layers.end(), int64_t{0}) != (*bytes)->model.layers())
+      return make_error(ErrorCode::kUsage, "--split needs the layers of " +
+                                               std::to_string(virtual_stage_count(a.schedule)) + " virtual stages, " +
+                                               std::to_string((*bytes)->model.layers()) + " in all");
+    a.stages = stage_bytes_table(a.schedule, layers, (*bytes)->peaks(a.schedule, layers), (*bytes)->options.limit);
+  }
   TRY(times, replay(a.schedule, a.costs));
   a.times = std::move(*times);
   a.numbers = schedule_numbers(a.schedule, a.times);
@@ -229,9 +250,9 @@ Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   TRY(costs, costs_of(arguments, {}));
   std::vector<std::string> remarks;
   TRY(schedule, chosen_schedule(arguments, remarks));
-  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
+  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
-  TRY_OK(replay_answer(a));
+  TRY_OK(replay_answer(arguments, a));
   return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
 }
 
@@ -248,13 +269,15 @@ Result<int> run_schedule(const Arguments& arguments) {
   if (draws)
     if (Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output); !exporter)
       return std::move(exporter).error();
+  if (arguments.has("model") && (draws || format == "csv" || format == "torch"))
+    return make_error(ErrorCode::kUsage, "--model prints bytes as text or json", "--format json");
   TRY_OK(check_writable(output, {arguments.get("from-csv")}));
   TRY(costs, costs_of(arguments, {}));
   std::vector<std::string> remarks;
   Result<Schedule> schedule = chosen_schedule(arguments, remarks);
   for (const std::string& line : remarks) note(*terminal, line);
   if (!schedule) return std::move(schedule).error();
-  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
+  Answer a{std::move(*schedule), nullptr, *costs, {}, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   std::string text;
   if (!draws && format == "csv") {
@@ -262,7 +285,7 @@ Result<int> run_schedule(const Arguments& arguments) {
   } else if (!draws && format == "torch") {
     TRY_OK(take(torch_csv(a.schedule), text));
   } else {
-    TRY_OK(replay_answer(a));
+    TRY_OK(replay_answer(arguments, a));
     if (draws) {
       TRY_OK(draw(a, arguments, *terminal, arguments.get("to"), output));
       if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule).en);

@@ -7,12 +7,14 @@
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "cli/what_if_question.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
@@ -105,7 +107,7 @@ std::string what_if_text(const WhatIf* model, const FixList& list, const Termina
       rest.push_back(words(std::string("what_if.rest.") + name, Args().set(name, count).flag("one", count == 1)));
   };
   others("no_gain", list.no_gain);
-  others("over_memory", list.over_memory);
+  others(list.limited ? "over_limit" : "over_memory", list.over_memory);
   if (!rest.empty()) out += "\n" + wrapped(in(joined(rest, {" ", ""})), width, 0);
   return out;
 }
@@ -121,6 +123,7 @@ Result<int> run_what_if(const Arguments& arguments) {
   TRY_OK(check_writable(arguments.get("output", "-"), arguments.operands));
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   Diagnostics notes;
+  TRY_OK(take(stage_bytes_of(arguments, std::max(1, extent_of(*trace).dp_count)), ask->bytes));
   const Run run(*trace);
   TRY(found, what_if_answer(run, *ask, notes));
   const WhatIf* model = found->model ? &*found->model : nullptr;

@@ -23,6 +23,7 @@ namespace {
 using namespace plan;
 
 constexpr double kGiB = 1 << 30;
+constexpr double kMaxParameters = 1e15;  // times of a thousand times larger models would not fit into 64 bits
 constexpr size_t kMaxModelBytes = size_t{16} << 20;
 
 // Reads a size with its unit: 80GiB, 80GB, 512MiB, 512MB, 1000B.
@@ -67,26 +68,6 @@ Status take_share(const Arguments& a, const char* flag, double min, double max, 
                       "--" + std::string(flag) + " is a number from " + repr_double(min) + " to " + repr_double(max));
   into = *number;
   return {};
-}
-
-// Reads "7,8*14,7".
-Result<std::vector<int32_t>> parse_split(const std::string& text, const char* flag, int32_t min) {
-  std::vector<int32_t> out;
-  const auto bad = [&] {
-    return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " " + valid_utf8(text) + " is no list of layers",
-                      "write the layers of every virtual stage: 7,8*14,7");
-  };
-  for (const std::string_view word : split(text, ',')) {
-    const size_t star = word.find('*');
-    const auto layers = parse_int(trim(word.substr(0, star)));
-    const auto count =
-        star == std::string_view::npos ? std::optional<int64_t>(1) : parse_int(trim(word.substr(star + 1)));
-    if (!layers || !count || *layers < min || *layers > kMaxModelLayers || *count < 1 ||
-        *count + static_cast<int64_t>(out.size()) > 65'536)
-      return bad();
-    out.insert(out.end(), static_cast<size_t>(*count), static_cast<int32_t>(*layers));
-  }
-  return out;
 }
 
 Status take_memory(const Arguments& a, Wish& w) {
@@ -169,29 +150,22 @@ Status take_degrees(const Arguments& a, Wish& w) {
 }
 
 // What a run says about its stages. `replicas` is its data parallelism.
-Result<RecordedRun> recorded_run(const Arguments& a, const Terminal& terminal, int32_t& replicas) {
-  Arguments reading = a;
-  reading.operands = {a.get("from")};
-  for (const char* flag : {"pp", "tp", "cp", "ep", "dp"}) reading.drop(flag);
-  TRY(trace, open_run(reading, terminal, reading.operands, "", Clocks::kCompared));
-  const Run run(*trace);
-  Diagnostics notes;
-  TRY(model, what_if_of(run, notes));
-  const OrderModel& order = model->order();
+Result<RecordedRun> recorded_run(const WhatIf& model, const Arguments& a, int32_t& replicas) {
+  const OrderModel& order = model.order();
   if (!order.known())
     return make_error(ErrorCode::kUnavailable, "the run has no schedule that could be planned: " + order.why_not().en,
                       "stageline analyze schedule shows what was compared");
   RecordedRun out;
   out.schedule = order.recognition().best().name;
   out.sizes = order.sizes();
-  out.stages = order.stages(), out.steps = order.step_costs(model->graph());
+  out.stages = order.stages(), out.steps = order.step_costs(model.graph());
   out.weight_share = order.weight_share();
   if (order.overlap_ratio() != 1) out.overlap = order.overlap_ratio();
   if (a.has("layers")) {
     TRY(layers, parse_layers(a.get("layers"), out.sizes.stages, out.sizes.chunks, order.layout()));
     out.layers = std::move(*layers);
   }
-  const std::vector<double> links = model->latencies();
+  const std::vector<double> links = model.latencies();
   const size_t stages = out.sizes.stages, copies = std::max<size_t>(1, links.size() / (2 * stages));
   for (size_t s = 0; s + 1 < stages; ++s) {
     double there = 0, back = 0;
@@ -201,12 +175,23 @@ Result<RecordedRun> recorded_run(const Arguments& a, const Terminal& terminal, i
     }
     out.there.push_back(there), out.back.push_back(back);
   }
-  const StepGraph& graph = model->graph();
+  const StepGraph& graph = model.graph();
   replicas = 1;
   for (size_t op = 0; op < graph.size(); ++op) replicas = std::max(replicas, graph.dp(op) + 1);
-  out.step_ns = model->error().recorded_ns;
-  out.error = std::abs(model->error().order_ns / out.step_ns - 1);
+  out.step_ns = model.error().recorded_ns;
+  out.error = std::abs(model.error().order_ns / out.step_ns - 1);
   return out;
+}
+
+Result<RecordedRun> read_run(const Arguments& a, const Terminal& terminal, int32_t& replicas) {
+  Arguments reading = a;
+  reading.operands = {a.get("from")};
+  for (const char* flag : {"pp", "tp", "cp", "ep", "dp"}) reading.drop(flag);
+  TRY(trace, open_run(reading, terminal, reading.operands, "", Clocks::kCompared));
+  const Run run(*trace);
+  Diagnostics notes;
+  TRY(model, what_if_of(run, notes));
+  return recorded_run(*model, a, replicas);
 }
 
 // Puts the run's times into the wish, and its degrees where none are given.
@@ -256,6 +241,17 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   return {};
 }
 
+// Reads a description from a file or, where one is given, from `text`.
+Result<Model> described(const std::string& path, std::string text, bool tied) {
+  if (text.empty()) TRY_OK(take(read_all(path, kMaxModelBytes), text));
+  TRY(model, read_model(text, path));
+  if (model->sized() && total_parameters(*model) > kMaxParameters)
+    return make_error(ErrorCode::kBadInput, valid_utf8(path) + ": more than 10^15 parameters",
+                      "a number of the description is too large");
+  model->tied |= tied;
+  return model;
+}
+
 // Layers without sizes, for a run whose model is not given.
 Model nameless_model(int64_t layers) {
   Model m;
@@ -267,8 +263,9 @@ Model nameless_model(int64_t layers) {
 
 // Errors: kUsage for a flag with a value that is none of its choices.
 Status check_choices(const Arguments& a) {
-  for (const Flag& flag : a.command->own_flags) {
-    if (flag.choices.empty() || !a.has(flag.name)) continue;
+  for (const std::string& name : a.given()) {
+    const Flag& flag = flag_of(*a.command, name);
+    if (flag.choices.empty()) continue;
     const auto choices = split(flag.choices, ',');
     if (std::ranges::find(choices, a.get(flag.name)) == choices.end())
       return make_error(ErrorCode::kUsage, "--" + flag.name + " is one of " + flag.choices + ", not \"" +
@@ -282,11 +279,10 @@ Status check_used(const Arguments& a, const Model& model, bool recorded) {
   const auto refuse = [](const std::string& what, std::string hint = {}) {
     return make_error(ErrorCode::kUsage, what, std::move(hint));
   };
-  const std::pair<const char*, const char*> exclude[] = {{"global-batch", "global-tokens"}, {"split", "budget"},
-                                                         {"emit", "json"}, {"emit", "format"}};
+  const std::pair<const char*, const char*> exclude[] = {
+      {"global-batch", "global-tokens"}, {"split", "budget"}, {"emit", "json"}, {"emit", "format"}};
   for (const auto& [one, other] : exclude)
-    if (a.has(one) && a.has(other))
-      return refuse("--" + std::string(one) + " and --" + other + " exclude each other");
+    if (a.has(one) && a.has(other)) return refuse("--" + std::string(one) + " and --" + other + " exclude each other");
   if (!a.operands.empty() && a.has("model")) return refuse("the model is given twice: MODEL and --model");
   if (!recorded && a.has("layers"))
     return refuse("--layers goes with --from", "the description has the layers; --split prices a split");
@@ -323,9 +319,9 @@ Result<std::vector<MeasuredStep>> parse_measured(const std::string& text, const 
     for (const std::string_view word : split(trim(one.substr(0, equals)), ' ')) {
       const size_t digits = std::min(word.find_first_of("0123456789"), word.size());
       const auto number = parse_int(word.substr(digits));
-      const std::pair<std::string_view, int32_t*> names[] = {{"tp", &l.tp}, {"pp", &l.pp}, {"cp", &l.cp}, {"ep", &l.ep},
-                                                             {"etp", &l.etp}, {"dp", &l.dp}, {"mbs", &l.micro_batch},
-                                                             {"m", &step.micro_batches}};
+      const std::pair<std::string_view, int32_t*> names[] = {
+          {"tp", &l.tp},   {"pp", &l.pp}, {"cp", &l.cp},           {"ep", &l.ep},
+          {"etp", &l.etp}, {"dp", &l.dp}, {"mbs", &l.micro_batch}, {"m", &step.micro_batches}};
       const auto known = std::ranges::find(names, word.substr(0, digits), [](const auto& n) { return n.first; });
       if (word.empty()) continue;
       if (known == std::end(names) || !number || *number < 1 || *number > 65'536) return bad();
@@ -338,25 +334,19 @@ Result<std::vector<MeasuredStep>> parse_measured(const std::string& text, const 
   return out;
 }
 
-constexpr double kMaxParameters = 1e15;  // times of a thousand times larger models would not fit into 64 bits
-
-Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, SlowRanks& slow) {
+Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiven& given, SlowRanks& slow) {
   TRY_OK(check_choices(a));
+  const bool from = a.has("from") || given.run;
   Wish w;
   std::optional<RecordedRun> run;
   int32_t replicas = 1;
-  if (a.has("from")) {
-    TRY(read, recorded_run(a, terminal, replicas));
+  if (from) {
+    TRY(read, given.run ? recorded_run(*given.run, a, replicas) : read_run(a, terminal, replicas));
     run = std::move(*read);
   }
   const std::string description = a.operands.empty() ? a.get("model") : a.operands[0];
-  if (!description.empty()) {
-    TRY(text, read_all(description, kMaxModelBytes));
-    TRY(model, read_model(*text, description));
-    w.model = std::move(*model);
-    if (w.model.sized() && total_parameters(w.model) > kMaxParameters)
-      return make_error(ErrorCode::kBadInput, valid_utf8(description) + ": more than 10^15 parameters",
-                        "a number of the description is too large");
+  if (!description.empty() || !given.model.empty()) {
+    TRY_OK(take(described(description, given.model, a.has("tied")), w.model));
   } else if (run && !run->layers.empty()) {
     int64_t layers = 0;
     for (const int32_t n : run->layers) layers += n;
@@ -367,7 +357,6 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, SlowRanks& sl
         run ? "--layers 32, or the description of the model" : "stageline plan config.json --gpus N --memory 80GiB");
   }
   TRY_OK(check_used(a, w.model, run.has_value()));
-  if (a.has("tied")) w.model.tied = true;
   w.framework = find_framework(a.get("framework", "any"));
   TRY_OK(a.take("gpus", 1, 1'000'000, w.gpus));
   TRY_OK(a.take("gpus-per-node", 1, 4096, w.per_node));
@@ -504,32 +493,18 @@ Table plans_table(const PlanAnswer& a) {
   for (const Candidate& c : a.found.plans)
     table.add_row({++rank, int64_t{c.layout.tp}, int64_t{c.layout.pp}, int64_t{c.layout.cp}, int64_t{c.layout.ep},
                    int64_t{c.layout.dp}, schedule_of(c), int64_t{c.chunks}, int64_t{c.layout.micro_batch},
-                   int64_t{c.micro_batches}, layers_of(c), recompute_text(c), c.step_ns,
-                   std::llround(c.error_ns), c.mfu, c.bubble, a.wish.model.sized() ? c.peak_bytes / kGiB : kNaN,
-                   int64_t{c.peak_rank}, c.gap()});
+                   int64_t{c.micro_batches}, layers_of(c), recompute_text(c), c.step_ns, std::llround(c.error_ns),
+                   c.mfu, c.bubble, a.wish.model.sized() ? c.peak_bytes / kGiB : kNaN, int64_t{c.peak_rank}, c.gap()});
   return table;
 }
 
 Table stages_table(const PlanAnswer& a, const Candidate& c) {
-  Table table(declared_table("plan/stages"));
-  const std::vector<int32_t> layers = c.plan.layers();
-  const double limit = a.wish.rates.memory.limit;
   Schedule shape;
   shape.sizes.stages = c.layout.pp, shape.sizes.chunks = c.chunks;
   if (const ScheduleDef* def = find_schedule(c.schedule))
     if (const auto made = def->make({.stages = c.layout.pp, .micro_batches = 1, .chunks = c.chunks}))
       shape.layout = made->layout;
-  for (size_t r = 0; r < c.peaks.size(); ++r) {
-    const RankPeak& p = c.peaks[r];
-    std::string own, held;
-    for (int32_t k = 0; k < c.chunks; ++k)
-      append_item(own, std::to_string(layers[virtual_stage(shape, static_cast<int32_t>(r), k)]), "+");
-    for (const int32_t n : p.held) append_item(held, std::to_string(n), "+");
-    table.add_row({static_cast<int64_t>(r), own, held, p.states.sum() / kGiB, p.activations / kGiB, p.recompute / kGiB,
-                   p.head / kGiB, p.scratch / kGiB, p.transient / kGiB, p.other / kGiB, p.sum() / kGiB,
-                   limit > 0 ? (limit - p.sum()) / kGiB : kNaN});
-  }
-  return table;
+  return stage_bytes_table(shape, c.plan.layers(), c.peaks, a.wish.rates.memory.limit);
 }
 
 // What the bytes of a rank are, as a sentence.
@@ -609,10 +584,69 @@ double gap_of(const Found& found) {
 
 }  // namespace
 
-Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal) {
+Result<std::vector<int32_t>> parse_split(const std::string& text, const char* flag, int32_t min) {
+  std::vector<int32_t> out;
+  const auto bad = [&] {
+    return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " " + valid_utf8(text) + " is no list of layers",
+                      "write the layers of every virtual stage: 7,8*14,7");
+  };
+  for (const std::string_view word : split(text, ',')) {
+    const size_t star = word.find('*');
+    const auto layers = parse_int(trim(word.substr(0, star)));
+    const auto count =
+        star == std::string_view::npos ? std::optional<int64_t>(1) : parse_int(trim(word.substr(star + 1)));
+    if (!layers || !count || *layers < min || *layers > kMaxModelLayers || *count < 1 ||
+        *count + static_cast<int64_t>(out.size()) > 65'536)
+      return bad();
+    out.insert(out.end(), static_cast<size_t>(*count), static_cast<int32_t>(*layers));
+  }
+  return out;
+}
+
+Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layers, const std::vector<RankPeak>& peaks,
+                        double limit) {
+  Table table(declared_table("plan/stages"));
+  for (size_t r = 0; r < peaks.size(); ++r) {
+    const RankPeak& p = peaks[r];
+    std::string own, held;
+    for (int32_t k = 0; k < shape.sizes.chunks; ++k)
+      append_item(own, std::to_string(layers[virtual_stage(shape, static_cast<int32_t>(r), k)]), "+");
+    for (const int32_t n : p.held) append_item(held, std::to_string(n), "+");
+    table.add_row({static_cast<int64_t>(r), own, held, p.states.sum() / kGiB, p.activations / kGiB, p.recompute / kGiB,
+                   p.head / kGiB, p.scratch / kGiB, p.transient / kGiB, p.other / kGiB, p.sum() / kGiB,
+                   limit > 0 ? (limit - p.sum()) / kGiB : kNaN});
+  }
+  return table;
+}
+
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp) {
+  if (!a.has("model")) {
+    for (const char* flag : {"memory", "seq", "micro-batch-size", "optimizer", "ep", "recompute"})
+      if (a.has(flag))
+        return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " goes with --model, which says what is held",
+                          "--model config.json");
+    return std::optional<StageBytes>();
+  }
+  TRY_OK(check_choices(a));
+  Wish w;
+  w.framework = find_framework("any");
+  TRY_OK(take(described(a.get("model"), "", false), w.model));
+  if (!w.model.sized())
+    return make_error(ErrorCode::kBadInput, valid_utf8(a.get("model")) + ": the sizes of the model are missing");
+  TRY_OK(take_memory(a, w));
+  StageBytes out{std::move(w.model), {}, w.rates.memory, a.get("recompute") == "full"};
+  TRY(sequence, a.integer("seq", 4096, 1, 1'000'000'000));
+  out.layout.sequence = static_cast<double>(*sequence), out.layout.dp = dp;
+  TRY_OK(a.take("micro-batch-size", 1, 1'000'000, out.layout.micro_batch));
+  TRY_OK(a.take("tp", 1, 1'000'000, out.layout.tp));
+  TRY_OK(a.take("ep", 1, 1'000'000, out.layout.ep));
+  return std::optional(std::move(out));
+}
+
+Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal, const PlanGiven& given) {
   PlanAnswer a;
-  TRY(wish, wish_of(arguments, terminal, a.slow));
-  a.from = arguments.get("from");
+  TRY(wish, wish_of(arguments, terminal, given, a.slow));
+  a.from = given.run ? "run" : arguments.get("from");
   a.wish = std::move(*wish);
   TRY(found, find_plans(a.wish));
   a.found = std::move(*found);
@@ -640,8 +674,8 @@ std::vector<Table> plan_tables(const PlanAnswer& a) {
   if (!a.found.pareto.empty()) {
     Table table(declared_table("plan/pareto"));
     for (const Candidate& c : a.found.pareto)
-      table.add_row(
-          {c.peak_bytes / kGiB, c.step_ns, degrees_text(a.wish, c), schedule_of(c), int64_t{c.chunks}, layers_of(c), recompute_text(c)});
+      table.add_row({c.peak_bytes / kGiB, c.step_ns, degrees_text(a.wish, c), schedule_of(c), int64_t{c.chunks},
+                     layers_of(c), recompute_text(c)});
     out.push_back(std::move(table));
   }
   if (!a.found.sensitivity.empty()) {
@@ -658,6 +692,14 @@ std::vector<Table> plan_tables(const PlanAnswer& a) {
     out.push_back(std::move(table));
   }
   return out;
+}
+
+Text plan_headline(const PlanAnswer& a) {
+  const bool fits = !a.found.plans.empty();
+  Args args = shape_args(a.wish, fits ? a.found.plans.front() : a.found.shortfall->candidate);
+  if (!a.wish.model.sized()) return words("plan.best", args);
+  args.set("best", words("plan.best", args));
+  return words(fits ? "plan.best.peak" : "plan.best.short", args);
 }
 
 std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
@@ -685,14 +727,15 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
                                       terminal.chinese());
     return out;
   }
-  Args best = shape_args(a.wish, a.found.plans.front());
-  if (a.wish.model.sized()) best.set("best", words("plan.best", best));
-  line(a.wish.model.sized() ? "plan.best.peak" : "plan.best", best);
+  out += plan_headline(a).in(terminal.chinese()) + "\n";
   const Candidate& first = a.found.plans.front();
   Args basis = Args().set("hardware", a.wish.rates.hardware.name).set("run", a.from);
   basis.flag("unchecked", a.wish.model.sized() && !a.limited).flag("unsized", !a.wish.model.sized());
   basis.set("error", percent(first.error_ns / static_cast<double>(first.step_ns)));
-  line(!a.from.empty() ? "plan.basis.recorded" : a.wish.calibrated ? "plan.basis.measured" : "plan.basis.estimated", basis);
+  line(!a.from.empty()     ? "plan.basis.recorded"
+       : a.wish.calibrated ? "plan.basis.measured"
+                           : "plan.basis.estimated",
+       basis);
   for (const auto& [rank, share] : a.slow)
     line("plan.slow", Args().set("stage", int64_t{rank}).set("share", percent(share)).set("run", a.from));
   if (a.wish.model.sized() && !a.sharding_given && a.wish.framework->sharding != Sharding::kDistributed)
@@ -747,8 +790,7 @@ std::string plan_json(const PlanAnswer& a) {
   json.field("hardware", w.rates.hardware.name).key("notes").begin_array();
   for (const std::string& key : w.model.notes) json.value(key);
   json.end_array().key("slow_stages").begin_array();
-  for (const auto& [rank, share] : a.slow)
-    json.begin_object().field("stage", rank).field("longer", share).end_object();
+  for (const auto& [rank, share] : a.slow) json.begin_object().field("stage", rank).field("longer", share).end_object();
   json.end_array();
   if (!a.found.plans.empty()) append_times_json(json, w, a.found.plans.front());
   json.end_object().key("limit_bytes");
@@ -794,6 +836,14 @@ std::string plan_json(const PlanAnswer& a) {
   }
   json.end_object();
   return json.take() + "\n";
+}
+
+Result<std::string> planned_json(const std::vector<std::string>& flags, const PlanGiven& given) {
+  TRY(asked, parse_arguments(*find_command("plan"), flags));
+  TRY(answer, answer_plan(*asked, Terminal{}, given));
+  std::string json = plan_json(*answer);
+  json.pop_back();  // the line's end
+  return json;
 }
 
 Result<ReportedPlan> reported_plan(const Arguments& arguments) {

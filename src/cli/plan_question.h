@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,11 @@
 #include "model/table.h"
 #include "plan/compare.h"
 #include "plan/search.h"
+#include "plan/stage_bytes.h"
 
 namespace stageline {
+
+class WhatIf;
 
 // Ranks whose stages take longer than their layers, and how much longer as a share.
 using SlowRanks = std::vector<std::pair<int32_t, double>>;
@@ -28,9 +32,28 @@ struct PlanAnswer {
   bool sharding_given = false;           // otherwise the framework's
 };
 
-// Reads flags and description, and searches. `progress` may be null. Errors: kUsage naming the flag, kBadInput naming
-// the key of the description.
-Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal);
+// What a program that embeds the question has at hand instead of files.
+struct PlanGiven {
+  std::string model = {};       // the text of a description
+  const WhatIf* run = nullptr;  // a run to take the times from
+};
+
+// Reads flags and description, and searches. Errors: kUsage naming the flag, kBadInput naming the key of the
+// description.
+Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal, const PlanGiven& given = {});
+// The same in JSON without a line's end, for flags as they are typed.
+Result<std::string> planned_json(const std::vector<std::string>& flags, const PlanGiven& given = {});
+
+// The first plan, or the one that misses least, in a line.
+Text plan_headline(const PlanAnswer& answer);
+// The bytes of a pipeline's stages, where --model describes what runs. `dp`: its replicas. Errors: kUsage for --memory
+// without --model; those of reading the description.
+Result<std::optional<plan::StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp);
+// The rows of plan/stages. `layers` are those of each virtual stage; `limit` 0: none.
+Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layers,
+                        const std::vector<plan::RankPeak>& peaks, double limit);
+// Reads "7,8*14,7". Errors: kUsage naming the flag.
+Result<std::vector<int32_t>> parse_split(const std::string& text, const char* flag, int32_t min);
 
 std::string plan_json(const PlanAnswer& answer);
 std::string plan_text(const PlanAnswer& answer, const Terminal& terminal);

@@ -45,6 +45,7 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
     TRY_OK(arguments.take(name, 1, kMaxCount, *value));
   options.layout.order = dashed(arguments.get("order"));
   TRY_OK(check_rank_layout(options.layout));
+  if (options.layout.pp == 0 && arguments.has("model")) options.layout = {};  // they say how its layers are divided
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
                                  options.layout.ep > 0 || !options.layout.order.empty()))
     return make_error(ErrorCode::kUsage, "--tp, --cp, --ep, --dp and --order place ranks only together with --pp",
@@ -143,6 +144,18 @@ Result<std::vector<std::string>> real_folders(const std::vector<std::string>& na
 Ghosts ghosts_of(const Arguments& arguments) {
   const std::string wish = arguments.get("ghosts");
   return wish == "on" ? Ghosts::kOn : wish == "off" ? Ghosts::kOff : Ghosts::kAuto;
+}
+
+Result<ExportOptions> picture_options(const Arguments& arguments, const std::string& lang, const std::string& title) {
+  ExportOptions options;
+  options.lang = lang;
+  options.dark = arguments.has("dark");
+  options.title = valid_utf8(arguments.get("title", title));
+  TRY(width, arguments.real("width", 0));
+  if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
+    return make_error(ErrorCode::kUsage, "--width is 200 to 32000 pixels");
+  options.width_px = *width;
+  return options;
 }
 
 Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs) {

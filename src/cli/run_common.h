@@ -47,6 +47,9 @@ Result<std::vector<std::string>> real_folders(const std::vector<std::string>& na
 // Returns --ghosts; kAuto when it was not given.
 Ghosts ghosts_of(const Arguments& arguments);
 
+// Reads --dark, --title and --width of a picture. Errors: kUsage.
+Result<ExportOptions> picture_options(const Arguments& arguments, const std::string& lang, const std::string& title);
+
 // Returns the name of the input for titles: "run42" or "run42 + 3 more".
 std::string run_name(const std::vector<std::string>& paths);
 

@@ -54,7 +54,7 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
 // replays.
 void make_offers(WhatIf model, Explanation& e) {
   FixOptions orders;
-  orders.only_orders = true;
+  orders.only = FixOptions::Only::kOrders;
   const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });

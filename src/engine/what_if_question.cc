@@ -82,6 +82,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
   TRY_OK(check_scales(model, question.scales, question.own));
   FixOptions options;
   options.more_memory = question.more_memory;
+  if (question.bytes) options.bytes = &*question.bytes;
   if (!question.layers.empty()) {
     const OrderModel& order = model.order();
     if (!order.known())

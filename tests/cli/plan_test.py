@@ -15,7 +15,7 @@ def rows(name):
         return list(csv.DictReader(line for line in file if not line.startswith('#')))
 
 
-class Plan(Case):
+class Asking(Case):
     def model(self, value, name='config.json'):
         path = self.dir / name
         path.write_text(value if isinstance(value, str) else json.dumps(value))
@@ -25,6 +25,8 @@ class Plan(Case):
         path = model if not isinstance(model, (dict, str)) else self.model(model)
         return json.loads(run('plan', path, '--json', *flags, check=check).out)
 
+
+class Plan(Asking):
     def test_forms_agree(self):
         path = self.model(LLAMA)
         flags = ['--gpus', 16, '--memory', '80GiB', '--seq', 8192, '--global-batch', 64, '--top', 3]
@@ -322,6 +324,71 @@ class FittedOrders(Case):
 
     def test_a_healthy_run_is_not(self):
         self.assertNotIn('more-in-flight', [r['fix'] for r in self.fixes('--messages', '--jitter', 0.02)])
+
+
+class Bytes(Asking):
+    """Bytes of other commands are the planner's."""
+    KNOWN = ['--seq', 8192, '--micro-batch-size', 1]
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.model(LLAMA)
+        self.run_ = self.dir / 'run'
+        run('simulate', '1f1b', '--format', 'cells', '--stages', 4, '--dp', 2, '--micro-batches', 8, '--steps', 4, '--fault', 'heavy-head:0.8',
+            '-o', self.run_, check=0)
+
+    def plan(self, schedule='1f1b', split='8*4', m=8, chunks=1):
+        return self.ask(self.path, '--pp', 4, '--dp', 2, '--tp', 1, '--schedule', schedule, '--chunks', chunks, '--split', split, '--recompute', 'none',
+                        '--micro-batches', m, *self.KNOWN)['plans'][0]
+
+    def fixes(self, *flags, check=0):
+        found = json.loads(run('what-if', self.run_, '--json', '--model', self.path, *self.KNOWN, *flags, check=check).out)
+        return next(t['rows'] for t in found['tables'] if t['name'] == 'fixes'), found
+
+    def test_schedule_prints_the_planners_bytes(self):
+        for schedule, chunks, split in (('1f1b', 1, '8*4'), ('1f1b', 1, '9,9,8,6'), ('vpp', 2, '4*8'), ('zb-h1', 1, '8*4')):
+            found = json.loads(run('schedule', schedule, '--stages', 4, '--micro-batches', 8, '--chunks', chunks, '--model', self.path, '--dp', 2,
+                                   '--split', split, *self.KNOWN, '--format', 'json', check=0).out)
+            totals = [row['total_gib'] for row in found['stage_bytes']['rows']]
+            for total, stage in zip(totals, self.plan(schedule, split, chunks=chunks)['stages'], strict=True):
+                self.assertAlmostEqual(total * 2**30 / stage['peak'], 1, delta=1e-6)
+        self.assertIn('activations', run('schedule', '1f1b', '--model', self.path, check=0).out)
+        self.assertIsNone(json.loads(run('schedule', '1f1b', '--format', 'json', check=0).out)['stage_bytes'])
+        for flags in (['--model', self.path, '--split', '8,8'], ['--memory', '80GiB'], ['--model', self.path, '--memory', '80'],
+                      ['--model', self.path, '--optimizer', 'none']):
+            run('schedule', '1f1b', *flags, check=2)
+
+    def test_options_say_what_they_need(self):
+        rows, _ = self.fixes('--more-memory')
+        now = f'{self.plan()["peak_bytes"] / 2**30:.1f} GiB'
+        priced = 0
+        for row in rows:
+            if row['fix'] in ('schedule', 'micro-batches', 'balance'):
+                self.assertIn(f'memory at most {now}', row['assumption'])
+                priced += 1
+            elif row['fix'] in ('links', 'launch', 'worker', 'jitter'):
+                self.assertNotIn('GiB', row['assumption'])
+        self.assertGreater(priced, 2)
+
+    def test_what_needs_more_is_not_offered(self):
+        everything, _ = self.fixes('--more-memory')
+        needs = {}
+        for row in everything:
+            if found := re.search(r'then ([0-9.]+) GiB', row['assumption']):
+                needs[row['what']] = float(found[1])
+        few, limited = self.fixes('--memory', f'{self.plan()["needed_bytes"] / 2**30 + 1:.2f}GiB')
+        offered = {row['what'] for row in few}
+        limit = (self.plan()['needed_bytes'] / 2**30 + 1) / (self.plan()['needed_bytes'] / self.plan()['peak_bytes'])
+        gone = {name for name, need in needs.items() if need > limit + 2}
+        self.assertTrue(gone)
+        self.assertFalse(gone & offered)
+        self.assertGreater(limited['over_memory'], 0)
+        many, _ = self.fixes('--memory', '4000GiB')
+        orders = [{row['what'] for row in rows if row['fix'] == 'schedule'} for rows in (few, many)]
+        self.assertLess(orders[0], orders[1])
+        # The split that is offered is the best of those that fit.
+        self.assertNotEqual(*([row['what'] for row in rows if row['fix'] == 'balance'] for rows in (few, many)))
+        run('what-if', self.run_, '--memory', '80GiB', check=2)
 
 
 if __name__ == '__main__':

@@ -18,6 +18,7 @@ struct Fix {
   Changes changes;
   Price price;
   Text name, assumes, how;
+  Text bytes;          // what it needs and what the run needs now, where known; `assumes` ends with it
   bool bound = false;  // it is only a bound on the saving of fixes: jitter cannot be switched off
 };
 

@@ -46,7 +46,7 @@ bool has_layers_to_move(const CauseList& causes) {
 void price_in_layers(WhatIf& model, const Trace& trace, CauseList& causes) {
   if (!has_layers_to_move(causes)) return;
   FixOptions options;
-  options.only_layers = true;
+  options.only = FixOptions::Only::kLayers;
   const FixList list = price_fixes(model, options);
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;

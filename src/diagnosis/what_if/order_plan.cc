@@ -116,7 +116,7 @@ std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
 
 }  // namespace
 
-Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
+Result<Schedule> order_of(std::string_view name, const ScheduleSizes& sizes) {
   // The size is checked before the order is made: there are a forward and a backward for every chunk of every
   // micro-batch.
   const double min = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
@@ -125,8 +125,11 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
         ErrorCode::kLimit, "order.too_many_cells",
         Args().set("schedule", std::string(name)).set("cells", fixed(min, 0)).set("max", int64_t{kMaxPlanCells}), {},
         "ask for fewer micro-batches or chunks");
-  Result<Schedule> made = make_schedule(name, sizes);
-  if (!made) return std::move(made).error();
+  return make_schedule(name, sizes);
+}
+
+Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
+  TRY(made, order_of(name, sizes));
   return compile_schedule(std::move(*made));
 }
 

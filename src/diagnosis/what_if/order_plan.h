@@ -37,6 +37,8 @@ struct OrderPlan {
 inline constexpr size_t kMaxPlanCells = 2'000'000;
 // Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
 Result<OrderPlan> compile_schedule(Schedule schedule);
+// The lists of a schedule that is small enough to be replayed.
+Result<Schedule> order_of(std::string_view name, const ScheduleSizes& sizes);
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
 // The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists

@@ -246,7 +246,7 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
 }
 
 // Returns the order that a scenario asks for; the present schedule's if the scenario names none.
-Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
+Result<Schedule> WhatIf::schedule_of(const Changes& changes) const {
   if (!order_.known())
     return worded_error(ErrorCode::kUnavailable, "refused.no_schedule.order", Args().set("why", order_.why_not()), {},
                         "stageline analyze schedule shows what was compared");
@@ -264,8 +264,13 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
       return worded_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
   }
   if (!changes.more_in_flight.empty() && name == "1f1b" && sizes.chunks == 1)
-    return compile_schedule(plan::fitted_1f1b(sizes.stages, sizes.micro_batches, changes.more_in_flight));
-  return compile_order(name, sizes);
+    return plan::fitted_1f1b(sizes.stages, sizes.micro_batches, changes.more_in_flight);
+  return order_of(name, sizes);
+}
+
+Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
+  TRY(schedule, schedule_of(changes));
+  return compile_schedule(std::move(*schedule));
 }
 
 // Scales step times of another order to the run's number of micro-batches.

@@ -122,6 +122,7 @@ class WhatIf {
   std::vector<WorldCell> step_cells(const Changes& world, uint32_t step, int32_t dp = kUnknown) const;
 
   // The order that a world runs in. Errors: those of compile_order(); kUnavailable where no order is known.
+  Result<Schedule> schedule_of(const Changes& changes) const;
   Result<OrderPlan> plan_of(const Changes& changes) const;
 
   const StepGraph& graph() const { return *graph_; }

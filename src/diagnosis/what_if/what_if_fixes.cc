@@ -46,23 +46,30 @@ class Finder {
 
   FixList find() {
     const OrderModel& order = model_.order();
-    const bool all = !options_.only_orders && !options_.only_layers;
+    using enum FixOptions::Only;
+    const auto wanted = [&](FixOptions::Only kind) { return options_.only == kAll || options_.only == kind; };
+    const bool all = options_.only == kAll;
+    list_.limited = limited();
     if (order.known()) {
-      list_.layers = options_.layers.size() == order.stages().cost_ns.size() ? options_.layers : assumed_layers(model_);
-      list_.layers_assumed = options_.layers.empty();
+      const size_t stages = order.stages().cost_ns.size();
+      list_.layers = options_.layers.size() == stages ? options_.layers
+                     : options_.bytes                 ? options_.bytes->even(static_cast<int32_t>(stages))
+                                                      : assumed_layers(model_);
+      list_.layers_assumed = options_.layers.empty() && !options_.bytes;
       model_.set_layers(list_.layers);
     }
     for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
     if (order.known()) {
-      if (!options_.only_orders) balance();
+      if (wanted(kLayers)) balance();
       if (all) fair_stage();
-      if (!options_.only_layers) orders();
-      if (!options_.only_layers) more_micro_batches();
-      if (!options_.only_layers) more_in_flight();
+      if (wanted(kOrders)) orders();
+      if (wanted(kOrders)) more_micro_batches();
+      if (wanted(kInFlight)) more_in_flight();
     }
     if (all) times();
     price();
     if (all) combine();
+    for (Fix& fix : list_.fixes) fix.assumes += fix.bytes;
     std::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(), [](const Fix& a, const Fix& b) {
       return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
     });
@@ -109,7 +116,9 @@ class Finder {
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
     spread_evenly(stages);
     const std::vector<int32_t> min = balanced_layers(stages, model_.layers(), list_.layers);
-    const auto splits = splits_between(list_.layers, min, kMaxSplits);
+    auto splits = splits_between(list_.layers, min, kMaxSplits);
+    if (limited())
+      list_.over_memory += std::erase_if(splits, [&](const auto& split) { return !within_limit({}, split); });
     std::vector<Changes> worlds;
     for (const std::vector<int32_t>& split : splits) {
       worlds.emplace_back();
@@ -151,12 +160,27 @@ class Finder {
     add("fair-stage", {.fair_stage = stage}, fair_stage_words(stage, *max / mean), true);
   }
 
+  bool limited() const { return options_.bytes && options_.bytes->options.limit > 0; }
+  bool within_limit(const Changes& changes, const std::vector<int32_t>& layers) const {
+    const Result<Schedule> schedule = model_.schedule_of(changes);
+    return schedule && options_.bytes->fits(options_.bytes->most(*schedule, layers));
+  }
+
   bool fits_memory(const Changes& changes) {
     const Result<OrderPlan> plan = model_.plan_of(changes);
     if (!plan) return false;
-    if (plan->max_held() <= model_.order().present().max_held() + kMoreHeld || options_.more_memory) return true;
+    if (within_memory(changes)) return true;
     ++list_.over_memory;
     return false;
+  }
+
+  // Says what the stage that needs most needs under the fix, and needs now.
+  void say_bytes(const std::vector<int32_t>& layers, Fix& fix) const {
+    if (!options_.bytes || (&layers == &list_.layers && !fix.changes.changes_order())) return;
+    const Result<Schedule> now = model_.schedule_of({}), then = model_.schedule_of(fix.changes);
+    if (!now || !then) return;
+    const auto before = options_.bytes->most(*now, list_.layers), after = options_.bytes->most(*then, layers);
+    fix.bytes = bytes_words(before, after);
   }
 
   void orders() {
@@ -189,8 +213,8 @@ class Finder {
     if (fits_memory(changes)) add("micro-batches", changes, micro_batch_words(m, 2 * m));
   }
 
-  // 1F1B with more forwards before the first backward on the stages in front of a slow link. The fix is
-  // offered whatever the memory, and says how many micro-batches it holds.
+  // 1F1B with more forwards before the first backward on the stages in front of a slow link, as many as the memory
+  // limit leaves room for. Without one the fix says what it holds.
   void more_in_flight() {
     const OrderModel& order = model_.order();
     const ScheduleSizes& sizes = order.sizes();
@@ -217,8 +241,17 @@ class Finder {
       both = std::max(both, there + back);
     }
     if (both < kSlowLink * slowest) return;
-    const plan::FittedOrder fitted =
-        plan::fit_order(costs, std::vector<int32_t>(stages, std::min(kMaxMoreInFlight, sizes.micro_batches)));
+    std::vector<int32_t> room(stages, std::min(kMaxMoreInFlight, sizes.micro_batches));
+    if (limited()) {
+      std::ranges::fill(room, 0);
+      for (int32_t more = 1; more <= std::min(kMaxMoreInFlight, sizes.micro_batches); ++more) {
+        const Schedule fitted = plan::fitted_1f1b(sizes.stages, sizes.micro_batches, std::vector<int32_t>(stages, more));
+        const std::vector<plan::RankPeak> peaks = options_.bytes->peaks(fitted, list_.layers);
+        for (size_t s = 0; s < stages; ++s)
+          if (options_.bytes->needed_by(peaks[s], sizes.stages) <= options_.bytes->options.limit) room[s] = more;
+      }
+    }
+    const plan::FittedOrder fitted = plan::fit_order(costs, room);
     const auto gain = static_cast<double>(fitted.plain_ns - fitted.span_ns);
     if (gain < kMinFitted * static_cast<double>(fitted.plain_ns)) return;
     add("more-in-flight", {.more_in_flight = fitted.extra}, more_in_flight_words(fitted.extra));
@@ -323,6 +356,7 @@ class Finder {
         ++list_.no_gain;
         continue;
       }
+      say_bytes(fix.id == "balance" ? balanced_ : list_.layers, fix);
       kept.push_back(std::move(fix));
     }
     list_.fixes = std::move(kept);
@@ -355,6 +389,10 @@ class Finder {
     Changes together = list_.fixes[best].changes;
     double saved = list_.fixes[best].price.saving_ns;
     std::vector<Fix> found;
+    const auto layers_with = [&](size_t more) -> const std::vector<int32_t>& {
+      const auto splits = [&](size_t p) { return list_.fixes[p].id == "balance"; };
+      return splits(more) || std::ranges::any_of(parts, splits) ? balanced_ : list_.layers;
+    };
     while (parts.size() < kMaxParts) {
       std::vector<size_t> others;
       std::vector<Changes> worlds;
@@ -364,7 +402,9 @@ class Finder {
         Changes world = combined(together, fix.changes);
         const bool own_memory = !fix.changes.more_in_flight.empty() || !together.more_in_flight.empty();
         if (!world.more_in_flight.empty() && !world.schedule.empty()) continue;  // it is 1f1b's own
-        if (world.changes_order() && !(options_.more_memory || own_memory || within_memory(world))) continue;
+        if (limited() ? !within_limit(world, layers_with(i))
+                      : world.changes_order() && !(own_memory || within_memory(world)))
+          continue;
         others.push_back(i);
         worlds.push_back(std::move(world));
       }
@@ -380,13 +420,16 @@ class Finder {
       for (const size_t p : parts) of.push_back(&list_.fixes[p]);
       found.push_back(fix_of("combined", together, combined_words(of)));
       found.back().price = prices[max];
+      say_bytes(layers_with(parts.front()), found.back());
     }
     for (Fix& fix : found) list_.fixes.push_back(std::move(fix));
   }
 
+  // Where bytes are limited these decide, otherwise what is held now.
   bool within_memory(const Changes& changes) const {
+    if (limited()) return within_limit(changes, list_.layers);
     const Result<OrderPlan> plan = model_.plan_of(changes);
-    return plan && plan->max_held() <= model_.order().present().max_held() + kMoreHeld;
+    return options_.more_memory || (plan && plan->max_held() <= model_.order().present().max_held() + kMoreHeld);
   }
 
   // Whether two fixes exclude each other: those of one family do, except that different workers may be replaced

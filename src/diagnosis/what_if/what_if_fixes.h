@@ -6,15 +6,19 @@
 
 #include "diagnosis/what_if/fix.h"
 #include "diagnosis/what_if/what_if.h"
+#include "plan/stage_bytes.h"
 
 namespace stageline {
 
 struct FixOptions {
-  std::vector<int32_t> layers;         // for each virtual stage; empty: kAssumedLayers each, and the answer says so
-  bool layers_divided = false;         // only their sum was given; the split is the frameworks'
-  bool more_memory = false;            // also tries orders that hold more activations
-  bool only_orders = false;            // besides the user's own, only other schedules and numbers of micro-batches
-  bool only_layers = false;            // only new splits of the layers
+  std::vector<int32_t> layers;  // for each virtual stage; empty: kAssumedLayers each, and the answer says so
+  bool layers_divided = false;  // only their sum was given; the split is the frameworks'
+  bool more_memory = false;     // also tries orders that hold more activations
+  // Besides the user's own: all, or only other schedules and numbers of micro-batches, new splits of the layers, or
+  // more micro-batches in flight.
+  enum class Only : uint8_t { kAll, kOrders, kLayers, kInFlight } only = Only::kAll;
+  // Where the model is described: fixes say their bytes, and only those within its limit are offered.
+  const plan::StageBytes* bytes = nullptr;
   std::vector<Changes> own;            // the user's worlds, which are priced in any case
   std::vector<std::string> own_names;  // one name for each
 };
@@ -28,7 +32,8 @@ struct FixList {
   bool layers_assumed = false;
   int64_t tried = 0;        // number of fixes that were tried besides the user's own
   int64_t no_gain = 0;      // number of these that cost time, or gain less than their uncertainty
-  int64_t over_memory = 0;  // number of orders left out because they hold more activations
+  int64_t over_memory = 0;  // number of orders left out because they need more memory
+  bool limited = false;     // by a number of bytes
   Text sentence;
   double step_ns = 0;  // of a profile: the mean step, or the whole recording where it has no steps
   int64_t steps = 0;   // of a profile: 0 without steps

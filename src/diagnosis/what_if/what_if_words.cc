@@ -143,6 +143,13 @@ FixWords more_in_flight_words(const std::vector<int32_t>& extra) {
   return words_of("fix.more_in_flight", args);
 }
 
+Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most& then) {
+  const auto gib = [](double bytes) { return fixed(bytes / (1 << 30), 1); };
+  Args args;
+  args.set("now", gib(now.bytes)).set("then", gib(then.bytes)).set("at", int64_t{now.rank});
+  return words("fix.bytes", args.set("stage", int64_t{then.rank}));
+}
+
 FixWords links_words() { return words_of("fix.links"); }
 FixWords launch_words() { return words_of("fix.launch"); }
 FixWords jitter_words() { return words_of("fix.jitter"); }
