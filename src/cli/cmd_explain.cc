@@ -1,10 +1,14 @@
+#include <algorithm>
+
 #include "base/output_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/explain_text.h"
+#include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 
@@ -16,7 +20,8 @@ Result<int> run_explain(const Arguments& arguments) {
   TRY(limit, share_flag(arguments, "fail-on"));
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
-  const Explanation e = explain(Run(*trace), true);
+  TRY(bytes, stage_bytes_of(arguments, std::max(1, extent_of(*trace).dp_count)));
+  const Explanation e = explain(Run(*trace), true, *bytes ? &**bytes : nullptr);
   out->write(format == "json" ? explain_json(e, arguments.operands) + "\n"
                               : terminal_text(explain_text(*terminal, e, arguments.operands), true));
   TRY_OK(out->commit());

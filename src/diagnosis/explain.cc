@@ -52,9 +52,10 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
 
 // Offers the best other schedule and the best other number of micro-batches, each by itself, priced by what-if's
 // replays.
-void make_offers(WhatIf model, Explanation& e) {
+void make_offers(WhatIf model, const plan::StageBytes* bytes, Explanation& e) {
   FixOptions orders;
   orders.only = FixOptions::Only::kOrders;
+  orders.bytes = bytes;
   const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
@@ -192,7 +193,7 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
 
 // Explains a run whose causes can be priced by simulations of its graph.
 void explain_priced(const Run& run, const StepGraph& graph, const Headline& headline, bool with_offers,
-                    Explanation& e) {
+                    const plan::StageBytes* bytes, Explanation& e) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
@@ -208,12 +209,13 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   }
   // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
   const bool offers = with_offers && coverage.replicas_unread() == 0;
-  if (whole && (offers || has_layers_to_move(causes))) {
+  if (whole && (offers || has_layers_to_move(causes) || has_links_to_hide(causes))) {
     if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
       Diagnostics notes;
       WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
-      price_in_layers(model, trace, causes);
-      if (offers) make_offers(std::move(model), e);
+      price_in_layers(model, trace, bytes, causes);
+      price_in_flight(model, bytes, causes);
+      if (offers) make_offers(std::move(model), bytes, e);
     }
   }
   e.findings = cause_findings(trace, causes, theory.recognition);
@@ -224,12 +226,13 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
 }
 
 // Explains the pipeline of a run: what its cells show.
-void explain_cells(const Run& run, const Headline& headline, bool with_offers, Explanation& e) {
+void explain_cells(const Run& run, const Headline& headline, bool with_offers, const plan::StageBytes* bytes,
+                   Explanation& e) {
   const RunCoverage& coverage = coverage_of(run);
   const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
   say_coverage(coverage, e);
   take_step_times(step_means_of(run), e);
-  if (made.graph) return explain_priced(run, *made.graph, headline, with_offers, e);
+  if (made.graph) return explain_priced(run, *made.graph, headline, with_offers, bytes, e);
   if (coverage.not_analysable()) return;
   e.unpriced = true;
   e.why_not = made.error->what;
@@ -265,7 +268,7 @@ void sort_findings(Explanation& e) {
 
 }  // namespace
 
-Explanation explain(const Run& run, bool with_offers) {
+Explanation explain(const Run& run, bool with_offers, const plan::StageBytes* bytes) {
   const Trace& trace = run.trace();
   if (const TrainingTime training = training_time(trace); training.reported) return explain_training(training);
   Explanation e;
@@ -276,7 +279,7 @@ Explanation explain(const Run& run, bool with_offers) {
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
   e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
-  if (cells) explain_cells(run, known.headline, with_offers, e);
+  if (cells) explain_cells(run, known.headline, with_offers, bytes, e);
   add_known(std::move(known.list), e);
   e.others = std::move(known.others);
   sort_findings(e);

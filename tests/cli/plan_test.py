@@ -324,6 +324,19 @@ class FittedOrders(Case):
 
     def test_a_healthy_run_is_not(self):
         self.assertNotIn('more-in-flight', [r['fix'] for r in self.fixes('--messages', '--jitter', 0.02)])
+        self.assertNotIn('in flight', run('explain', self.dir / 'run', check=0).out)
+
+    def test_the_finding_about_the_link_says_it_too(self):
+        (self.dir / 'config.json').write_text(json.dumps(LLAMA))
+        row = next(r for r in self.fixes('--messages', '--fault', 'slow-link:1,2,+10ms', '--fault', 'slow-link:2,1,+10ms')
+                   if r['fix'] == 'more-in-flight')
+        for flags, known in (([], False), (['--model', self.dir / 'config.json', '--seq', 8192], True)):
+            found = json.loads(run('explain', self.dir / 'run', '--json', *flags, check=0).out)
+            link = next(f for f in found['findings'] if f['id'] == 'link.slow')
+            self.assertIn('Until the link is repaired', link['detail_en'])
+            self.assertIn(row['what'], link['detail_en'])
+            self.assertIn('pipeline_parallel_schedule_csv', link['detail_en'])
+            self.assertEqual('GiB' in link['detail_en'], known)
 
 
 class Bytes(Asking):
@@ -389,6 +402,12 @@ class Bytes(Asking):
         # The split that is offered is the best of those that fit.
         self.assertNotEqual(*([row['what'] for row in rows if row['fix'] == 'balance'] for rows in (few, many)))
         run('what-if', self.run_, '--memory', '80GiB', check=2)
+
+    def test_moved_layers_say_the_models_split(self):
+        found = json.loads(run('explain', self.run_, '--json', '--model', self.path, *self.KNOWN, check=0).out)
+        stage = next(f for f in found['findings'] if f['id'] == 'stage.slow')
+        self.assertIn('assuming 8, 8, 8, 8 today', stage['detail_en'])
+        self.assertIn(f'memory at most {self.plan()["peak_bytes"] / 2**30:.1f} GiB', stage['detail_en'])
 
 
 if __name__ == '__main__':

@@ -61,7 +61,7 @@ struct CausePrice {
   // the mean step. It decides what is named and gives the order, and says nothing of what the step would gain.
   double longer_ns = 0;
   // The saving of the best fix that can be typed, and a sentence on it; what_if/layer_price writes both. 0: there is
-  // none.
+  // none, or only the sentence.
   struct Fix {
     double saving_ns = 0;
     Text words = {};

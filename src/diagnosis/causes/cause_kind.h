@@ -42,6 +42,7 @@ struct CauseKind {
   std::span<const std::string_view> takes_from = {};
   bool of_work = false;    // compute cells take longer: diff identifies changes of compute by it
   bool of_layers = false;  // its work is layers, which can be moved: it is named even where moving them saves little
+  bool of_links = false;   // messages are slow: more micro-batches in flight hide a part of it
   bool of_events = false;  // single events that come in some steps; a long step may be one of them
   // Adds suspicions. Kinds are asked in the order of causes.def; later ones see what earlier ones divided out. Null:
   // another kind's search finds these too.

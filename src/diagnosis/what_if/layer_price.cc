@@ -14,10 +14,16 @@ namespace {
 
 constexpr size_t kMaxQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
 
+Text amount(double saving_ns, double step_ns) {
+  return words("cause.amount",
+               Args().set("time", human_duration(saving_ns)).set("share", percent(saving_ns / step_ns)));
+}
+
 // Puts the saving of whole layers into a sentence; "" for a cause whose layers save nothing elsewhere. `stages` is the
 // number of ranks in a pipeline; with `paddle` the split is written as Paddle takes it.
-Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, double step_ns, int32_t stages,
+Text layer_words(const CausePrice& price, const FixList& list, const Text& bytes, double step_ns, int32_t stages,
                  bool paddle) {
+  const std::vector<int32_t>& layers = list.new_layers;
   const double saving_ns = price.fix.saving_ns;
   if (!(saving_ns > 0) || layers.empty() || price.unmovable) return {};
   Args args;
@@ -26,13 +32,13 @@ Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, do
   else if (price.saving_ns > 0 && saving_ns > price.saving_ns)
     args.set("than_even", words("layers.more"));
   args.set("now", grouped(kAssumedLayers));
-  args.set("less", words("cause.amount",
-                         Args().set("time", human_duration(saving_ns)).set("share", percent(saving_ns / step_ns))));
+  args.set("less", amount(saving_ns, step_ns)).set("bytes", bytes);
   const bool quoted = layers.size() <= kMaxQuoted, chunks = layers.size() > static_cast<size_t>(stages);
   if (quoted)
     args.set("then", layers_text(layers))
         .set("layout", paddle ? paddle_seg_method(layers) : plan::write_megatron_layout(layers));
-  args.set("today", words(chunks ? "layers.per_chunk" : "layers.per_stage", args));
+  args.set("today", !list.layers_assumed ? Text{layers_text(list.layers), layers_text(list.layers)}
+                                         : words(chunks ? "layers.per_chunk" : "layers.per_stage", args));
   args.set("split", words(!quoted ? "layers.best" : paddle ? "layers.paddle" : "layers.megatron", args));
   return words("layers.split", args);
 }
@@ -43,10 +49,30 @@ bool has_layers_to_move(const CauseList& causes) {
   return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_layers; });
 }
 
-void price_in_layers(WhatIf& model, const Trace& trace, CauseList& causes) {
+bool has_links_to_hide(const CauseList& causes) {
+  return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_links; });
+}
+
+void price_in_flight(WhatIf& model, const plan::StageBytes* bytes, CauseList& causes) {
+  if (!has_links_to_hide(causes)) return;
+  FixOptions options;
+  options.only = FixOptions::Only::kInFlight;
+  options.bytes = bytes;
+  const FixList list = price_fixes(model, options);
+  if (list.fixes.empty()) return;
+  const Fix& fix = list.fixes.front();
+  Args args;
+  args.set("name", fix.name).set("bytes", fix.bytes).set("how", fix.how);
+  args.set("less", amount(fix.price.saving_ns, causes.step_ns));
+  for (Cause& c : causes.causes)
+    if (c.kind->of_links) c.price.fix.words = words("links.in_flight", args);
+}
+
+void price_in_layers(WhatIf& model, const Trace& trace, const plan::StageBytes* bytes, CauseList& causes) {
   if (!has_layers_to_move(causes)) return;
   FixOptions options;
   options.only = FixOptions::Only::kLayers;
+  options.bytes = bytes;
   const FixList list = price_fixes(model, options);
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;
@@ -56,7 +82,7 @@ void price_in_layers(WhatIf& model, const Trace& trace, CauseList& causes) {
     if (!c.kind->of_layers || c.sometimes) continue;  // layers do not come and go
     c.price.fix.saving_ns = fix->price.saving_ns;
     c.price.fix.words =
-        layer_words(c.price, list.new_layers, causes.step_ns, stages, trace.format.starts_with("paddle"));
+        layer_words(c.price, list, fix->bytes, causes.step_ns, stages, trace.format.starts_with("paddle"));
   }
   sort_causes(causes.causes);
 }

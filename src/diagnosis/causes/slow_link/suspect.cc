@@ -164,6 +164,7 @@ constexpr std::string_view kLines[] = {"message"};
 const CauseKind slow_link_cause = {.id = "slow_link",
                                    .name = "slow link",
                                    .takes_from = kLines,
+                                   .of_links = true,
                                    .suspect = suspect_slow_links,
                                    .tell = tell_slow_link};
 

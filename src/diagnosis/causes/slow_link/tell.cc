@@ -48,6 +48,7 @@ Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& 
     joint.set("joint", context.share(c.price.joint_ns)).set("alone", context.share(c.price.lost_ns));
     telling.more += words("link.slow.joint", joint);
   }
+  telling.more += c.price.fix.words;
   telling.table = {"links", ""};
   return telling;
 }
