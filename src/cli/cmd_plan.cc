@@ -1,6 +1,7 @@
 #include "base/output_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
+#include "cli/plan_picture.h"
 #include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "exporters/table_text.h"
@@ -13,7 +14,18 @@ Result<int> run_plan(const Arguments& arguments) {
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   const std::string output = arguments.get("output", "-");
   TRY_OK(check_writable(output, arguments.operands));
-  TRY(answer, answer_plan(arguments, *terminal));
+  const bool draws = !picture_kind(arguments).empty();
+  if (draws && (arguments.has("json") || arguments.has("format") || arguments.has("emit")))
+    return make_error(ErrorCode::kUsage, "a picture has no --format and no --emit", "name the file for what is in it");
+  Arguments asked = arguments;
+  if (draws) asked.set("pareto", "");
+  TRY(answer, answer_plan(asked, *terminal));
+  if (draws && (!answer->found.plans.empty() || answer->found.shortfall)) {
+    TRY_OK(draw_plan(*answer, arguments, *terminal));
+    note(*terminal, output + "  " + plan_headline(*answer).in(terminal->chinese()));
+    return answer->found.plans.empty() ? kExitFinding : kExitGood;
+  }
+  if (draws) return make_error(ErrorCode::kUnavailable, "there is no plan to draw: no layout of these devices fits");
   std::string text;
   if (arguments.has("emit") && !answer->found.plans.empty()) {
     TRY_OK(take(plan::emit_plan(arguments.get("emit"), answer->wish, answer->found.plans.front()), text));

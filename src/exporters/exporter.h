@@ -25,12 +25,13 @@ struct ExportOptions {
   bool dark = false;        // charts: dark theme
   std::string title;        // shown where the format has a place for it
   // The input paths of the run as a shell reads them, each after a space; "" when they are not known.
-  std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
-  double width_px = 0;            // for charts; 0 chooses the width from the content
-  double max_width_px = 0;        // limit for charts that choose their width from the content; 0: no limit
-  Ghosts ghosts = Ghosts::kAuto;  // draw the theory next to the measured cells, for exporters that can
-  bool hta = false;               // --compat hta, for exporters that have that mode
-  size_t part = 0;                // for exporters that write one file per rank: index into Trace::parts
+  std::string paths = {};                    // NOLINT(readability-redundant-member-init): GCC wants it
+  double width_px = 0;                       // for charts; 0 chooses the width from the content
+  double max_width_px = 0;                   // limit for charts that choose their width from the content; 0: no limit
+  Ghosts ghosts = Ghosts::kAuto;             // draw the theory next to the measured cells, for exporters that can
+  const struct PlanPicture* plan = nullptr;  // drawn below the pipeline's rows (chart/plan_panels.h)
+  bool hta = false;                          // --compat hta, for exporters that have that mode
+  size_t part = 0;                           // for exporters that write one file per rank: index into Trace::parts
 };
 
 // Input of an exporter: the trace, already filtered (ranks, steps, time range) and linked. The tables are those of

@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from support import SHARED, Case, needs_shared, run
+from support import SHARED, Case, needs_shared, page_answer, run
 
 LLAMA = {'model_type': 'llama', 'hidden_size': 4096, 'num_hidden_layers': 32, 'num_attention_heads': 32, 'num_key_value_heads': 8,
          'intermediate_size': 14336, 'vocab_size': 128256}
@@ -337,6 +337,58 @@ class FittedOrders(Case):
             self.assertIn(row['what'], link['detail_en'])
             self.assertIn('pipeline_parallel_schedule_csv', link['detail_en'])
             self.assertEqual('GiB' in link['detail_en'], known)
+
+
+class Picture(Asking):
+    SMALL = {**LLAMA, 'num_hidden_layers': 8}
+    FLAGS = ['--gpus', 8, '--memory', '80GiB', '--seq', 8192, '--global-batch', 16, '--pp', 4, '--tp', 1, '--schedule', '1f1b', '--micro-batch-size', 1]
+
+    def drawn(self, name, *flags, check=0):
+        run('plan', self.model(self.SMALL), *self.FLAGS, *flags, '-o', self.dir / name, check=check)
+        return (self.dir / name).read_bytes()
+
+    def boxes(self, svg, colour):
+        """Heights of the bars' pieces of this colour, the tallest first."""
+        rgb = ','.join(f'{int(colour[i:i + 2], 16) / 255 * 100:.6f}'.rstrip('0').rstrip('.') + '%' for i in (0, 2, 4))
+        boxes = [[float(n) for n in re.findall(r'-?[0-9.]+', path)] for path in re.findall(rf'fill:rgb\({rgb}\);[^>]* d="([^"]*)"', svg)]
+        return sorted((max(box[1::2]) - min(box[1::2]) for box in boxes if max(box[::2]) - min(box[::2]) > 12.5), reverse=True)  # the legend's are 12 wide
+
+    def test_every_kind_of_file(self):
+        svg = self.drawn('plan.svg')
+        self.assertEqual(svg, self.drawn('again.svg'))
+        self.assertNotEqual(svg, self.drawn('dark.svg', '--dark'))
+        self.assertIn('tp 1 · pp 4 · dp 2, 1f1b', re.search('<title>(.*?)</title>', svg.decode())[1])
+        self.assertIn('每步', re.search('<title>(.*?)</title>', self.drawn('zh.svg', '--lang', 'zh').decode())[1])
+        self.assertEqual(self.drawn('plan.png')[:8], b'\x89PNG\r\n\x1a\n')
+        self.assertEqual(self.drawn('plan.pdf')[:5], b'%PDF-')
+        self.assertEqual(self.drawn('any', '--to', 'svg'), svg)
+        self.drawn('plan.html')
+        found = self.ask(self.model(self.SMALL), *self.FLAGS, '--pareto')
+        self.assertEqual(page_answer(self.dir / 'plan.html', 'plan'), found)
+        self.assertTrue(page_answer(self.dir / 'plan.html', 'run')['file']['plan'])
+
+    def test_bars_are_to_scale(self):
+        plan = self.ask(self.model(self.SMALL), *self.FLAGS)['plans'][0]
+        svg = self.drawn('plan.svg').decode()
+        heights = self.boxes(svg, '806633')  # the optimizer's ochre
+        sizes = sorted((stage['optimizer'] for stage in plan['stages']), reverse=True)
+        for height, size in zip(heights, sizes, strict=True):
+            self.assertAlmostEqual(height / heights[0], size / sizes[0], delta=0.01)
+
+    def test_what_does_not_fit_is_drawn_too(self):
+        flags = ['--memory', '9GiB']
+        svg = self.drawn('small.svg', *flags, check=1).decode()
+        self.assertIn('Does not fit', re.search('<title>(.*?)</title>', svg)[1])
+
+    def test_a_run_without_a_model_has_no_bars(self):
+        run('simulate', '1f1b', '--format', 'cells', '-o', self.dir / 'run', check=0)
+        run('plan', '--from', self.dir / 'run', '--layers', 32, '--schedule', '1f1b', '-o', self.dir / 'run.svg', check=0)
+        self.assertEqual(self.boxes((self.dir / 'run.svg').read_text(), '806633'), [])
+
+    def test_refusals(self):
+        for flags in (['--json'], ['--format', 'csv'], ['--emit', 'megatron'], ['--width', 3], ['--to', 'csv']):
+            run('plan', self.model(self.SMALL), *self.FLAGS, *flags, '-o', self.dir / 'no.svg', check=2)
+            self.assertFalse((self.dir / 'no.svg').exists())
 
 
 class Bytes(Asking):

@@ -63,6 +63,14 @@ struct Painter {
     }
   }
 
+  void hatched(const ChartRect& r, double spacing) const {
+    fill(r, theme.idle);
+    hatch_path(r, spacing, false);
+    source(theme.idle_hatch);
+    cairo_set_line_width(cr, 1.2);
+    cairo_stroke(cr);
+  }
+
   // The texture of idle time goes through all rows as one set of lines behind one clip. So it is continuous and costs
   // the same for 4 rows and for 400.
   void idle() const {
@@ -154,10 +162,11 @@ struct Painter {
     cairo_fill(cr);
   }
 
-  void theory_end(double x, double top, double bottom) const {
+  void theory_end(double x, double top, double bottom) const { dashed(x, top, x, bottom); }
+  void dashed(double x0, double y0, double x1, double y1) const {
     const double dash[] = {4, 3};
     cairo_set_dash(cr, dash, 2, 0);
-    line(x, top, x, bottom);
+    line(x0, y0, x1, y1);
     source(theme.accent);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);
@@ -194,13 +203,7 @@ struct Painter {
     for (const ChartLegendItem& item : layout.legend) {
       ChartRect r = item.swatch;
       switch (item.mark) {
-        case ChartLegendItem::Mark::kWaiting:
-          fill(r, theme.idle);
-          hatch_path(r, 4.2, false);
-          source(theme.idle_hatch);
-          cairo_set_line_width(cr, 1.2);
-          cairo_stroke(cr);
-          break;
+        case ChartLegendItem::Mark::kWaiting: hatched(r, 4.2); break;
         case ChartLegendItem::Mark::kNote: break;
         case ChartLegendItem::Mark::kGhost:
           ghost({r.x, r.y + 4, r.w / 2, 4.5}, CellKind::kForward, 0);
@@ -256,6 +259,28 @@ struct Painter {
     cairo_stroke(cr);
   }
 
+  void pieces() const {
+    for (const ChartPiece& piece : layout.pieces) {
+      const ChartRect& r = piece.box;
+      switch (piece.paint) {
+        case ChartPiece::Paint::kFill: fill(r, piece.colour); break;
+        case ChartPiece::Paint::kHatch: hatched(r, 4.2); break;
+        case ChartPiece::Paint::kDash: dashed(r.x, r.y, r.x + r.w, r.y + r.h); break;
+        case ChartPiece::Paint::kLine:
+          source(piece.colour);
+          line(r.x, r.y, r.x + r.w, r.y + r.h);
+          cairo_set_line_width(cr, 1);
+          cairo_stroke(cr);
+          break;
+        case ChartPiece::Paint::kDot:
+          source(piece.colour);
+          cairo_arc(cr, r.x, r.y, r.w, 0, 2 * 3.14159265358979323846);
+          cairo_fill(cr);
+          break;
+      }
+    }
+  }
+
   void paint() const {
     fill({0, 0, layout.width, layout.height}, theme.background);
     for (const double x : layout.tick_x)
@@ -277,6 +302,7 @@ struct Painter {
     step_lines();
     for (const double x : layout.theory_end_x) theory_end(x, layout.plot.y - 4, layout.plot.y + layout.plot.h + 6);
     legend();
+    pieces();
     for (const ChartText& t : layout.texts) write(t, t.strong ? theme.ink : theme.muted);
   }
 };

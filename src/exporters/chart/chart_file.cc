@@ -1,5 +1,7 @@
 #include "exporters/chart/chart_file.h"
 
+#include "exporters/chart/plan_panels.h"
+
 namespace stageline {
 
 Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
@@ -13,7 +15,9 @@ Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
     return fonts.measure(text, size, bold);
   };
   TRY(layout, layout_chart(input.trace, options, measure));
-  return Chart{std::move(*layout), std::move(fonts), input.options.dark ? dark_theme() : light_theme()};
+  const Theme& theme = input.options.dark ? dark_theme() : light_theme();
+  if (input.options.plan) place_plan(*input.options.plan, theme, options.lang, measure, *layout);
+  return Chart{std::move(*layout), std::move(fonts), theme};
 }
 
 cairo_status_t write_to_output(void* closure, const unsigned char* data, unsigned int length) {

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "exporters/chart/chart_words.h"
 #include "exporters/exporter.h"
+#include "model/palette.h"
 #include "model/theory.h"
 #include "model/trace.h"
 
@@ -61,6 +62,14 @@ struct ChartRow {
   double y = 0, h = 0;
 };
 
+// Fills a box, or draws the line from its corner (x, y) to the opposite one, or a dot of radius w around the corner.
+struct ChartPiece {
+  enum class Paint : uint8_t { kFill, kHatch, kLine, kDash, kDot };
+  ChartRect box;
+  Paint paint;
+  Rgb colour;
+};
+
 struct ChartLegendItem {
   enum class Mark : uint8_t { kKind, kChunk, kWaiting, kNote, kGhost, kTheoryEnd, kPhase } mark = Mark::kKind;
   CellKind kind = CellKind::kOther;
@@ -88,6 +97,7 @@ struct ChartLayout {
   std::vector<ChartCell> ghosts;  // cells of the theory, drawn under the rows
   std::vector<ChartBlend> ghost_blends;
   std::vector<double> theory_end_x;  // where each step could have ended
+  std::vector<ChartPiece> pieces;    // of panels below the rows
   // Bars over all ranks, drawn under the step bars; their words are among the step labels.
   std::vector<ChartRect> phase_bars;
   std::vector<ChartRect> phase_marks;  // x and y are the tip of a notch at the top of a row; w is its width

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "exporters/chart/plan_panels.h"
 #include "server/page/page_file.h"
 
 namespace stageline {
@@ -39,6 +40,7 @@ Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, con
   page.title = options.title;
   page.ghosts = options.ghosts;
   page.paths = inputs;
+  if (options.plan) page.plan = options.plan->json;
   page.command = view_command(inputs);
   TRY(made, write_page_file(run, notes, path, page));
   if (written) written->push_back(path);

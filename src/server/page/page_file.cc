@@ -319,8 +319,17 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
                 Args().set("why_not", theory.why_not));
   }
   const PageLanes lanes = lanes_of_page(timeline, options.max_slices);
-  const RunState state{
-      notes, 1, true, &lanes, options.ghosts != Ghosts::kOff, second_title, !priced.model.empty(), options.command};
+  const RunState state{notes,
+                       1,
+                       true,
+                       &lanes,
+                       options.ghosts != Ghosts::kOff,
+                       second_title,
+                       !priced.model.empty(),
+                       options.command,
+                       {},
+                       !options.plan.empty()};
+  if (!options.plan.empty()) page.answer("plan", options.plan);
   const std::string about = run_json(timeline, options.title, options.paths, state);
   page.answer("run", about);
   page.answer("notes", beside.json(timeline.origin_ns()));

@@ -36,6 +36,7 @@ struct PageOptions {
   std::string title;               // what the page calls the run
   std::vector<std::string> paths;  // what the user typed
   std::string command;             // "stageline view PATHS"
+  std::string plan;                // the answer to /api/plan that the page carries; "": none
   Ghosts ghosts = Ghosts::kAuto;   // whether theory is drawn under the pipeline's rows
   // With more slices the page has only the pipeline's cells, and says what shows the rest.
   uint64_t max_slices = 5'000'000;

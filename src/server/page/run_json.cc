@@ -98,6 +98,7 @@ void write_clock(JsonWriter& json, const Trace& trace) {
 void write_file(JsonWriter& json, const RunState& state) {
   json.key("file").begin_object().field("left_out", state.page->left_out).field("command", state.command);
   json.field("theory", state.shows_theory).field("what_if", state.replays);
+  json.field("plan", state.planned);
   json.end_object();
 }
 
