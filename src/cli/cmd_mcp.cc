@@ -19,6 +19,7 @@
 #include "base/machine_memory.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "mcp/server.h"
@@ -172,6 +173,7 @@ Result<int> run_mcp(const Arguments& arguments) {
   TRY_OK(take(real_folders(roots, "root"), limits.roots));
   TRY_OK(take(real_folders(arguments.all("allow-write"), "allow-write"), limits.writes));
   limits.report = write_report;
+  limits.plan = [](const std::vector<std::string>& flags) { return planned_json(flags); };
   TRY_OK(arguments.take("rows", 1, 200, limits.max_rows));
   TRY_OK(arguments.take("chars", 1000, 1'000'000, limits.max_chars));
   TRY(memory, arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40));

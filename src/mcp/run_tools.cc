@@ -248,6 +248,33 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   return json.take();
 }
 
+Result<std::string> Tools::plan(const Value& arguments) {
+  std::vector<std::string> flags;
+  for (const Argument& a : find_tool("plan")->arguments) {
+    const Value value = arguments[a.name];
+    if (value.is_none() || a.name == "trace" || a.name == "model") continue;
+    std::string flag = "--" + a.name + "=";
+    std::ranges::replace(flag, '_', '-');
+    flags.push_back(flag + (a.type == 'i' ? std::to_string(*value.integer()) : std::string(value.text())));
+  }
+  Opened* run = nullptr;
+  if (!arguments["trace"].is_none()) {
+    TRY_OK(take(opened(arguments), run));
+    TRY_OK(unchanged(*run));
+    if (run->paths.size() != 1) return wrong("plan takes its times from a run that was opened by one path");
+    flags.push_back("--from=" + run->paths[0]);
+  }
+  if (!arguments["model"].is_none()) {
+    TRY(path, confined(arguments["model"].text()));
+    flags.push_back("--model=" + *path);
+  }
+  TRY(json, limits_.plan(flags));
+  if (static_cast<int64_t>(json->size()) > limits_.max_chars)
+    return wrong("the plans are longer than an answer may be", "fewer of them: top 1; or fewer stages: pp");
+  if (run) json->insert(json->rfind('}'), ",\"handle\":\"" + handle_of(*run, "plan", arguments) + "\"");
+  return json;
+}
+
 Result<std::string> Tools::diff(const Value& arguments) {
   TRY(b, opened(arguments, "b"));
   TRY(a, opened(arguments, "a"));

@@ -93,8 +93,8 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
       {"open", &Tools::open},       {"close", &Tools::close},     {"analyses", &Tools::analyses},
       {"schema", &Tools::schema},   {"explain", &Tools::explain}, {"ask", &Tools::ask},
       {"sql", &Tools::sql},         {"slices", &Tools::slices},   {"slice", &Tools::slice},
-      {"what_if", &Tools::what_if}, {"diff", &Tools::diff},       {"chart", &Tools::chart},
-      {"report", &Tools::report},   {"verify", &Tools::verify}};
+      {"what_if", &Tools::what_if}, {"plan", &Tools::plan},       {"diff", &Tools::diff},
+      {"chart", &Tools::chart},     {"report", &Tools::report},   {"verify", &Tools::verify}};
   const Status checked = check_arguments(*find_tool(name), arguments);
   const auto* const call =
       std::find_if(std::begin(kCalls), std::end(kCalls), [&](const auto& one) { return one.first == name; });

@@ -37,6 +37,8 @@ struct ToolLimits {
   std::chrono::milliseconds timeout{60'000};
   // Writes a run as a page. This is `stageline report`, which belongs to a room above this one.
   std::function<Status(Trace trace, const std::vector<std::string>& paths, const std::string& output)> report;
+  // Plans pipelines, in JSON. `flags` are those of `stageline plan`, which belongs to a room above this one.
+  std::function<Result<std::string>(const std::vector<std::string>& flags)> plan;
 };
 
 class Tools {
@@ -91,6 +93,7 @@ class Tools {
   Result<std::string> slices(const Value& arguments);
   Result<std::string> slice(const Value& arguments);
   Result<std::string> what_if(const Value& arguments);
+  Result<std::string> plan(const Value& arguments);
   Result<std::string> diff(const Value& arguments);
   Result<std::string> chart(const Value& arguments);
   Result<std::string> pipeline_chart(Opened& run, const Value& arguments);

@@ -70,6 +70,21 @@ class McpTest(Case):
         self.assertFalse(wrong, reported)
         return reported
 
+    def test_plans_are_the_programs(self):
+        config = self.dir / 'config.json'
+        config.write_text(json.dumps({'model_type': 'llama', 'hidden_size': 1024, 'num_hidden_layers': 8, 'num_attention_heads': 16, 'intermediate_size': 4096, 'vocab_size': 32000}))
+        own = json.loads(run('plan', config, '--gpus', 8, '--memory', '40GiB', '--tp', '1,2', '--pp', 4, '--top', 2, '--json', check=0).out)
+        self.assertEqual(self.good('plan', model=str(config), gpus=8, memory='40GiB', tp='1,2', pp='4', top=2), own)
+        trace = self.good('open', paths=[str(PIPELINE)])['trace']
+        told = self.good('plan', trace=trace, layers='32', schedule='1f1b', top=1)
+        own = json.loads(run('plan', '--from', PIPELINE, '--layers', 32, '--schedule', '1f1b', '--top', 1, '--json', check=0).out)
+        self.assertEqual(told['plans'], own['plans'])
+        self.assertTrue(told['handle'].startswith('h:'))
+        for arguments in ({'model': '/etc/passwd', 'gpus': 8}, {'gpus': 8}, {'model': str(config), 'gpus': 8, 'hardware': str(config)},
+                          {'model': str(config), 'gpus': 8, 'output': 'x'}, {'model': str(config), 'gpus': 8, 'memory': '--output=x'}):
+            reported, wrong = self.client.call('plan', **arguments)
+            self.assertTrue(wrong, reported)
+
     def test_handshakes_and_envelopes(self):
         for asked, given in {'2024-11-05': '2024-11-05', '2025-03-26': '2025-03-26', '2025-06-18': '2025-06-18', '2025-11-25': '2025-11-25', '1999-01-01': '2025-11-25'}.items():
             reported = self.client.request('initialize', {'protocolVersion': asked, 'capabilities': {}, 'clientInfo': {'name': 't', 'version': '1'}})['result']
