@@ -55,7 +55,7 @@ ROOM_ORDER = {
 }
 # Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and files next to
 # viewer/ import none.
-PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame']]
+PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame', 'plan']]
 # Folders inside these are siblings too: readers/kineto never includes readers/primus. Shared files are next to them or in common/.
 SIBLING_FOLDERS = {'readers', 'analyses', 'diagnosis/causes'}
 # Includes and circles that stand against these rules and are to go, a line each: tools/rooms_exceptions.txt.

@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/plan_question.h"
 #include "cli/problems.h"
 #include "cli/run_common.h"
 #include "readers/reader.h"
@@ -122,6 +123,19 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
   return out;
 }
 
+// Plans one layout for the page, in a bounded time.
+Result<std::string> plan_for_page(const Query& query, const WhatIf* run) {
+  std::vector<std::string> flags = {"--top=1"};
+  if (!query.find("split")) flags.emplace_back("--budget=500ms");
+  for (const auto& [name, value] : query.parameters) {
+    if (name == "model" || name == "times") continue;
+    std::string flag = "--" + name + "=";
+    std::ranges::replace(flag, '_', '-');
+    flags.push_back(flag + value);
+  }
+  return planned_json(flags, {.model = std::string(query.text("model")), .run = run});
+}
+
 // Serves a page without a run, on which runs below --root can be opened.
 Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
                            const OpenOptions& compared, const ServeOptions& how) {
@@ -148,7 +162,8 @@ Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal,
       },
       [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
         return [&compared, paths] { return open_trace(paths, compared); };
-      }});
+      },
+      plan_for_page});
   TRY(server, HttpServer::listen(how, site_of(*shelf)));
   announce(arguments, terminal, **server, companion);
   if ((*server)->serve([] {}) && !shelf->busy()) return kExitGood;
@@ -200,6 +215,7 @@ Result<int> run_view(const Arguments& arguments) {
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
   run->set_places(whole_paths(arguments.operands));
+  run->set_planner(plan_for_page);
   if (!other.empty())
     run->set_other(valid_utf8(run_name({other})), {other},
                    [how_read = *recorded, other] { return open_trace({other}, how_read); });

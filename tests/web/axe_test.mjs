@@ -14,6 +14,7 @@ const timeline = async page => {
   await page.waitForFunction(() => window.stageline?.frames?.() > 0);
   await settle(page);
 };
+const planned = page => page.waitForFunction(() => window.stageline?.planned?.() && !stageline.planned().busy);
 const compare = page => page.waitForFunction(() => window.stageline?.compared?.());
 const evidence = of => async page => {
   await of(page);
@@ -98,6 +99,8 @@ const SERVED = [
     `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`,
     page => page.waitForFunction(() => window.stageline?.start?.().trend),
   ],
+  ['Plan', 'slower', '#/plan?recorded=false', planned],
+  ['Plan that does not fit', 'slower', '#/plan?recorded=false&memory=16&pp=1&gpus=1', planned],
   ['Compare', 'compared', '#/compare', compare],
   ['Compare, two profiles', 'profiles', '#/compare', compare],
   ['Compare without another run', 'slower', '#/compare', compare],

@@ -30,6 +30,7 @@ const files = [
   'pipeline_many_test',
   'pages_golden_test',
   'flame_test',
+  'plan_test',
   'onefile_test',
   'charts_test',
   'theory_test',

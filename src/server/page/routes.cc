@@ -99,6 +99,15 @@ ApiAnswer notes(const Asked& asked) {
   return {200, kJson, notes ? notes->json(asked.now->timeline->origin_ns()) : RunNotes().json(0), {}};
 }
 ApiAnswer answers(const Asked& asked) { return {200, kJson, asked.run->answers().list_json(), {}}; }
+ApiAnswer plan(const Asked& asked) {
+  const Planner& planner = asked.run ? asked.run->planner() : asked.shelf->planner();
+  if (!planner) return error_answer(404, "this server plans nothing", "stageline view does");
+  if (asked.query.text("times") != "run") return made_answer(planner(asked.query, nullptr), kJson);
+  const std::shared_ptr<const ServedRun> now = asked.run ? asked.run->served() : nullptr;
+  if (!now || !now->pipeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  const Result<PricedRun>& priced = now->pipeline->what_if();
+  return priced ? made_answer(planner(asked.query, &priced->model), kJson) : refused_answer(priced.error());
+}
 ApiAnswer perfetto(const Asked& asked) { return made_answer(asked.run->perfetto_bytes(), kBinary); }
 
 template <Result<std::string> (*kAnswer)(const Timeline& timeline, const Query& query), const char* kType>
@@ -190,6 +199,9 @@ constexpr Route kRoutes[] = {
     {"/api/compare", "", kWholeRun, long_answer<&Answers::compare>,
      "what differs between this run and the one of `--compare`"},
     {"/api/perfetto", "", kWholeRun, perfetto, "the run for Perfetto"},
+    {"/api/plan",
+     "times model layers gpus memory seq micro_batch_size micro_batches tp pp chunks schedule framework recompute split",
+     kNothing, plan, "the fastest pipeline that fits the memory"},
     // These are answered for a run that goes on.
     {"/live", "", kRun, of_live<page_of_live>, "the page of a run that goes on"},
     {"/live.js", "", kRun, live_script, "its script"},

@@ -56,6 +56,7 @@ bool RunShelf::busy() const {
 void RunShelf::start(Entry& entry) {
   entry.run = std::make_shared<ViewRun>(entry.title, entry.shown);
   entry.run->set_places(entry.paths);
+  entry.run->set_planner(options_.planner);
   if (!entry.others.empty())
     entry.run->set_other(entry.other_title, entry.others_shown, options_.reader_of_second(entry.others));
   entry.used = ++uses_;

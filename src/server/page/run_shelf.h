@@ -33,6 +33,7 @@ class RunShelf {
     std::string drops;                                           // the folder for dropped files; "": none are taken
     std::function<void(ViewRun& run, const Paths& paths)> read;  // fills the run, or says why not
     std::function<RunAnswers::Read(const Paths& paths)> reader_of_second;  // reads a run to compare with
+    Planner planner;
   };
   explicit RunShelf(Options options);
   RunShelf(const RunShelf&) = delete;
@@ -42,6 +43,7 @@ class RunShelf {
   // nullptr: the target belongs to the shelf. Any thread.
   std::shared_ptr<const ViewRun> take_run(std::string& target);
   DropBox& drops() { return drops_; }
+  const Planner& planner() const { return options_.planner; }
 
   // The answers to /api/status, browse, look, open and trend (routes.cc).
   std::string status_json() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,11 @@ namespace stageline {
 
 class LiveRun;
 class PipelineView;
+class WhatIf;
+
+// Answers /api/plan as `stageline plan` does, which belongs to a room above this one. `run` is where the times come
+// from; null: they are estimated.
+using Planner = std::function<Result<std::string>(const Query& query, const WhatIf* run)>;
 
 // The state at one moment: the run or, while it is being read, its known part.
 struct ServedRun {
@@ -49,6 +55,9 @@ class ViewRun {
   // The notes next to the run. Call it before the server listens; without it there are none.
   void set_notes(std::unique_ptr<RunNotes> notes) { notes_ = std::move(notes); }
   RunNotes* notes() const { return notes_.get(); }
+  // Without one, nothing can be planned. Call it before the server listens.
+  void set_planner(Planner planner) { planner_ = std::move(planner); }
+  const Planner& planner() const { return planner_; }
   // Shows what has been read so far: profiler slices with their names and classes, and no other facts about them.
   void set_early(Trace trace);
   // Makes the run ready for questions, both drawn on one clock and as recorded.
@@ -76,6 +85,7 @@ class ViewRun {
   std::vector<std::string> paths_, places_;
   const LiveRun* live_ = nullptr;
   std::unique_ptr<RunNotes> notes_;
+  Planner planner_;
   Progress progress_;
   mutable std::mutex served_mutex_;
   std::shared_ptr<const ServedRun> served_;

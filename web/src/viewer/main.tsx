@@ -12,6 +12,7 @@ import {Loading} from './shell/loading';
 import {makeOverview} from './overview/page';
 import type {Theme} from './shell/page';
 import {makePipeline} from './pipeline/page';
+import {makePlan} from './plan/page';
 import {quiet, watchInput} from './shell/quiet';
 import {seen} from './shell/recent';
 import {remember} from './shell/remember';
@@ -113,7 +114,7 @@ async function start(): Promise<void> {
       watchInput();
     }
     startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline,
-      flame: makeFlamePage, answers: makeAnswers, compare: makeCompare});
+      flame: makeFlamePage, answers: makeAnswers, plan: makePlan, compare: makeCompare});
     if (!run.whole) await whileReading(api, run, root, address);
   } catch (error) {
     render(

@@ -72,7 +72,7 @@ export interface Run {
   flows: boolean;
   calls?: boolean; // there are calls to add up: a thread of a host was recorded
   // For a report: the parts that it lacks, and the command that shows them; true if it was asked to show theory.
-  file?: {left_out: number; command: string; theory: boolean; what_if: boolean};
+  file?: {left_out: number; command: string; theory: boolean; what_if: boolean; plan?: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
 }

@@ -1,6 +1,6 @@
 // The address names the page and its part. "#/answers/idle?rank=3" has the page, the rest of the path, and parameters.
 // "#v=…" is the timeline's, as the first viewers wrote it.
-export const PAGES = ['overview', 'pipeline', 'timeline', 'flame', 'answers', 'compare'] as const;
+export const PAGES = ['overview', 'pipeline', 'timeline', 'flame', 'answers', 'plan', 'compare'] as const;
 export type PageId = typeof PAGES[number];
 // rest is "idle", without slashes around it. `unknown` is the text in the place of a page's name.
 export interface Route {

@@ -18,7 +18,7 @@ import {startOf} from './source';
 
 // G, then the letter; by position, so that layouts and input methods do not matter.
 const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A',
-  compare: 'C'};
+  plan: 'L', compare: 'C'};
 const ARMED_MS = 2500;
 const MAX_PAPER_FRAMES = 300; // waited for what a page fetches for paper
 
@@ -62,6 +62,8 @@ function Clock({clock, more}: {clock: Run['clock']; more: string}) {
 
 // A report has a second run where it was written with one.
 export const hasCompare = (run: Run): boolean => !run.file || run.other !== undefined;
+// A report has a plan where it is one.
+const hasPlan = (run: Run): boolean => run.file?.plan ?? true;
 export const hasFlame = (run: Run): boolean => run.calls ?? false;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
@@ -87,13 +89,14 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const missed = new Set<string>(); // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and no findings.
-  // Two runs open on what differs between them.
-  const order: readonly PageId[] = run.other === undefined ? PAGES
-    : ['compare', ...PAGES.filter(id => id !== 'compare')];
+  // Two runs open on what differs between them,
+  // and a plan on its numbers.
+  const first: PageId | null = run.other !== undefined ? 'compare' : run.file?.plan ? 'plan' : null;
+  const order: readonly PageId[] = first ? [first, ...PAGES.filter(id => id !== first)] : PAGES;
   const shown = order.filter(id =>
     run.whole
       ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
-        (id !== 'flame' || hasFlame(run)) : id === 'timeline'
+        (id !== 'flame' || hasFlame(run)) && (id !== 'plan' || hasPlan(run)) : id === 'timeline'
   );
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
