@@ -128,6 +128,18 @@ export const cases = [
       await shot(page, 'after-paper');
     },
   ],
+  ["paper: a page of tables alone is laid out for paper by the browser's own Print", async open => {
+    const page = await open('pipeline', '?lang=en#/answers/time');
+    await page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
+    const [on, nav, off] = await page.evaluate(() => {
+      const nav = () => document.querySelector('.families').getClientRects().length;
+      window.dispatchEvent(new Event('beforeprint'));
+      const seen = [document.documentElement.classList.contains('paper'), nav()];
+      window.dispatchEvent(new Event('afterprint'));
+      return [...seen, document.documentElement.classList.contains('paper')];
+    });
+    assert.deepEqual([on, nav, off], [true, 0, false]);
+  }],
   ["paper: the pipeline's chart has all its rows, and the browser's own Print lays out, too", async open => {
     const page = await show(open, 'many', '?step=1');
     const paper = await printed(page, cut);

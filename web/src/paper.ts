@@ -9,15 +9,19 @@ export const onPaper = (): boolean => document.documentElement.classList.contain
 
 // `redraw` lays `element` out and paints it, when the page goes to paper and when it comes back.
 export function redrawForPaper(element: Element, redraw: () => void): void {
-  for (const one of [...redrawn.keys()]) if (!one.isConnected) redrawn.delete(one);
   redrawn.set(element, redraw);
 }
 
 export function setPaper(on: boolean): void {
   if (on === onPaper()) return;
   document.documentElement.classList.toggle('paper', on);
-  for (const [element, redraw] of redrawn) if (element.isConnected && element.getClientRects().length > 0) redraw();
+  for (const [element, redraw] of redrawn)
+    if (!element.isConnected) redrawn.delete(element);
+    else if (element.getClientRects().length > 0) redraw();
 }
 
-window.addEventListener('beforeprint', () => setPaper(true));
-window.addEventListener('afterprint', () => setPaper(false));
+// The browser's own Print lays out, too.
+export function watchPaper(): void {
+  window.addEventListener('beforeprint', () => setPaper(true));
+  window.addEventListener('afterprint', () => setPaper(false));
+}

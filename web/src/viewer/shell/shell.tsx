@@ -9,7 +9,7 @@ import type {Api, Run} from './api';
 import {commandLine} from './command';
 import {openHelp} from './help';
 import {openShare} from './share';
-import {setPaper} from '../../paper';
+import {setPaper, watchPaper} from '../../paper';
 import {short} from './numbers';
 import type {Page, Shell, Theme} from './page';
 import {hashOf, PAGES, routeOf, type PageId, type Route} from './route';
@@ -368,6 +368,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     }
   }, {capture: true});
   window.addEventListener('hashchange', follow);
+  watchPaper();
   dark.addEventListener('change', event => {
     if (remember('theme')) return;
     theme = event.matches ? 'dark' : 'light';
