@@ -109,7 +109,7 @@ def by_others(checks, folders, scratch):
     """What the registries' own tools say: of names, metadata and long description, and of the recipe."""
     if tools := fetched(TWINE, scratch):
         done = subprocess.run([tools / 'twine', '--no-color', 'check', '--strict', *folders['pypi'].iterdir()], capture_output=True, text=True)
-        said = [line for line in (done.stdout + done.stderr).splitlines() if 'PASSED' not in line]
+        said = [line for line in (done.stdout + done.stderr).splitlines() if re.search('failed|error|warning', line, re.I)]
         checks.bar('twine check --strict', ' '.join(said)[-500:] or f'{done.stdout.count("PASSED")} packages pass', done.returncode == 0)
     else:
         checks.rows.append(('twine check', 'not checked: twine could not be fetched'))
@@ -148,8 +148,11 @@ def lay_out(made, out, checks):
     titled, text = notes(dist.version())
     (folders['github'] / 'NOTES.md').write_text(text)
     source = made / f'stageline-{dist.version()}.tar.gz'
+    # Where the repository's address is not known, the recipe names one that nobody can have.
+    base = dist.project().get('urls', {}).get('Repository', 'https://example.invalid/stageline').rstrip('/')
+    address = f'{base}/releases/download/v{dist.version()}/{source.name}'
     recipe = (dist.ROOT / 'packaging/conda/recipe.yaml').read_text()
-    (folders['conda'] / 'recipe.yaml').write_text(recipe.replace('  path: ../..', f'  url: URL/{source.name}\n  sha256: {dist.digest(source)}'))
+    (folders['conda'] / 'recipe.yaml').write_text(recipe.replace('  path: ../..', f'  url: {address}\n  sha256: {dist.digest(source)}'))
     shutil.copy(dist.ROOT / 'CITATION.cff', out)
     checks.bar('notes in CHANGELOG.md', f'of {titled}', bool(text.strip()))
     return folders
