@@ -42,8 +42,8 @@ export const kindLegend = (kinds: Kind[]): HTMLElement => legend(kinds.map(kind 
 const swatch = (kinds: Kind[]): HTMLElement =>
   h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
 
-// A part below 0 made the whole shorter. It is a frame at the end, over as much of the sum of the others: the filled part of
-// the bar ends at the whole. The frame never starts before the bar.
+// A part below 0 made the whole shorter. It is a frame at the end, over as much of the sum of the others: the filled
+// part of the bar ends at the whole. The frame never starts before the bar.
 export function stack(parts: BarPart[], whole: number): HTMLElement {
   const width = (value: number): string => `${whole > 0 ? Math.min(100, value / whole * 100) : 0}%`;
   const sum = parts.reduce((all, part) => all + Math.max(0, part.value), 0),
