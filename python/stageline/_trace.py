@@ -538,11 +538,13 @@ class Trace:
         return Table(frame)
 
     def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
-                more_memory=False):
+                more_memory=False, model=None, memory=None, seq=None, micro_batch_size=None, optimizer=None, recompute=None):
         """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}. A profile has
-        the time that a step saves without each loss that explain reports, and without all of them."""
+        the time that a step saves without each loss that explain reports, and without all of them. With model='config.json' the
+        fixes say the bytes of the stages; memory='80GiB' leaves out those that do not fit."""
         asked = {'scale': scale or None, 'schedule': schedule, 'chunks': chunks, 'group': group, 'micro_batches': micro_batches,
-                 'latency': latency, 'layers': layers, 'more_memory': more_memory}
+                 'latency': latency, 'layers': layers, 'more_memory': more_memory, 'model': model, 'memory': memory, 'seq': seq,
+                 'micro_batch_size': micro_batch_size, 'optimizer': optimizer, 'recompute': recompute}
         return WhatIf(*self._run.what_if(words('what-if', asked)))
 
     def plan(self, model=None, **flags):

@@ -228,6 +228,11 @@ class Opened(unittest.TestCase):
         self.assertEqual(made.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
         with self.assertRaises(stageline.UsageError):
             self.trace.what_if(scale='stage=99,by=2')
+        model = ROOT / 'tests/plan/llama3-8b.json'
+        sized = self.trace.what_if(model=model, memory='200GiB', seq=1024)
+        reported = json.loads(program('what-if', self.path, '--json', '--model', str(model), '--memory', '200GiB', '--seq', '1024'))
+        self.assertEqual(sized.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
+        self.assertNotEqual(sized.fixes.to_dicts(), self.trace.what_if().fixes.to_dicts())
 
     def test_diff(self):
         with tempfile.TemporaryDirectory() as folder:

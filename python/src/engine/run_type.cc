@@ -9,6 +9,7 @@
 #include "cli/explain_text.h"
 #include "cli/export_question.h"
 #include "cli/info_text.h"
+#include "cli/plan_question.h"
 #include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "cli/what_if_question.h"
@@ -493,6 +494,9 @@ PyObject* what_if(PyObject* self, PyObject* arguments) {
     if (!given) return std::move(given).error();
     Result<WhatIfQuestion> question = what_if_question(*given);
     if (!question) return std::move(question).error();
+    auto bytes = stage_bytes_of(*given, std::max(1, extent_of(run->run->trace()).dp_count));
+    if (!bytes) return std::move(bytes).error();
+    question->bytes = std::move(*bytes);
     Answered a;
     Result<WhatIfAnswer> found = what_if_answer(*run->run, *question, a.notes);
     if (!found) return std::move(found).error();
