@@ -119,7 +119,7 @@ class Small(Case):
 
     def test_a_headline_says_its_size_once(self):
         reported = json.loads(run('explain', GOLDEN / 'recording-kernels/input', '--format', 'json', '-q', check=0).out)
-        self.assertRegex(reported['title_en'], r'^Message-like gaps .*cost [\d.]+\u202f% of each step\.$')
+        self.assertRegex(reported['title_en'], r'^Gap of .* saves .*[\d.]+\u202f%\) of each step\.$')
         for title in (reported['title_en'], reported['title_zh']):
             self.assertEqual(title.count('%'), 1, title)
 

@@ -43,7 +43,7 @@ bool contradicts(const std::vector<StepDraft>& drafts) {
 bool lacks_backwards(const StepGraph& graph) {
   std::map<int32_t, double> idle;  // of each rank beyond its work
   for (size_t i = 0; i < graph.size(); ++i) {
-    if (is_backward(graph.kind[i])) return false;
+    if (is_backward(graph.kind[i]) || graph.kind[i] == CellKind::kWeightGrad) return false;
     if (is_compute(graph.kind[i])) idle[graph.part[i]] += graph.delay_ns[i] - graph.dur_ns[i];
   }
   for (size_t s = 1; s < graph.steps.size(); ++s)
