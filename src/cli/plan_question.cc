@@ -212,7 +212,7 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   w.resampled = resampled_times(own, w.model.kind_of, w.model.kinds.size(), 200);
   slow = times.slow;
   w.recorded_error = std::max(0.001, run.error + times.residual);
-  if (!times.kinds_told_apart)
+  if (!times.kinds_distinct)
     w.model.notes.emplace_back("a price for each kind of layer: the run cannot tell them apart");
   for (auto* list : {&w.tp, &w.cp, &w.ep})
     if (list->empty()) *list = {1};
@@ -713,7 +713,8 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
     const Shortfall& s = *a.found.shortfall;
     Args args = shape_args(a.wish, s.candidate);
     const RankPeak& peak = s.candidate.peaks[s.rank];
-    args.flag("complete", a.found.complete).set("margin", gib(s.candidate.needed_bytes - peak.sum() - a.wish.rates.memory.reserve));
+    args.flag("complete", a.found.complete)
+        .set("margin", gib(s.candidate.needed_bytes - peak.sum() - a.wish.rates.memory.reserve));
     args.set("need", gib_up(s.candidate.needed_bytes))
         .set("limit", gib(a.wish.rates.memory.limit))
         .set("rank", int64_t{s.rank});

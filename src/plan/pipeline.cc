@@ -43,7 +43,7 @@ ReplayCosts costs_of(const PlanProblem& p, const std::vector<LayerTime>& times) 
 }
 
 // The least latency of a message between ranks, for bounds.
-int64_t least_latency(const PlanProblem& p) {
+int64_t min_latency(const PlanProblem& p) {
   int64_t least = p.times.latency;
   for (const auto* list : {&p.times.there, &p.times.back})
     for (const int64_t ns : *list) least = std::min(least, ns);
@@ -201,7 +201,8 @@ bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, s
     int32_t total = 0;
     for (size_t c = 0; c < parts.size(); ++c) {
       order.emplace_back(0, c);
-      for (const HeldMoment& m : p.held[rank]) order[c].first = std::min(order[c].first, -1.0 * m.held[c] - m.waiting[c]);
+      for (const HeldMoment& m : p.held[rank])
+        order[c].first = std::min(order[c].first, -1.0 * m.held[c] - m.waiting[c]);
       total += parts[c].layers();
     }
     std::ranges::sort(order);
@@ -252,8 +253,9 @@ bool recompute_all(const PlanProblem& p, const LayerSums& sums, Plan& plan) {
   for (const Modules modules : p.selections) choices.push_back({modules, 0});
   if (p.full) {
     const int32_t widest = std::ranges::max(plan.layers());
-    choices.push_back(
-        {0, p.all_or_none ? widest : std::min(widest, min_enough(widest, [&](int32_t n) { return is_enough({0, n}); }))});
+    choices.push_back({0, p.all_or_none ? widest : std::min(widest, min_enough(widest, [&](int32_t n) {
+                                                              return is_enough({0, n});
+                                                            }))});
   }
   std::optional<Plan> best;
   int64_t best_ns = INT64_MAX;
@@ -291,7 +293,7 @@ Result<int64_t> span_of(const PlanProblem& p, const std::vector<LayerTime>& time
 
 int64_t lower_bound_ns(const PlanProblem& p, const std::vector<LayerTime>& times) {
   const int32_t stages = p.stages();
-  const int64_t hop = least_latency(p);
+  const int64_t hop = min_latency(p);
   std::vector<int64_t> before(stages, 0), down(stages + 1, 0), after(stages, 0);
   // before: forwards of earlier stages; after: input gradients of earlier stages; down: from a stage to the end and
   // back. A message between two chunks of one rank costs nothing.

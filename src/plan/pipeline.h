@@ -64,10 +64,10 @@ struct PlanProblem {
   Times times;
   LayoutBytes bytes;
   Layers kind_of;
-  double limit = 0;              // bytes of a rank, as `needed` counts them
+  double limit = 0;  // bytes of a rank, as `needed` counts them
   MemoryOptions memory;
   PeakBar bar;
-  int32_t least_layers = 1;          // on a virtual stage
+  int32_t min_layers = 1;            // on a virtual stage
   bool full = true;                  // whole layers may be computed again
   bool all_or_none = false;          // of whole layers, all or none
   bool per_rank = true;              // each rank as many as it needs; otherwise one number for all virtual stages

@@ -10,7 +10,7 @@ namespace {
 
 using Rows = std::vector<std::vector<double>>;
 
-// Solves the normal equations of rows · x = wanted; empty where columns cannot be told apart.
+// Solves the normal equations of rows · x = wanted; empty where columns depend on each other.
 std::vector<double> least_squares(const Rows& rows, const std::vector<double>& wanted, size_t columns) {
   Rows a(columns, std::vector<double>(columns + 1, 0));
   for (size_t r = 0; r < rows.size(); ++r)
@@ -54,8 +54,9 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
     const DirectionCost& ns = run.stages.cost_ns[s];
     return d < kDirections ? ns[d] : ns[0] + ns[1] + ns[2];
   };
-  // The prices of the kinds in one direction, or in all together, from these stages; `told`: whether each has its own.
-  bool told = true;
+  // The prices of the kinds in one direction, or in all together, from these stages; `distinct`: whether each kind has
+  // a price of its own.
+  bool distinct = true;
   const auto prices = [&](const std::vector<size_t>& from, size_t d) {
     Rows rows;
     std::vector<double> wanted, price;
@@ -67,8 +68,8 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
       cheapest = std::min(cheapest, cost(s, d) / run.layers[s]);
     }
     if (stages > 2 && kinds > 1) price = least_squares(rows, wanted, kinds);
-    told = kinds == 1 || (!price.empty() && std::ranges::all_of(price, [](double x) { return x >= 0; }));
-    if (kinds == 1 || !told) price.assign(kinds, layers == 0 ? 0 : stages > 2 ? sum / layers : cheapest);
+    distinct = kinds == 1 || (!price.empty() && std::ranges::all_of(price, [](double x) { return x >= 0; }));
+    if (kinds == 1 || !distinct) price.assign(kinds, layers == 0 ? 0 : stages > 2 ? sum / layers : cheapest);
     return price;
   };
   const auto fit = [&](const std::vector<double>& price, size_t s) {
@@ -80,7 +81,7 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
   std::vector<size_t> rows;
   for (size_t s = stages > 2 ? 1 : 0; s < (stages > 2 ? stages - 1 : stages); ++s) rows.push_back(s);
   std::vector<double> whole = prices(rows, kDirections);
-  while (stages > 2 && rows.size() > kinds && told) {
+  while (stages > 2 && rows.size() > kinds && distinct) {
     const auto excess = [&](size_t s) { return cost(s, kDirections) / std::max(1.0, fit(whole, s)); };
     const auto worst = std::ranges::max_element(rows, {}, excess);
     // Of two, one is above the mean by half of what it is above the other.
@@ -88,7 +89,7 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
     std::vector<size_t> others = rows;
     std::erase(others, *worst);
     const std::vector<double> next = prices(others, kDirections);
-    if (told) rows = others, whole = next;
+    if (distinct) rows = others, whole = next;
   }
   // No layer costs more than one of the ends, which have embedding or head besides.
   for (const size_t end : {size_t{0}, stages - 1})
@@ -97,22 +98,21 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
   out.times.kinds.assign(kinds, {});
   for (size_t d = 0; d < kDirections; ++d) {
     const std::vector<double> price = prices(rows, d);
-    out.kinds_told_apart &= told;
+    out.kinds_distinct &= distinct;
     for (size_t k = 0; k < kinds; ++k) part_of(out.times.kinds[k], d) = std::llround(price[k]);
     if (stages > 1) {
       part_of(out.times.embedding, d) = std::llround(std::max(0.0, cost(0, d) - fit(price, 0)));
       part_of(out.times.head, d) = std::llround(std::max(0.0, cost(stages - 1, d) - fit(price, stages - 1)));
     }
     for (const size_t s : rows)
-      if (stages > 2 && cost(s, d) > 0)
-        out.residual = std::max(out.residual, std::abs(fit(price, s) / cost(s, d) - 1));
+      if (stages > 2 && cost(s, d) > 0) out.residual = std::max(out.residual, std::abs(fit(price, s) / cost(s, d) - 1));
   }
   for (size_t s = 1; s + 1 < stages; ++s) {
     const double more = cost(s, kDirections) / std::max(1.0, fit(whole, s)) - 1;
     const int32_t rank = run.stages.owner[s];
     const auto known = std::ranges::find(out.slow, rank, &std::pair<int32_t, double>::first);
     if (more <= kSlow || std::ranges::count(rows, s)) continue;
-    known == out.slow.end() ? out.slow.emplace_back(rank, more) : *known = {rank, std::max(known->second, more)};
+    known == out.slow.end() ? out.slow.emplace_back(rank, more) : * known = {rank, std::max(known->second, more)};
   }
   out.stages.assign(stages, {});
   for (size_t s = 0; s < stages; ++s)
@@ -148,8 +148,7 @@ std::vector<Times> resampled_times(const RecordedRun& run, const std::vector<uin
     for (size_t i = 0; i < steps; ++i) {
       const std::vector<DirectionCost>& drawn = run.steps[random() % steps];
       for (size_t s = 0; s < drawn.size(); ++s)
-        for (size_t d = 0; d < kDirections; ++d)
-          other.stages.cost_ns[s][d] += drawn[s][d] / static_cast<double>(steps);
+        for (size_t d = 0; d < kDirections; ++d) other.stages.cost_ns[s][d] += drawn[s][d] / static_cast<double>(steps);
     }
     out.push_back(times_of_run(other, kind_of, kinds).times);
   }

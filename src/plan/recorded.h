@@ -21,19 +21,19 @@ struct RecordedRun {
   ScheduleSizes sizes;
   StageCosts stages;
   std::vector<std::vector<DirectionCost>> steps;  // the stages' costs in each step alone
-  std::vector<int32_t> layers;      // of each virtual stage
-  std::vector<double> there, back;  // the time of a message over each link
-  double weight_share = 0.5;        // W ÷ (I + W), for runs that did not split the backward
-  double overlap = 0;               // F&B ÷ (F + B) where it was measured, else 0
-  double step_ns = 0, error = 0;    // mean step; the error of the model as a share of it
+  std::vector<int32_t> layers;                    // of each virtual stage
+  std::vector<double> there, back;                // the time of a message over each link
+  double weight_share = 0.5;                      // W ÷ (I + W), for runs that did not split the backward
+  double overlap = 0;                             // F&B ÷ (F + B) where it was measured, else 0
+  double step_ns = 0, error = 0;                  // mean step; the error of the model as a share of it
 };
 
 struct RecordedTimes {
   Times times;
-  std::vector<LayerTime> stages;              // of each virtual stage, as recorded
+  std::vector<LayerTime> stages;                 // of each virtual stage, as recorded
   std::vector<std::pair<int32_t, double>> slow;  // ranks that take longer than their layers, and how much as a share
-  bool kinds_told_apart = true;  // otherwise all kinds have one price
-  double residual = 0;           // largest difference of a stage from its fit, as a share
+  bool kinds_distinct = true;                    // otherwise all kinds have one price
+  double residual = 0;                           // largest difference of a stage from its fit, as a share
 };
 // Least squares over the virtual stages between the ends, without those of slow ranks; what the ends cost beyond their
 // layers is embedding and head. With two virtual stages the cheaper layer is the price of both. O(stages² · kinds²).

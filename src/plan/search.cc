@@ -219,7 +219,7 @@ Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string
   p.limit = p.memory.limit;
   p.bar = peak_bar(w.model, l, p.memory);
   // Both directions of a bidirectional pipeline would pass an empty stage, and the other would do all the work.
-  p.least_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
+  p.min_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
   p.full = w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto;
   p.per_rank = w.per_rank.value_or(w.framework->per_rank);
   p.all_or_none = w.framework->all_or_none;

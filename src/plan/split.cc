@@ -51,7 +51,7 @@ class Search {
   }
 
   SplitAnswer run(const Budget& budget) {
-    if (layers_ < stages_ * p_.least_layers) return answer_;
+    if (layers_ < stages_ * p_.min_layers) return answer_;
     if (p_.per_rank)
       run_with({});
     else
@@ -68,7 +68,7 @@ class Search {
   void run_one_choice() {
     std::vector<Recompute> choices = {{}};
     for (const Modules modules : p_.selections) choices.push_back({modules, 0});
-    const int32_t widest = layers_ - (stages_ - 1) * p_.least_layers;
+    const int32_t widest = layers_ - (stages_ - 1) * p_.min_layers;
     for (int32_t n = p_.all_or_none ? widest : 1; p_.full && n <= widest; ++n) choices.push_back({0, n});
     try_starts();
     int64_t bound = INT64_MAX;
@@ -165,7 +165,7 @@ class Search {
     try_starts();
     // steps_[k][lo]: where stage k may end if it begins at lo, with its bound; ends_[k][lo]: the least bound from
     // there. A stage with more layers than `widest` alone takes longer than the best plan.
-    const int32_t least = p_.least_layers;
+    const int32_t least = p_.min_layers;
     int64_t cheapest = INT64_MAX;
     for (const LayerTime& kind : p_.times.kinds)
       cheapest = std::min(cheapest, kind.sum() * p_.schedule.sizes.micro_batches);
@@ -188,7 +188,8 @@ class Search {
           whole_ &= !spent();
           const Stage s = stage(k, lo, hi);
           if (!s.fits) {
-            if (hi > lo + least + 1 || !whole_) break;  // more layers need more memory, but for the first that are recomputed
+            if (hi > lo + least + 1 || !whole_)
+              break;  // more layers need more memory, but for the first that are recomputed
             continue;
           }
           if (s.bound > best_ns() && hi > lo) break;
@@ -242,9 +243,9 @@ class Search {
     std::vector<int32_t> bounds = {0};
     for (int32_t s = 1; s < stages_; ++s) {
       const int64_t wanted = all / stages_ * s - p_.times.embedding.sum();
-      int32_t hi = bounds.back() + p_.least_layers;
-      while (hi < layers_ - (stages_ - s) * p_.least_layers && cost(hi) + cost(hi + 1) <= 2 * wanted) ++hi;
-      bounds.push_back(std::min(hi, layers_ - (stages_ - s) * p_.least_layers));
+      int32_t hi = bounds.back() + p_.min_layers;
+      while (hi < layers_ - (stages_ - s) * p_.min_layers && cost(hi) + cost(hi + 1) <= 2 * wanted) ++hi;
+      bounds.push_back(std::min(hi, layers_ - (stages_ - s) * p_.min_layers));
     }
     bounds.push_back(layers_);
     return bounds;
@@ -269,7 +270,7 @@ class Search {
   }
 
   bool small(double& combinations) const {
-    const int32_t free = layers_ - stages_ * p_.least_layers;
+    const int32_t free = layers_ - stages_ * p_.min_layers;
     for (int32_t s = 1; s < stages_; ++s) combinations = combinations * (free + s) / s;
     return combinations <= 3000 && replay_cells_ <= 4000;
   }
@@ -282,7 +283,7 @@ class Search {
       bounds.pop_back();
       return;
     }
-    for (int32_t hi = bounds.back() + p_.least_layers; hi <= layers_ - (stages_ - 1 - stage) * p_.least_layers; ++hi) {
+    for (int32_t hi = bounds.back() + p_.min_layers; hi <= layers_ - (stages_ - 1 - stage) * p_.min_layers; ++hi) {
       bounds.push_back(hi);
       enumerate(bounds);
       bounds.pop_back();
@@ -292,14 +293,14 @@ class Search {
   // Every rank gets the same number of layers, less what embedding and head take of its time.
   std::vector<int32_t> even_ranks_bounds() const {
     std::vector<double> load(p_.ranks(), 0);
-    std::vector<int32_t> owner(stages_, 0), count(stages_, p_.least_layers);
+    std::vector<int32_t> owner(stages_, 0), count(stages_, p_.min_layers);
     for (int32_t r = 0; r < p_.ranks(); ++r)
       for (int32_t c = 0; c < p_.schedule.sizes.chunks; ++c) owner[virtual_stage(p_.schedule, r, c)] = r;
     const double layer = static_cast<double>(sums_.before.back().sum()) / layers_;
     for (int32_t s = 0; s < stages_; ++s) load[owner[s]] += layer * count[s];
     load[owner[0]] += static_cast<double>(p_.times.embedding.sum());
     load[owner[stages_ - 1]] += static_cast<double>(p_.times.head.sum());
-    for (int32_t left = layers_ - stages_ * p_.least_layers; left > 0; --left) {
+    for (int32_t left = layers_ - stages_ * p_.min_layers; left > 0; --left) {
       int32_t best = 0;
       for (int32_t s = 1; s < stages_; ++s) {
         const double a = load[owner[s]], b = load[owner[best]];
@@ -316,7 +317,7 @@ class Search {
   // ---- both
   void try_bounds(const std::vector<int32_t>& bounds, bool thorough = false) {
     for (int32_t s = 0; s < stages_; ++s)
-      if (bounds[s + 1] - bounds[s] < p_.least_layers) return;
+      if (bounds[s + 1] - bounds[s] < p_.min_layers) return;
     const auto* bytes = reinterpret_cast<const char*>(bounds.data());
     if (!seen_.insert(std::hash<std::string_view>{}({bytes, bounds.size() * sizeof(int32_t)})).second) return;
     left_ -= 4 * stages_ + fit_work_;
@@ -379,7 +380,8 @@ class Search {
                to < (near ? std::min(stages_, from + 2) : stages_) && !better && !spent(); ++to) {
             if (from == to) continue;
             std::vector<int32_t> bounds = base;
-            for (int32_t s = std::min(from, to) + 1; s <= std::max(from, to); ++s) bounds[s] += from < to ? -step : step;
+            for (int32_t s = std::min(from, to) + 1; s <= std::max(from, to); ++s)
+              bounds[s] += from < to ? -step : step;
             try_bounds(bounds);
             better = answer_.best->span_ns < before;
           }

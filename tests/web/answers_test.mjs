@@ -206,7 +206,7 @@ export const cases = [
     for (const [key, id] of [['o', 'overview'], ['a', 'answers'], ['c', 'compare'], ['p', 'pipeline']]) {
       await page.keyboard.press('g');
       await page.keyboard.press(key);
-      assert.deepEqual(await page.evaluate('[letters.includes(5), letters.at(-1)]'), [true, 0], key);
+      assert.deepEqual(await page.evaluate('[letters.includes(6), letters.at(-1)]'), [true, 0], key);
       await page.evaluate('letters.length = 0');
       assert.equal(await page.evaluate('stageline.page()'), id);
       assert.match(page.url(), new RegExp(`#/${id}`));

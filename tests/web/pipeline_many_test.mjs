@@ -233,7 +233,7 @@ export const cases = [
         await page.keyboard.press('e');
         await page.waitForFunction(() => !stageline.pipeline.staging() && stageline.pipeline.scene());
         await arrived(2); // the step that the finding is shown in
-        assert.equal(await page.evaluate(() => stageline.pipeline.scene()), 'replicas.wait');
+        assert.equal(await page.evaluate(() => stageline.pipeline.scene()), 'rank.slow');
         assert.equal((await state(page)).dp, 14);
         const named = await show(open, 'many', '?step=1&dp=14');
         await known(named);

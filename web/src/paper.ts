@@ -20,8 +20,9 @@ export function setPaper(on: boolean): void {
     else if (element.getClientRects().length > 0) redraw();
 }
 
-// The browser's own Print lays out, too.
+// The browser's own Print lays out, too. Some browsers tell it by events, others by the medium alone.
 export function watchPaper(): void {
   window.addEventListener('beforeprint', () => setPaper(true));
   window.addEventListener('afterprint', () => setPaper(false));
+  window.matchMedia('print').addEventListener('change', medium => setPaper(medium.matches));
 }

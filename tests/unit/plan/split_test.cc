@@ -44,7 +44,7 @@ struct Case {
     out.times.head = {.forward = headF, .input = headB / 2, .weight = headB - headB / 2};
     out.times.latency = latency;
     out.limit = limit, out.memory.limit = limit, out.memory.reserve = 0, out.memory.fragmentation = 1;
-    out.least_layers = least;
+    out.min_layers = least;
     return out;
   }
 };
@@ -101,10 +101,10 @@ std::pair<int64_t, std::vector<Plan>> exhaustive(const PlanProblem& p) {
       recompute();
       return;
     }
-    const int32_t from = plan.bounds.back() + p.least_layers;
-    const int32_t to = s + 1 == p.stages() ? layers : layers - (p.stages() - 1 - s) * p.least_layers;
+    const int32_t from = plan.bounds.back() + p.min_layers;
+    const int32_t to = s + 1 == p.stages() ? layers : layers - (p.stages() - 1 - s) * p.min_layers;
     for (int32_t hi = s + 1 == p.stages() ? layers : from; hi <= to; ++hi) {
-      if (hi - plan.bounds.back() < p.least_layers) break;
+      if (hi - plan.bounds.back() < p.min_layers) break;
       plan.bounds.push_back(hi);
       cut();
       plan.bounds.pop_back();
