@@ -146,7 +146,10 @@ ProfileSums waits_of(const std::vector<std::array<int64_t, 3>>& ranks, int64_t e
     sums.ranks.back().rank = static_cast<int32_t>(sums.ranks.size() - 1);
     work.step_ns = step_ns;
     work.overlap.communication_ns = exposed_ns;
-    work.wait = {.transfer_ns = transfer, .synchronizing_ns = waiting, .unknown_ns = unknown};
+    work.wait = {.transfer_ns = transfer,
+                 .synchronizing_ns = waiting,
+                 .unknown_ns = unknown,
+                 .exposed_wait_ns = std::min(waiting, exposed_ns)};
   }
   return sums;
 }
@@ -207,6 +210,7 @@ TEST_CASE("profile findings: waiting of sends and receives is a pipeline's, not 
   for (DeviceSums& rank : sums.ranks) {
     rank.work->wait.message_transfer_ns = 2 * kMs;
     rank.work->wait.message_wait_ns = 28 * kMs;
+    rank.work->wait.exposed_wait_ns -= 28 * kMs;
   }
   CHECK_FALSE(holds(profile_findings(on_one_clock(), sums), "comm.waiting"));
 }

@@ -238,15 +238,15 @@ TEST_CASE("step graph: the same bytes whatever the number of worlds beside it") 
 }
 
 TEST_CASE("step graph: a replay that misses the recorded steps is refused") {
-  // Rank 1's forward waits for rank 0's according to the links, and yet started a whole step before it: the time added
+  // Rank 0's backward waits for rank 1's according to the links, and yet started a whole step before it: the time added
   // by waits does not count as delay.
   Trace trace;
   trace.clock = ClockState::kShared;
   trace.parts.resize(2);
   trace.parts[0].stage = trace.parts[0].dp = trace.parts[1].dp = 0;
   trace.parts[1].stage = trace.parts[1].rank = 1;
-  trace.cells.add({0, 0, CellKind::kForward, 0, 0, 100 * kMs, 180 * kMs, kNoSlice});
-  trace.cells.add({0, 1, CellKind::kForward, 0, 0, 0, 80 * kMs, kNoSlice});
+  trace.cells.add({0, 1, CellKind::kBackward, 0, 0, 100 * kMs, 180 * kMs, kNoSlice});
+  trace.cells.add({0, 0, CellKind::kBackward, 0, 0, 0, 80 * kMs, kNoSlice});
   trace.cells.sort();
   link_cells(trace);
   REQUIRE(trace.links.size() == 1);
@@ -258,7 +258,7 @@ TEST_CASE("step graph: a replay that misses the recorded steps is refused") {
   CHECK_FALSE(build_step_graph(trace, notes, LaunchRule::kInOrder));
   // With the stamps put right the same cells are taken.
   for (size_t i = 0; i < trace.cells.size(); ++i)
-    if (trace.cells.part[i] == 1) trace.cells.start_ns[i] += 185 * kMs, trace.cells.end_ns[i] += 185 * kMs;
+    if (trace.cells.part[i] == 0) trace.cells.start_ns[i] += 185 * kMs, trace.cells.end_ns[i] += 185 * kMs;
   CHECK(build_step_graph(trace, notes));
 }
 

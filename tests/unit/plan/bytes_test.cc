@@ -170,7 +170,8 @@ TEST_CASE("plan: unequal chunks against a walk over every cell") {
         std::vector<ChunkBytes> chunks;
         for (int c = 0; c < v; ++c) {
           const double act = 1 + (seed * 7 + c * 13) % 11;
-          chunks.push_back({.act = act, .kept_by_w = act * (seed % 5) / 4.0, .backward = 1.0 * (seed % 3)});
+          chunks.push_back(
+              {.states = {}, .act = act, .kept_by_w = act * (seed % 5) / 4.0, .backward = 1.0 * (seed % 3)});
         }
         double now = 0, most = 0;
         for (const ScheduleCell& cell : schedule.ranks[r]) {
