@@ -60,7 +60,7 @@ class StartDelays {
   //
   //     F of stage 1, waits for stage 0    late            a host that stops hits both kinds alike; where only the
   //     B of stage 2, waits for its own F  never late      first kind is late, it is what comes from other ranks
-  enum class Hosts : uint8_t { kUnknown, kLate, kPrompt };
+  enum class Hosts : uint8_t { kUndecided, kLate, kPrompt };
   struct OneWay {
     bool forward = false;
     std::vector<double> delays;  // of that direction's cells
@@ -138,7 +138,7 @@ class StartDelays {
   ReceivedMessages messages_;
   std::vector<OpStretch> counted_;
   OpValues delays_;
-  Hosts hosts_ = Hosts::kUnknown;
+  Hosts hosts_ = Hosts::kUndecided;
   int64_t worked_ = 0;
   std::vector<LateStarts> by_way_;  // at index_of()
   LateWorkers late_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "diagnosis/what_if/fix.h"
+#include "plan/stage_bytes.h"
 
 namespace stageline {
 

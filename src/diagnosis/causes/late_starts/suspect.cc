@@ -15,7 +15,7 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   Suspect suspect;
   suspect.cause.kind = &late_starts_cause;
   LateStartsOwn own;
-  own.messages_unknown = starts.hosts() == StartDelays::Hosts::kUnknown && !starts.messages().any();
+  own.messages_unknown = starts.hosts() == StartDelays::Hosts::kUndecided && !starts.messages().any();
   own.hosts_prompt = starts.hosts() == StartDelays::Hosts::kPrompt;
   CauseFigures& figures = suspect.cause.figures;
   figures.of = starts.cells();
