@@ -19,7 +19,7 @@ LinkMachines link_machines(const Trace& trace, int32_t stage, int32_t other_stag
     if (own && both.first != both.second) return LinkMachines::kSeveral;
     known = known && own;
   }
-  return known ? LinkMachines::kSame : LinkMachines::kUnknown;
+  return known ? LinkMachines::kSame : LinkMachines::kUndecided;
 }
 
 bool of_hosts_alone(const Trace& trace) {

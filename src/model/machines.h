@@ -5,7 +5,7 @@
 
 namespace stageline {
 
-enum class LinkMachines : uint8_t { kUnknown, kSame, kSeveral };
+enum class LinkMachines : uint8_t { kUndecided, kSame, kSeveral };
 
 // The machines of two stages' ranks: the same one in every replica, different ones in some, or unknown ones.
 LinkMachines link_machines(const Trace& trace, int32_t stage, int32_t other_stage);

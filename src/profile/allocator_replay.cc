@@ -83,10 +83,10 @@ struct State {
 };
 
 OomReason reason_of(const AllocatorOom& oom, bool is_known) {
-  if (!is_known) return OomReason::kUnknown;
+  if (!is_known) return OomReason::kUndecided;
   if (oom.largest_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
   if (oom.free_bytes >= oom.wanted_bytes) return OomReason::kFragmented;
-  if (oom.device_free_bytes < 0) return OomReason::kUnknown;
+  if (oom.device_free_bytes < 0) return OomReason::kUndecided;
   if (oom.device_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
   return sum_or_limit(oom.free_bytes, oom.device_free_bytes) >= oom.wanted_bytes ? OomReason::kSplit : OomReason::kFull;
 }
@@ -256,7 +256,7 @@ const char* oom_reason_name(OomReason reason) {
     case OomReason::kFragmented: return "fragmented";
     case OomReason::kSplit: return "split";
     case OomReason::kElsewhere: return "elsewhere";
-    case OomReason::kUnknown: return "unknown";
+    case OomReason::kUndecided: return "unknown";
   }
   return "";
 }

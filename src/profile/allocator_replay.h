@@ -47,7 +47,7 @@ enum class OomReason : uint8_t {
   kFragmented,  // enough is free in the cache, but in pieces that are too small
   kSplit,       // enough is free in all, but part of it in the cache and part on the device
   kElsewhere,   // a free piece was large enough, but of another pool or kind, or a limit forbade it
-  kUnknown,     // the history does not say enough
+  kUndecided,   // the history does not say enough
 };
 const char* oom_reason_name(OomReason reason);
 
@@ -57,7 +57,7 @@ struct AllocatorOom {
   int64_t wanted_bytes = 0, device_free_bytes = -1;
   int64_t reserved_bytes = 0, allocated_bytes = 0;
   int64_t free_bytes = 0, largest_free_bytes = 0;  // in the cache of the stream that asked
-  OomReason reason = OomReason::kUnknown;
+  OomReason reason = OomReason::kUndecided;
 };
 
 struct AllocatorReplay {

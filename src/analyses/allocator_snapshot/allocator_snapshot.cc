@@ -63,7 +63,7 @@ class PartTables {
     add_holders(with_timeline);
     for (const AllocatorOom& oom : replay_.ooms) {
       const AllocatorEvent& event = all_.events[oom.event];
-      const bool is_known = oom.reason != OomReason::kUnknown;
+      const bool is_known = oom.reason != OomReason::kUndecided;
       tables_.ooms.add_row({rank, int64_t{oom.device}, event.time_ns, oom.wanted_bytes, known(oom.device_free_bytes),
                             oom.reserved_bytes, oom.allocated_bytes, is_known ? oom.free_bytes : kNullInteger,
                             is_known ? oom.largest_free_bytes : kNullInteger, std::string(oom_reason_name(oom.reason)),

@@ -37,8 +37,8 @@ class UsualTimes {
     double dur_ns = 0, delay_ns = 0;
   };
 
-  UsualTimes(const CauseScene& scene, const OpWorld& world)
-      : scene(scene), messages(scene.trace, scene.graph), world_(world) {
+  UsualTimes(const CauseScene& of, const OpWorld& world)
+      : scene(of), messages(scene.trace, scene.graph), world_(world) {
     const std::vector<OpStretch> counted = counted_ops(scene.graph, scene.counts);
     const size_t keys = scene.times.place_count() + scene.graph.types.size();
     const auto key = [this](uint32_t op) { return key_of(op); };

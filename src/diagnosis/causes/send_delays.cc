@@ -38,20 +38,20 @@ LateSends::LateSends(const CauseScene& scene) {
       if (cell == kNoCell) continue;
       const Cell made = cells.at(cell);
       const bool forward = g.kind[op] == CellKind::kRecvForward;
-      const auto* sent = recorded.sent({made.part, made.step, forward, std::max(made.chunk, 0), made.micro_batch});
-      if (const auto* received = recorded.received(
-              {g.part[op], made.step, forward, std::max(g.chunk[op], 0), g.micro_batch[op]})) {
+      const auto* row = recorded.sent({made.part, made.step, forward, std::max(made.chunk, 0), made.micro_batch});
+      if (const auto* received =
+              recorded.received({g.part[op], made.step, forward, std::max(g.chunk[op], 0), g.micro_batch[op]})) {
         const int64_t late = scene.trace.common_ns(g.part[op], received->start_ns) -
-                             scene.trace.common_ns(made.part, sent ? sent->start_ns : made.end_ns);
+                             scene.trace.common_ns(made.part, row ? row->start_ns : made.end_ns);
         if (late > received->end_ns - received->start_ns) hidden_.insert(op);
       }
-      if (!sent) continue;
+      if (!row) continue;
       // Other work of the rank, and messages that its thread or stream was in, come before the send rightly.
-      const int64_t idle = sent->start_ns - made.end_ns - busy.at(made.part).within(made.end_ns, sent->start_ns);
-      all.push_back({op, s, made.part, cell, static_cast<double>(idle), sent->start_ns});
+      const int64_t idle = row->start_ns - made.end_ns - busy.at(made.part).within(made.end_ns, row->start_ns);
+      all.push_back({op, s, made.part, cell, static_cast<double>(idle), row->start_ns});
       if (!scene.counts[s]) continue;
       times.push_back(idle);
-      ++this->sent[made.part];
+      ++sent[made.part];
     }
   if (times.empty() || work.empty()) return;
   usual_ns = std::max(0.0, median_of(std::move(times)));

@@ -12,9 +12,9 @@ Text times(double ratio) { return words("times", Args().set("ratio", fixed(ratio
 
 }  // namespace
 
-TellContext::TellContext(const Trace& trace, const CauseList& list, const Recognition& recognition)
-    : trace(trace), list(list), recognition(recognition) {
-  for (const Part& part : trace.parts) {
+TellContext::TellContext(const Trace& of, const CauseList& causes, const Recognition& recognised)
+    : trace(of), list(causes), recognition(recognised) {
+  for (const Part& part : of.parts) {
     replicas = std::max(replicas, part.dp + 1);
     stages = std::max(stages, part.stage + 1);
   }

@@ -41,7 +41,7 @@ const char* sentence_of(OomReason reason) {
     case OomReason::kFragmented: return "allocator.oom.fragmented";
     case OomReason::kSplit: return "allocator.oom.split";
     case OomReason::kElsewhere: return "allocator.oom.elsewhere";
-    case OomReason::kUnknown: break;
+    case OomReason::kUndecided: break;
   }
   return "allocator.oom.unknown";
 }

@@ -7,7 +7,6 @@
 namespace stageline {
 
 EarlyLinks early_links(const Trace& trace, int64_t beyond_ns) {
-  constexpr size_t kStretch = size_t{1} << 16;
   const std::vector<Link>& links = trace.links;
   const Cells& cells = trace.cells;
   std::vector<EarlyLinks> stretches((links.size() + kStretch - 1) / kStretch);

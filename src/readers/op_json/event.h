@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "model/cells.h"
 #include "model/source_limits.h"
 
 namespace stageline::op_json {
