@@ -1,5 +1,7 @@
 // How much of the communication runs while something is computed. Definitions: docs/analyses/comm-comp-overlap.md.
 
+#include <optional>
+
 #include "analyses/analysis.h"
 #include "analyses/comm_comp_overlap/overlap_by_kind.h"
 #include "base/text.h"
@@ -36,18 +38,40 @@ std::vector<std::vector<std::string>> kind_sets(const AnalysisOptions& options) 
   return sets;
 }
 
-Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
+Table kinds_table(std::string_view variant, const std::vector<KindRows>& ranks) {
+  Table table(declared_table("comm-comp-overlap/comm-comp-overlap-by-kind", variant));
+  for (const KindRows& rows : ranks)
+    for (const std::vector<Table::Value>& row : rows) table.add_row(row);
+  return table;
+}
+
+Result<AnalysisResult> run_msprof_masking(const AnalysisInput& input) {
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
+  const OpNames op_names(torch->trace->names);
+  const auto sets = kind_sets(input.options);
   AnalysisResult result;
-  if (input.msprof) {
-    TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
-    result.tables.push_back(msprof_masking(*torch, kind_sets(input.options)));
-    return result;
-  }
+  result.tables.push_back(kinds_table("msprof", ask_ranks(*torch, [&](const TorchRank& rank) {
+                                        return msprof_masking(*torch, rank, op_names, sets);
+                                      })));
+  return result;
+}
+
+Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
+  if (input.msprof) return run_msprof_masking(input);
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
+  std::optional<OpNames> op_names;
+  if (!input.hta) op_names.emplace(torch->trace->names);
+  std::vector<KindRows> kinds(torch->parts.size());
+  std::vector<DeviceTime> ranks(kinds.size());
+  parallel_for(ranks.size(), [&](size_t k) {
+    const auto rank = torch_rank(*torch, torch->parts[k]);
+    ranks[k] = device_time(*torch, *rank);
+    if (op_names) kinds[k] = overlap_by_kind(*torch, *rank, *op_names);
+  });
+  AnalysisResult result;
   note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));
-  if (!input.hta) result.tables.push_back(overlap_by_kind(*torch));
+  if (!input.hta) result.tables.push_back(kinds_table("", kinds));
   return result;
 }
 

@@ -5,7 +5,6 @@
 
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "profile/communication_ops.h"
 #include "profile/device_steps.h"
 
 namespace stageline {
@@ -27,9 +26,16 @@ std::vector<Interval> computing(const TorchRank& rank) {
   return union_of(std::move(out));
 }
 
-using RankRows = std::vector<std::vector<Table::Value>>;
+std::vector<Interval> touching(const std::vector<Interval>& all, int64_t start_ns, int64_t end_ns) {
+  std::vector<Interval> out;
+  std::ranges::copy_if(all, std::back_inserter(out),
+                       [&](const Interval& at) { return at.start < end_ns && at.end > start_ns; });
+  return out;
+}
 
-RankRows kinds_of_rank(const TorchRun& run, const TorchRank& rank, size_t part, const OpNames& op_names) {
+}  // namespace
+
+KindRows overlap_by_kind(const TorchRun& run, const TorchRank& rank, const OpNames& op_names) {
   std::map<std::pair<int32_t, std::string_view>, std::vector<Interval>> kinds;
   bool described = false;
   for (const CommunicationOp& op : communication_ops(rank, 0, op_names)) {
@@ -38,9 +44,10 @@ RankRows kinds_of_rank(const TorchRun& run, const TorchRank& rank, size_t part, 
   }
   if (!described) return {};
   std::map<int64_t, int64_t> length;
-  for (const DeviceStep& step : device_steps(run, part)) length[step.number] = step.length_ns;
+  for (const DeviceStep& step : device_steps(run, rank.part - run.trace->parts.data()))
+    length[step.number] = step.length_ns;
   const std::vector<Interval> compute = computing(rank);
-  RankRows rows;
+  KindRows rows;
   for (auto& [key, work] : kinds) {
     const auto& [step, kind] = key;
     const Overlap o = overlap_of(std::move(work), compute);
@@ -51,15 +58,8 @@ RankRows kinds_of_rank(const TorchRun& run, const TorchRank& rank, size_t part, 
   return rows;
 }
 
-std::vector<Interval> touching(const std::vector<Interval>& all, int64_t start_ns, int64_t end_ns) {
-  std::vector<Interval> out;
-  std::ranges::copy_if(all, std::back_inserter(out),
-                       [&](const Interval& at) { return at.start < end_ns && at.end > start_ns; });
-  return out;
-}
-
-RankRows masking_of_rank(const TorchRun& run, const TorchRank& rank, const OpNames& op_names,
-                         const std::vector<std::vector<std::string>>& sets) {
+KindRows msprof_masking(const TorchRun& run, const TorchRank& rank, const OpNames& op_names,
+                        const std::vector<std::vector<std::string>>& sets) {
   std::map<std::string_view, std::vector<Interval>> kinds;
   for (const CommunicationOp& op : communication_ops(rank, 0, op_names))
     kinds[run.trace->names.text(op.description)].push_back({op.start_ns + run.zero_ns, op.end_ns() + run.zero_ns});
@@ -67,7 +67,7 @@ RankRows masking_of_rank(const TorchRun& run, const TorchRank& rank, const OpNam
   for (const TorchRow& row : rank.rows)
     if (row.on_device && fact_of(rank.part->tasks, row.slice))
       tasks.push_back({row.start_ns + run.zero_ns, row.end_ns() + run.zero_ns});
-  RankRows rows;
+  KindRows rows;
   for (const ProfilerStep& step : rank.part->steps)
     for (const std::vector<std::string>& set : sets) {
       std::vector<Interval> work;
@@ -87,30 +87,6 @@ RankRows masking_of_rank(const TorchRun& run, const TorchRank& rank, const OpNam
                       round_to(share_of(o.exposed_ns(), length), 5)});
     }
   return rows;
-}
-
-template <class Ask>
-Table table_of(std::string_view name, std::string_view variant, const TorchRun& run, Ask ask) {
-  Table table(declared_table(name, variant));
-  std::vector<RankRows> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = ask(*torch_rank(run, run.parts[k]), run.parts[k]); });
-  for (RankRows& rows : ranks)
-    for (std::vector<Table::Value>& row : rows) table.add_row(std::move(row));
-  return table;
-}
-
-}  // namespace
-
-Table overlap_by_kind(const TorchRun& run) {
-  const OpNames op_names(run.trace->names);
-  return table_of("comm-comp-overlap/comm-comp-overlap-by-kind", "", run,
-                  [&](const TorchRank& rank, size_t part) { return kinds_of_rank(run, rank, part, op_names); });
-}
-
-Table msprof_masking(const TorchRun& run, const std::vector<std::vector<std::string>>& sets) {
-  const OpNames op_names(run.trace->names);
-  return table_of("comm-comp-overlap/comm-comp-overlap-by-kind", "msprof", run,
-                  [&](const TorchRank& rank, size_t) { return masking_of_rank(run, rank, op_names, sets); });
 }
 
 }  // namespace stageline

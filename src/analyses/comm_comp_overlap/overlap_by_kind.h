@@ -5,16 +5,20 @@
 #include <vector>
 
 #include "model/table.h"
-#include "profile/torch_view.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 
-// Returns a row for each rank, step and description of a group; none for ranks without described groups.
-Table overlap_by_kind(const TorchRun& run);
+using KindRows = std::vector<std::vector<Table::Value>>;  // of one rank
 
-// Returns ComputationalOperatorMaskingLinearity of msprof-analyze's computational_op_masking: each set of kinds
-// ("dp,edp") has a row for each rank and step in whose host window it communicates; work that touches a window counts
+// Returns the rows of comm-comp-overlap-by-kind: one for each step and description of a group; none where no group has
+// a description. O(n log n) in the rows.
+KindRows overlap_by_kind(const TorchRun& run, const TorchRank& rank, const OpNames& op_names);
+
+// Returns the rows of ComputationalOperatorMaskingLinearity (msprof-analyze's computational_op_masking). Each set of
+// kinds ("dp,edp") has a row for each step in whose host window it communicates. Work that touches a window counts
 // whole.
-Table msprof_masking(const TorchRun& run, const std::vector<std::vector<std::string>>& sets);
+KindRows msprof_masking(const TorchRun& run, const TorchRank& rank, const OpNames& op_names,
+                        const std::vector<std::vector<std::string>>& sets);
 
 }  // namespace stageline
