@@ -106,7 +106,7 @@ def fetched(tool, scratch):
 
 
 def by_others(checks, folders, scratch):
-    """What the registries' own tools say: of names, metadata and long description, and of the recipe."""
+    """Asks the registries' own tools about names, metadata, long description, and the recipe."""
     if tools := fetched(TWINE, scratch):
         done = subprocess.run([tools / 'twine', '--no-color', 'check', '--strict', *folders['pypi'].iterdir()], capture_output=True, text=True)
         said = [line for line in (done.stdout + done.stderr).splitlines() if re.search('failed|error|warning', line, re.I)]

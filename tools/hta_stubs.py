@@ -34,7 +34,7 @@ def parameters(node):
 
 
 def typed(name, node, theirs):
-    """The line of a function: our parameters, HTA's types."""
+    """Returns the line of a function, with this package's parameters and HTA's types."""
     known = theirs.get(name)
     types = {p.arg: p.annotation for p in parameters(known)} if known else {}
     is_method = '.' in name and not any(getattr(d, 'id', '') == 'staticmethod' for d in node.decorator_list)
@@ -159,7 +159,7 @@ def stub(path, hta):
             here.append(known[name] + (f' as {name}' if known[name].startswith('from stageline') and ' as ' not in known[name] else ''))
         elif name in defined(other):
             missing.append(f'{name} = Any')  # an alias of HTA's that we need not have
-    # What other modules take from here, as HTA's __init__ files do.
+    # Returns the names that other modules import from here, as HTA's __init__ files do.
     public = [line for name, line in imports_of(ast.Module([n for n in tree.body if isinstance(n, ast.ImportFrom)], []), package).items()
               if name not in used and is_public(name) and line.startswith('from stageline') and '._' not in line]
     head = sorted(set(here)) + [f'{line} as {line.split()[-1]}' if ' as ' not in line else line for line in sorted(public)]

@@ -26,7 +26,7 @@ def near(told, true):
 
 
 def judge(truth, answer):
-    """What one answer is worth: counts by name."""
+    """Returns the marks of one answer: counts by name."""
     findings = [{**one, 'cost_share': one['cost_ns'] / truth['period_ns'] if one.get('cost_ns') is not None else one.get('cost_share')} for one in answer['findings']]
     findings = [one for one in findings if one['cost_share'] is None or one['cost_share'] >= COUNTED]
     due = [fault for fault in truth['faults'] if fault['cost_share'] >= NAMED]
@@ -72,7 +72,7 @@ def rows(truths, answers):
 
 
 def table(truths, files):
-    """Markdown: one table for each kind of input."""
+    """Returns Markdown with one table for each kind of input."""
     text = []
     for kind in dict.fromkeys(truth['kind'] for truth in truths):
         of_kind = [truth for truth in truths if truth['kind'] == kind]

@@ -173,7 +173,7 @@ def among(program, history, budget):
 
 
 def findings(program, run, baseline):
-    """What costs time in the run now, and which of it the baseline did not have."""
+    """Returns the findings of the run now, and which of them the baseline did not have."""
     now = answer(program, 'explain', run)[0]
     before = {finding['key'] for finding in answer(program, 'explain', baseline)[0]['findings']} if baseline else None
     lines = []

@@ -72,7 +72,7 @@ std::string whole_part(std::string_view text, int64_t* at) {
   return whole;
 }
 
-// Reads over a JSON text up to the first character that cannot stand there.
+// Reads over a JSON text up to the first character that is not allowed at its place.
 class JsonOutline {
  public:
   explicit JsonOutline(std::string_view text) : text_(text) {}

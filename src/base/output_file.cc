@@ -87,8 +87,8 @@ bool writes_directly(const std::string& path) {
 
 // Follows the links of `path` to the file that will be replaced. A link that another user put into a folder of
 // everybody (as /tmp) is not followed, as the kernel does not follow it for programs that open it (proc(5),
-// protected_symlinks). OutputFile renames, so the kernel does not see it. A link to a file that is not there yet leads to
-// it, as for a program that opens it.
+// protected_symlinks). OutputFile renames, so the kernel does not see it. A link to a file that is not there yet leads
+// to it, as for a program that opens it.
 Result<std::string> target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as the kernel
   std::filesystem::path at = path;
@@ -138,7 +138,8 @@ std::string state_of(const struct stat& st) {
          std::to_string(st.st_mtim.tv_nsec);
 }
 
-// Refuses to overwrite what somebody else wrote; where the file system keeps no marks, what is a measurement.
+// Refuses to overwrite a file that no OutputFile wrote. Where the file system keeps no marks, only measurements are
+// refused.
 Status check_no_strangers_file(const std::string& path, const std::string& given) {
   const auto what_is = g_what_is.load();
   struct stat st;

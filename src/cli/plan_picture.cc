@@ -33,7 +33,7 @@ Trace run_of(const PlanProblem& problem, const std::vector<std::vector<ReplayedC
   return trace;
 }
 
-// The bytes of a rank. What its chunks hold is divided by what each keeps of its micro-batches.
+// The bytes of a rank. The activations of its chunks are divided by the micro-batches that each keeps.
 PlanPicture::Bar bar_of(const PlanProblem& problem, const Candidate& c, int32_t rank) {
   using enum PlanPicture::Part;
   const plan::RankPeak& peak = c.peaks[rank];

@@ -32,7 +32,7 @@ struct PlanAnswer {
   bool sharding_given = false;           // otherwise the framework's
 };
 
-// What a program that embeds the question has at hand instead of files.
+// Inputs of a program that embeds the question: texts and runs instead of files.
 struct PlanGiven {
   std::string model = {};       // the text of a description
   const WhatIf* run = nullptr;  // a run to take the times from
@@ -49,7 +49,7 @@ Text plan_headline(const PlanAnswer& answer);
 // The bytes of a pipeline's stages, where --model describes what runs. `dp`: its replicas. Errors: kUsage for --memory
 // without --model; those of reading the description.
 Result<std::optional<plan::StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp);
-// The rows of plan/stages. `layers` are those of each virtual stage; `limit` 0: none.
+// Returns the table plan/stages. `layers` are those of each virtual stage; `limit` 0: none.
 Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layers,
                         const std::vector<plan::RankPeak>& peaks, double limit);
 // Reads "7,8*14,7". Errors: kUsage naming the flag.

@@ -250,9 +250,9 @@ void add_known(std::vector<Finding> known, Explanation& e) {
   }
 }
 
-// Sorts findings by the price shown next to them; those without one by what is lost. A cause that costs much stands
-// before lines of the breakdown, which name nothing that differs from its like and can never be won back whole; where
-// no cause has a price, every cause does.
+// Sorts findings by the price shown next to them; those without one by what is lost. A cause that costs much comes
+// before lines of the breakdown: these name no culprit, and no fix saves all of their time. Where no cause has a price,
+// every cause comes before them.
 void sort_findings(Explanation& e) {
   constexpr double kMuch = 0.05;
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };

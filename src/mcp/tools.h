@@ -37,7 +37,7 @@ struct ToolLimits {
   std::chrono::milliseconds timeout{60'000};
   // Writes a run as a page. This is `stageline report`, which belongs to a room above this one.
   std::function<Status(Trace trace, const std::vector<std::string>& paths, const std::string& output)> report;
-  // Plans pipelines, in JSON. `flags` are those of `stageline plan`, which belongs to a room above this one.
+  // Returns plans of pipelines as JSON. `flags` are those of `stageline plan`, which belongs to a room above this one.
   std::function<Result<std::string>(const std::vector<std::string>& flags)> plan;
 };
 

@@ -149,7 +149,7 @@ std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan)
   return parts;
 }
 
-// The smallest number up to `max` that is enough, max + 1 where none is. What is enough stays enough with more.
+// Returns the smallest number up to `max` that is enough; max + 1 where none is. More than enough is enough, too.
 template <class Enough>
 int32_t min_enough(int32_t max, Enough&& enough) {
   int32_t lo = 0, hi = max + 1;

@@ -28,7 +28,7 @@ struct LayerTime {
   LayerTime operator-(const LayerTime& other) const;
 };
 
-// The kind of each layer, and how many of a kind stand in any stretch of them.
+// The kind of each layer, and how many of a kind any stretch of layers has.
 class Layers {
  public:
   Layers() = default;

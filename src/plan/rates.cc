@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kElement = 2;
 
-// Years at most: what a layer takes on absurd hardware still fits into 64 bits, and is more than the search allows.
+// At most 5e17 ns, which is 16 years: times on absurd hardware still fit into 64 bits, and the search refuses them.
 int64_t whole_ns(double ns) { return ns > 0 ? std::llround(std::min(ns, 5e17)) : 0; }
 
 // What one device does in a time, all in nanoseconds.
@@ -265,7 +265,7 @@ Status calibrate(const Model& m, const std::vector<MeasuredStep>& steps, RateOpt
   if (slopes.empty()) return {};
   std::ranges::sort(slopes);
   o.scale = std::max(1e-3, slopes[slopes.size() / 2]);
-  // What the ends are beside the cells of this scale.
+  // The time of the ends, with the cells at this scale.
   o.ends_scale = 1;
   double rest = 0, estimated = 0;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -84,7 +84,7 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
   while (stages > 2 && rows.size() > kinds && distinct) {
     const auto excess = [&](size_t s) { return cost(s, kDirections) / std::max(1.0, fit(whole, s)); };
     const auto worst = std::ranges::max_element(rows, {}, excess);
-    // Of two, one is above the mean by half of what it is above the other.
+    // If one of two is above the other by x, it is above their mean by x ÷ 2.
     if (excess(*worst) <= 1 + kSlow / 2) break;
     std::vector<size_t> others = rows;
     std::erase(others, *worst);

@@ -294,7 +294,7 @@ class Finder {
           "a step would take years: the model is too large for these devices, or their numbers are wrong");
     if (points_.empty() && found_.rejected == 0) return no_layout();
     found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
-    // Layouts stand in the order of their degrees.
+    // Layouts are sorted by their degrees.
     std::ranges::sort(points_, {}, [](const Point& p) { return std::tuple(p.key, p.layout, p.schedule, p.chunks); });
     search();
     refine();
@@ -625,8 +625,8 @@ class Changed {
   Times base_ = times();
 };
 
-// The error of the plans' steps by how their times vary over the run's steps: variance = gradient · covariance ·
-// gradient, as the mean square of what each draw changes to first order.
+// The error of the plans' steps, from how times vary over the run's steps. To first order, the variance is gradient ·
+// covariance · gradient: the mean square of the changes that the draws make.
 void add_errors(const Wish& w, Found& found) {
   if (w.resampled.size() < 2) return;
   parallel_for(found.plans.size(), [&](size_t i) {

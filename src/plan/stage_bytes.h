@@ -1,4 +1,4 @@
-// What the ranks of a pipeline hold in any order and split of the layers, where the model is described.
+// The bytes of a pipeline's ranks in any order and split of the layers, where the model is described.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct StageBytes {
   MemoryOptions options;  // limit 0: none is given
   bool full = false;      // whole layers are computed again
 
-  // The model's layers spread evenly over virtual stages.
+  // Returns the number of layers of each virtual stage, spread evenly.
   std::vector<int32_t> even(int32_t stages) const;
   // The peak of each rank. `layers` are those of each virtual stage; others are spread evenly.
   std::vector<RankPeak> peaks(const Schedule& schedule, std::vector<int32_t> layers) const;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Compares analyses under `--compat msprof` with what msprof-analyze's modes wrote, for every case of ../shared/data/ascend/modes, as sets of
-rows (its worker processes end in any order), and the default answers with the generator's truth. Skips, with a count, without ../shared."""
+"""Compares analyses under `--compat msprof` with the tables of msprof-analyze's modes, for every case of ../shared/data/ascend/modes. Tables
+are compared as sets of rows, because its worker processes end in any order. Default answers are compared with the generator's truth. Without
+../shared it prints that it was skipped."""
 import collections
 import csv
 import io
@@ -28,7 +29,7 @@ def rows_of(text):
 
 
 def value(text):
-    """Numbers with nine digits, so that the last bit of a quotient is no difference."""
+    """Rounds to nine digits, because quotients may differ in the last bit."""
     return f'{float(text):.9g}' if re.fullmatch(r'-?\d+\.\d+(e-?\d+)?', text) else text
 
 
@@ -40,7 +41,7 @@ def ask(folder, analysis, table, *options):
 
 
 def options_of(how):
-    """What the golden's command adds: --parallel_types and --step_id."""
+    """Returns the options that the golden's command adds: --parallel_types and --step_id."""
     words = how.splitlines()[0].split()
     out = []
     if '--parallel_types' in words:

@@ -1,4 +1,4 @@
-"""What `plan` says to type, read back by parsers of our own: the split, the degrees and the micro-batches of the plan. And published orders of memory and time."""
+"""Reads back by this file's parsers the lines that `plan` says to type: the split, the degrees and the micro-batches of the plan. And published orders of memory and time."""
 import ast
 import json
 import re

@@ -195,7 +195,7 @@ class Release(unittest.TestCase):
         self.assertNotIn('path: ../..', (self.dir / 'upload/conda/recipe.yaml').read_text())
 
     def test_the_promises_of_a_program_and_of_wheels(self):
-        """What ./dev dist says at its end of the program and of the wheels, which nothing else runs."""
+        """Runs the checks that ./dev dist makes at its end, of the program and of the wheels; no other test runs them."""
         held = promises.Held()
         program = [str(self.dir / 'stage/bin/stageline')]
         promises.runs(held, program, 'here')

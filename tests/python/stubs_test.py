@@ -26,7 +26,7 @@ OWN = {'include_last_profiler_step': 'bool', 'overlay': '_Path', 'test': 'Trace'
 
 
 def analyses_of_stub():
-    """Every analysis as a method, with the types of its options."""
+    """Returns every analysis as a method, with the types of its options."""
     from stageline._trace import arguments_of
     lines = []
     for info in stageline.analyses():

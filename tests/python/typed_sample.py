@@ -1,4 +1,4 @@
-"""What users of the package write, for type checkers: libraries_test.py runs mypy --strict on it. Never run."""
+"""Code as users of the package write it, for type checkers: libraries_test.py runs mypy --strict on it. Never run."""
 import stageline
 import stageline.torch
 from stageline.hta import redirect

@@ -22,7 +22,7 @@ async function printed(page, look) {
   await page.waitForFunction(() => window.seenOnPaper && !document.documentElement.classList.contains('paper'));
   return page.evaluate(() => window.seenOnPaper);
 }
-// Boxes that hide a part of what they hold, and canvases of another size than they were drawn for.
+// Boxes that hide a part of their content, and canvases of another size than they were drawn for.
 const cut = () => {
   const shown = [...document.querySelectorAll('.page')].find(one => !one.hidden);
   const hides = [...shown.querySelectorAll('.stage, .scroller, .chart, .flame-chart, .sheet, .plot-box, .wide')]

@@ -42,7 +42,7 @@ export const cases = [
       assert.ok(by > 0, 'B is slower');
       const [own, other] = [await view(page), await secondView(page)];
       assert.ok(close(other.t0 - own.t0, by, 1) && close(span(own), span(other), 1));
-      // What is moved in B moves A.
+      // A drag in B moves A.
       const stage = await page.$('.stage >> nth=1'), box = await stage.boundingBox();
       await drag(page, [box.x + box.width * 0.6, box.y + box.height / 2], [
         box.x + box.width * 0.5,

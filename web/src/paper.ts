@@ -20,7 +20,7 @@ export function setPaper(on: boolean): void {
     else if (element.getClientRects().length > 0) redraw();
 }
 
-// The browser's own Print lays out, too. Some browsers tell it by events, others by the medium alone.
+// The browser's own Print lays out, too. Some browsers send events, others only change the medium.
 export function watchPaper(): void {
   window.addEventListener('beforeprint', () => setPaper(true));
   window.addEventListener('afterprint', () => setPaper(false));

@@ -8,8 +8,9 @@
 
 namespace stageline {
 
-// Returns EPTokensSummary and TopEPTokensInfo of ep_load_balance: kernels of type GroupedMatmul of all steps, forward
-// and backward, and groups that parallel_group_info calls "exp"; all ranks are one group where none is called so.
+// Returns EPTokensSummary and TopEPTokensInfo of ep_load_balance. They count kernels of type GroupedMatmul of all
+// steps, forward and backward. Groups are those that parallel_group_info calls "exp"; where it calls none so, all ranks
+// are one.
 std::vector<Table> msprof_expert_load(const TorchRun& run);
 
 }  // namespace stageline

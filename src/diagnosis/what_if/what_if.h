@@ -51,7 +51,7 @@ struct Changes {
   // NOLINTEND(readability-redundant-member-init)
   int32_t chunks = 0, group = 0;  // chunks and group of `schedule`; 0: its default
   int32_t micro_batches = 0;      // 0: as many as in the run
-  // 1f1b has so many more forwards before the first backward, by stage; never rising. Empty: none.
+  // The number of forwards that 1f1b has in addition before the first backward, by stage; never rising. Empty: none.
   std::vector<int32_t> more_in_flight = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   bool changes_order() const { return !schedule.empty() || micro_batches > 0 || !more_in_flight.empty(); }
   bool operator==(const Changes&) const = default;

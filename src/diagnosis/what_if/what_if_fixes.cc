@@ -214,7 +214,7 @@ class Finder {
   }
 
   // 1F1B with more forwards before the first backward on the stages in front of a slow link, as many as the memory
-  // limit leaves room for. Without one the fix says what it holds.
+  // limit leaves room for. Without a limit the fix says how many micro-batches are in flight.
   void more_in_flight() {
     const OrderModel& order = model_.order();
     const ScheduleSizes& sizes = order.sizes();
@@ -245,7 +245,8 @@ class Finder {
     if (limited()) {
       std::ranges::fill(room, 0);
       for (int32_t more = 1; more <= std::min(kMaxMoreInFlight, sizes.micro_batches); ++more) {
-        const Schedule fitted = plan::fitted_1f1b(sizes.stages, sizes.micro_batches, std::vector<int32_t>(stages, more));
+        const Schedule fitted =
+            plan::fitted_1f1b(sizes.stages, sizes.micro_batches, std::vector<int32_t>(stages, more));
         const std::vector<plan::RankPeak> peaks = options_.bytes->peaks(fitted, list_.layers);
         for (size_t s = 0; s < stages; ++s)
           if (options_.bytes->needed_by(peaks[s], sizes.stages) <= options_.bytes->options.limit) room[s] = more;

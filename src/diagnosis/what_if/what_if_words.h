@@ -31,7 +31,7 @@ FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std:
 // Which split is taken where only the sum of the layers was given.
 Text divided_words(const std::vector<int32_t>& split);
 FixWords more_in_flight_words(const std::vector<int32_t>& extra);
-// " Memory: at most 66.9 GiB (stage 1), now 60.1 GiB (stage 0)."
+// Returns for example " Memory: at most 66.9 GiB (stage 1), now 60.1 GiB (stage 0)."
 Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most& then);
 FixWords links_words();
 FixWords launch_words();

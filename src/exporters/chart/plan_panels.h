@@ -1,4 +1,4 @@
-// What a plan needs, drawn below the cells of its pipeline: the bytes of each stage as a bar, and the front of plans.
+// Draws below the cells of a plan's pipeline the bytes of each stage, as bars, and the front of plans.
 //
 //   Memory of each stage: stage 0 decides          Step time for less memory
 //   ─ ─ ─┬─ ─ ─ ─ ─ ─ limit 80 GiB                  ──┐
@@ -12,7 +12,7 @@
 namespace stageline {
 
 struct PlanPicture {
-  // From the bottom of a bar.
+  // The parts of a bar, from its bottom.
   enum Part : uint8_t {
     kParameters,
     kGradients,

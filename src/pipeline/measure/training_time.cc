@@ -39,8 +39,8 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
   const Part& part = trace.parts[p];
   RankPieces out;
   std::vector<std::pair<int64_t, int32_t>> works;  // start and step of each forward or backward
-  // Our export draws all collectives on such a lane. Those that a rank waits for, by another slice, run beside its
-  // work.
+  // Our export draws all collectives on such a lane. A collective that a rank waits for by another slice runs at
+  // the same time as its work.
   std::set<std::string_view> awaited;
   for (const StringId id : part.slices.name_id)
     if (const std::string_view name = trace.names.text(id); name.starts_with(kWait))

@@ -38,8 +38,8 @@ bool contradicts(const std::vector<StepDraft>& drafts) {
   return wrong > kWrongShare * groups;
 }
 
-// Where only forwards were recorded, and a rank stands still within steps for longer than it works, it did work that
-// nothing shows. Forwards of steps that overlap flow without backwards, as in inference.
+// Where only forwards were recorded, and a rank is idle within steps for longer than it works, it did work that was
+// not recorded. Forwards of steps that overlap flow without backwards, as in inference.
 bool lacks_backwards(const StepGraph& graph) {
   std::map<int32_t, double> idle;  // of each rank beyond its work
   for (size_t i = 0; i < graph.size(); ++i) {

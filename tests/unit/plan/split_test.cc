@@ -251,7 +251,7 @@ TEST_CASE("plan: properties of random pipelines") {
     ++fitting;
     REQUIRE(more.best);
     CHECK(more.best->span_ns <= answer.best->span_ns);
-    // What the plan needs is enough for it.
+    // The plan fits into the memory that it needs.
     double needs = 0;
     for (int32_t r = 0; r < problem.ranks(); ++r)
       needs = std::max(needs, needed(peak_of(problem, r, *answer.best), problem.bar, problem.memory));

@@ -83,8 +83,8 @@ class StageSteps {
     for (std::vector<double>& sorted : sorted_levels_) std::sort(sorted.begin(), sorted.end());
   }
 
-  // For each step, the time of the stage, or of one chunk of it, relative to cells of other stages in that step; NaN
-  // where the step does not count (except with `all`). A change of all stages in a step is divided out.
+  // Returns for each step the time of the stage, or of one chunk of it, relative to cells of other stages in that step.
+  // Steps that do not count have NaN, unless `all` is set. A change of all stages in a step is divided out.
   std::vector<double> ratios(int32_t stage, int32_t chunk, bool all = false) const {
     std::vector<double> ratios(steps_, std::nan(""));
     for (size_t step = 0; step < steps_; ++step) {

@@ -1,4 +1,4 @@
-// The planner as a page: sliders for devices, memory and the layout; the server prices each position at once. The
+// The planner as a page has sliders for devices, memory and the layout. The server answers each position at once. The
 // numbers are those of `stageline plan`.
 import {render} from 'preact';
 import {h as element} from '../../dom';

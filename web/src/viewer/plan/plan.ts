@@ -1,4 +1,4 @@
-// What the page asks of /api/plan, and the answer: that of `stageline plan --json` (docs/reference/plan.md).
+// The question of the page to /api/plan, and the answer: that of `stageline plan --json` (docs/reference/plan.md).
 export interface Stage {
   rank: number;
   parameters: number;

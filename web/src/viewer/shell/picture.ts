@@ -1,5 +1,5 @@
-// What is seen of a page as SVG: its texts as texts, boxes, lines, canvases as images. Everything is read from where
-// the browser has put it, so that the picture is what was seen, without what is there to be clicked.
+// Draws the visible part of a page as SVG: its texts as texts, boxes, lines, canvases as images. Everything is read
+// from where the browser has put it, so that the picture is what was seen, without what is there to be clicked.
 const SKIP = '.live, .tip, dialog, nav, form, input, textarea, .tools, .tabs, .controls, .controls-row, .ways, ' +
   '.panel-handle, .evidence-move, .evidence-places, .toolbar > :not(.key), .places, .keys, .search, .minimap';
 const MAX_IMAGE_PX = 40_000_000;

@@ -252,7 +252,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
         print().catch((error: unknown) => shell.say(t('failed', String(error))));
       }});
   }
-  // Paper is light. What the page lacks at that size is fetched before the browser takes it.
+  // Paper is light. Tiles that the page lacks at that size are fetched before the browser takes it.
   async function print(): Promise<void> {
     const before = theme;
     theme = 'light';

@@ -9,7 +9,7 @@ import type {Store} from './store';
 const COMPUTE = 'compute'; // of the lanes of cells the one that does not wait
 const COLUMNS = 1024, HEIGHT = 30, FULL = 255, MAX_LANES = 512;
 
-// What computes says how busy a run is: its devices or cells where there are any, else its threads.
+// Devices or cells show how busy a run is; where there are none, its threads do.
 function lanesOf({lanes}: Run): number[] {
   const of = (type: string): number[] =>
     lanes.filter(lane =>

@@ -12,7 +12,7 @@ import {makeStage, type Stage} from './stage';
 import {Store} from './store';
 import {makeTip} from './tip';
 
-// What a drawer, keys and the search are about: one run, with its rows.
+// The run, with its rows, that a drawer, keys and the search belong to.
 export interface Half {
   api: Api;
   store: Store;

@@ -1,4 +1,4 @@
-// What of a name is shown first: the function. Names are cut in the middle, because kernels differ at their ends.
+// A long name is shown with its function first. Names are cut in the middle, because kernels differ at their ends.
 
 // "torch/nn/module.py(1773): _call_impl" → "_call_impl · module.py:1773";
 // "void at::native::vectorized_kernel<4, …>(int)" → "vectorized_kernel<4, …>(int)"
