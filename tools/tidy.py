@@ -53,8 +53,8 @@ ROOM_ORDER = {
     'server': ['http', 'timeline', 'pipeline', 'live', 'page'],
     'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
 }
-# Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and files next to
-# viewer/ import none.
+# Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. Files in viewer/ itself
+# import all, and files next to viewer/ import none.
 PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame', 'plan']]
 # Folders inside these are siblings too: readers/kineto never includes readers/primus. Shared files are next to them or in common/.
 SIBLING_FOLDERS = {'readers', 'analyses', 'diagnosis/causes'}
@@ -552,7 +552,7 @@ def check_page():
         found = [(path.parent / f'{name}{end}').resolve() for name in names for end in ('.ts', '.tsx')]
         imports[path] = [other for other in found if other.is_file()]
         room = room_of_page(path)
-        if room == 'main.tsx':
+        if room.endswith(('.ts', '.tsx')):
             continue
         if room and room not in level:
             problem(path, 0, f'unknown room "{room}" in viewer/; tools/tidy.py lists its rooms (PAGE_ROOMS)')

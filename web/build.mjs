@@ -1,5 +1,6 @@
-// node build.mjs OUTDIR: bundles the viewer (src/viewer/main.tsx) and its style into viewer.js and viewer.css, and the
-// page of a run that goes on (src/live/main.ts) into live.js and live.css.
+// node build.mjs OUTDIR: bundles the viewer (src/viewer/served.ts) and its style into viewer.js, chunk.js,
+// late_pages.js and viewer.css, the script of a report (src/viewer/report.ts) into report.js, and the page of a run
+// that goes on (src/live/main.ts) into live.js and live.css.
 import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {build} from 'esbuild';
 import {minify} from 'terser';
@@ -41,8 +42,8 @@ const analyses = {
 
 // The dictionary as keys, English and Chinese, each one text with a word a line: compressed it is a tenth smaller than
 // key by key.
-function packed(words) {
-  const lists = [Object.keys(words), ...[0, 1].map(lang => Object.values(words).map(said => said[lang]))];
+function packed(words, nameOf) {
+  const lists = [Object.keys(words).map(nameOf), ...[0, 1].map(lang => Object.values(words).map(said => said[lang]))];
   const broken = lists.flat().find(text => text.includes('\n'));
   if (broken) throw new Error(`src/i18n/words.json: a word is one line: ${broken}`);
   const [keys, ...texts] = lists.map(list => `${JSON.stringify(list.join('\n'))}.split("\\n")`);
@@ -51,34 +52,49 @@ function packed(words) {
   };\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
 }
 
-// A bundle carries only the dictionary entries that its own sources name: a key as a whole string, or by its beginning
-// ("kind.${…}").
 const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
+const dictionaryOf = contents => ({
+  name: 'words',
+  setup(bundle) {
+    bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents, loader: 'js'}));
+  },
+});
+// A script carries only the dictionary entries that its code names: a key as a whole string, or by its beginning
+// ("kind.${…}"). A key that is nowhere put together has a short name there, since a key far from its like is hardly
+// compressed: that makes a script 1 % smaller.
 async function wordsOf(options) {
-  const {metafile} = await build({...options, write: false, metafile: true});
-  const sources = Object.keys(metafile.inputs).filter(file => /\.tsx?$/.test(file)).map(file =>
-    readFileSync(file, 'utf8')
-  ).join('\n');
-  const begins = [...new Set([...sources.matchAll(/`([\w.]+\.)\$\{/g)].map(found => found[1]))];
-  const named = key =>
-    sources.includes(`'${key}'`) || sources.includes(`'${key.replace(/\.one$/, '')}'`) ||
-    begins.some(begin => key.startsWith(begin));
-  const kept = Object.fromEntries(Object.entries(dictionary).filter(([key]) => named(key)));
+  const {outputFiles} = await build({...options, plugins: [...options.plugins, dictionaryOf('export default {};')],
+    write: false});
+  const code = outputFiles.map(file => file.text).join('\n');
+  const begins = [...new Set([...code.matchAll(/`([\w.]+\.)\$\{/g)].map(found => found[1]))];
+  const strings = new Set([...code.matchAll(/(["'`])([\w.-]+)\1/g)].map(found => found[2]));
+  const isBegun = key => begins.some(begin => key.startsWith(begin));
+  const kept = Object.fromEntries(
+    Object.entries(dictionary).filter(([key]) =>
+      strings.has(key) || strings.has(key.replace(/\.one$/, '')) || isBegun(key)
+    ),
+  );
   for (const key of Object.keys(kept)) said.add(key);
+  const short = new Map(
+    Object.keys(kept).filter(key =>
+      key.includes('.') && !key.endsWith('.one') && !(`${key}.one` in kept) && !isBegun(key)
+    ).map((key, i) => [key, `.${i.toString(36)}`]),
+  );
   return {
-    name: 'words',
-    setup(bundle) {
-      bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents: packed(kept), loader: 'js'}));
-    },
+    plugin: dictionaryOf(packed(kept, key => short.get(key) ?? key)),
+    shortened: text =>
+      text.replace(/(["'`])(\w+(?:\.\w+)+)\1/g, (all, _, key) => short.has(key) ? `"${short.get(key)}"` : all),
   };
 }
 
 // esbuild bundles, and terser, which also sees what a name holds, makes of that a twentieth less.
 async function script(options) {
   mkdirSync(outdir, {recursive: true});
-  const made = await build({...options, write: false});
+  const {plugin, shortened} = await wordsOf(options);
+  const made = await build({...options, plugins: [...options.plugins, plugin], write: false});
   for (const {path, text} of made.outputFiles) {
-    const {code} = await minify(text, {ecma: 2020, compress: {ecma: 2020}, format: {ecma: 2020, comments: /^!/}});
+    const {code} = await minify(shortened(text), {ecma: 2020, module: options.format === 'esm', compress: {ecma: 2020},
+      format: {ecma: 2020, comments: /^!/}});
     writeFileSync(path, code);
   }
 }
@@ -87,18 +103,19 @@ const viewer = {
   ...common,
   plugins: [analyses],
   banner: {js: preact},
-  entryPoints: {'viewer': 'src/viewer/main.tsx'},
-  format: 'iife',
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',
 };
-await script({...viewer, plugins: [analyses, await wordsOf(viewer)]});
+// A server's page has three scripts: the first, what few visits need (src/viewer/late_pages.ts), and what both share. A
+// report has one, without what only a server answers.
+await script({...viewer, entryPoints: {'viewer': 'src/viewer/served.ts'}, format: 'esm', splitting: true,
+  chunkNames: '[name]', define: {REPORT: 'false'}});
+await script({...viewer, entryPoints: {'report': 'src/viewer/report.ts'}, format: 'iife', define: {REPORT: 'true'}});
 await build({
   ...common,
   entryPoints: {'viewer': 'src/viewer/viewer.css', 'live': 'src/live/live.css'},
 });
-const live = {...common, entryPoints: {'live': 'src/live/main.ts'}, format: 'iife'};
-await script({...live, plugins: [await wordsOf(live)]});
+await script({...common, plugins: [], entryPoints: {'live': 'src/live/main.ts'}, format: 'iife'});
 const unsaid = Object.keys(dictionary).filter(key => !said.has(key));
 if (unsaid.length > 0) throw new Error(`src/i18n/words.json holds words that no page says: ${unsaid.join(', ')}`);

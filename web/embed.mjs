@@ -1,6 +1,6 @@
-// node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could
-// be built, become DIR/web_bundle.cc. They are compressed, in string literals that any C++ compiler takes fast (see
-// src/server/http/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly
+// node embed.mjs DIR [WASM]: the scripts and styles that build.mjs made in DIR, and what-if as WebAssembly where it
+// could be built, become DIR/web_bundle.cc. They are compressed, in string literals that any C++ compiler takes fast
+// (see src/server/http/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly
 // never is, since a report holds it compressed.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
@@ -33,10 +33,15 @@ function text(name, forbidden) {
   return {bytes: deflateSync(bytes, {level: 9}), size: bytes.length, hash};
 }
 
-const viewerJs = text('viewer.js', /<\/script|<!--/i); // a server's files, and inlined in a report
-const viewerCss = text('viewer.css', /<\/style|<!--/i);
-const liveJs = text('live.js'), liveCss = text('live.css');
-const sizes = {ViewerJs: viewerJs.size, ViewerCss: viewerCss.size, LiveJs: liveJs.size, LiveCss: liveCss.size};
+const texts = [
+  ['viewer_js', text('viewer.js')],
+  ['chunk_js', text('chunk.js')],
+  ['late_pages_js', text('late_pages.js')],
+  ['viewer_css', text('viewer.css', /<\/style|<!--/i)], // a server's file, and inlined in a report
+  ['report_js', text('report.js', /<\/script|<!--/i)],
+  ['live_js', text('live.js')],
+  ['live_css', text('live.css')],
+];
 const whatIf = wasm ? gzipSync(readFileSync(wasm), {level: 9}) : new Uint8Array(0); // as a report holds it
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "server/http/viewer_bundle.h"
@@ -49,14 +54,7 @@ writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src
 namespace stageline {
 namespace {
 
-constexpr char kViewerJs[] =
-${literal(viewerJs.bytes)};
-constexpr char kViewerCss[] =
-${literal(viewerCss.bytes)};
-constexpr char kLiveJs[] =
-${literal(liveJs.bytes)};
-constexpr char kLiveCss[] =
-${literal(liveCss.bytes)};
+${texts.map(([name, {bytes}]) => `constexpr char k_${name}[] =\n${literal(bytes)};`).join('\n')}
 ${
   whatIf.length === 0 ? '' : `constexpr char kWhatIf[] =
 ${literal(whatIf)};
@@ -75,20 +73,15 @@ std::string unpacked(const char (&packed)[N], size_t size) {
 }  // namespace
 
 ${
-  ['Viewer', 'Live'].flatMap(page =>
-    ['Js', 'Css'].map(kind =>
-      `std::string_view web_${page.toLowerCase()}_${kind.toLowerCase()}() {
-  static const std::string text = unpacked(k${page}${kind}, ${sizes[page + kind]});
+  texts.map(([name, {size, hash}]) =>
+    `std::string_view web_${name}() {
+  static const std::string text = unpacked(k_${name}, ${size});
   return text;
-}`
-    )
+}
+std::string_view web_${name}_hash() { return "${hash}"; }`
   ).join('\n')
 }
-std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
-std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
 std::string_view web_what_if_gzip() { return ${whatIf.length === 0 ? '{}' : '{kWhatIf, sizeof(kWhatIf) - 1}'}; }
-std::string_view web_live_js_hash() { return "${liveJs.hash}"; }
-std::string_view web_live_css_hash() { return "${liveCss.hash}"; }
 
 }  // namespace stageline
 `);

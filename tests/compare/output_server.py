@@ -14,7 +14,7 @@ import serving  # noqa: E402
 # databases.
 RUNS = ['in/1f1b --compare in/1f1b-healthy', 'in/made-ns --ranks 0,2', 'in/made-pipeline --align always', 'in/ascend-kernels --title here']
 SECONDS = 120  # until an answer that takes time is given up
-ALONE = ['/', '/viewer.js', '/viewer.css']  # the page: its program may differ without any output doing so
+ALONE = ['/', '/viewer.js', '/chunk.js', '/late_pages.js', '/viewer.css']  # the page: its program may differ without any output doing so
 
 
 def questions(run, offers):

@@ -47,7 +47,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(len(json.loads(body)['ranks']), 4)
 
     def test_page_and_headers(self):
-        for target in ('/', '/viewer.js', '/viewer.css', '/api/status', '/api/run', '/api/tiles?n=10', '/nothing'):
+        for target in ('/', '/viewer.js', '/chunk.js', '/late_pages.js', '/viewer.css', '/api/status', '/api/run', '/api/tiles?n=10', '/nothing'):
             status, headers, body = self.server.get(target)
             self.assertEqual(status, 404 if target == '/nothing' else 200, target)
             policy = headers['content-security-policy']

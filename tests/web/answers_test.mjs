@@ -46,7 +46,7 @@ const firstOpen = async (open, run, options = {}) => {
 const family = async (page, id) => {
   await page.click(`.families a[href="#/answers/${id}"]`);
   await page.waitForFunction(
-    wanted => stageline.answers().family === wanted && stageline.answers().waiting.length === 0,
+    wanted => stageline.answers?.().family === wanted && stageline.answers().waiting.length === 0,
     id,
   );
 };
@@ -350,7 +350,7 @@ export const cases = [
       assert.ok(help.includes(column.help), column.help);
     await section.locator('#option-gpu-kernel-breakdown-num-kernels').fill('1');
     await section.locator('.options button').click();
-    await page.waitForFunction(() => stageline.answers().waiting.length === 0 && /num-kernels=1/.test(location.hash));
+    await page.waitForFunction(() => stageline.answers?.().waiting.length === 0 && /num-kernels=1/.test(location.hash));
     const wanted = json(stageline, 'analyze', 'gpu-kernel-breakdown', runs.profile, '--num-kernels', '1', '--format',
       'json');
     for (const table of wanted.tables.filter(one => one.rows.length > 0))
@@ -376,7 +376,7 @@ export const cases = [
     held = false;
     await page.keyboard.press('g');
     await page.keyboard.press('a');
-    await page.waitForFunction(() => stageline.answers().waiting.length === 0);
+    await page.waitForFunction(() => stageline.answers?.().waiting.length === 0);
     assert.ok(await page.locator('.answer .fold').count() > 0);
   }, {alone: true}],
   ['a part below 0 stays within its bar: nothing is drawn over the names', async (open, {stageline, folder, runs}) => {
@@ -472,7 +472,7 @@ export const cases = [
           await page.waitForFunction(() =>
             window.stageline?.page && !document.querySelector('.working') && {
               overview: () => stageline.overviewReady(),
-              answers: () => stageline.answers().waiting.length === 0,
+              answers: () => stageline.answers?.().waiting.length === 0,
               compare: () => stageline.compared(),
             }[stageline.page()]()
           );

@@ -146,7 +146,7 @@ export const cases = [
     const clocks = await open('profile');
     await clocks.click('#clock');
     await clocks.click('dialog.note a');
-    await clocks.waitForFunction(() => stageline.page() === 'answers' && stageline.answers().family === 'clocks');
+    await clocks.waitForFunction(() => stageline.page() === 'answers' && stageline.answers?.().family === 'clocks');
     assert.equal(await clocks.locator('dialog').count(), 0);
   }],
   ['SQL: an example is asked at a choice, and what was asked before is kept for the next visit', async open => {

@@ -3,8 +3,8 @@
 // browser. With --update-goldens the pictures in goldens/ are recorded again. STAGELINE_WEB_ONLY is a part of the names
 // of the cases to run, STAGELINE_WEB_SLOW a factor by which Chromium is slowed. STAGELINE_WEB_LATE delays every frame
 // by a number of milliseconds, as on a busy machine: every case must hold then, too. STAGELINE_WEB_BUNDLE is a folder
-// whose viewer.js and viewer.css (`node web/build.mjs FOLDER`) replace the program's own: a change of the page is tried
-// without a build.
+// whose scripts and style (`node web/build.mjs FOLDER`) replace those of a served page: a change of it is tried without
+// a build.
 import {spawn} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
 import {join, resolve} from 'node:path';
@@ -135,7 +135,7 @@ async function newContext(drives, hasTouch = false) {
       };
     }, frameDelay);
   if (bundle) {
-    for (const file of ['viewer.js', 'viewer.css'])
+    for (const file of ['viewer.js', 'chunk.js', 'late_pages.js', 'viewer.css'])
       await context.route(`**/${file}`, route => route.fulfill({path: join(bundle, file)}));
   }
   context.on('page', page => slowed(page).catch(() => undefined)); // it may be gone again

@@ -79,7 +79,7 @@ class PageWriter {
     file_.write("\" data-command=\"" + html_text(valid_utf8(options_.command)) +
                 "\">\n<head>\n<meta charset=\"utf-8\">\n");
     file_.write("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '");
-    file_.write(web_viewer_js_hash());
+    file_.write(web_report_js_hash());
     file_.write(replays ? "' 'wasm-unsafe-eval'; style-src '" : "'; style-src '");
     file_.write(web_viewer_css_hash());
     file_.write("'; worker-src blob:; img-src data: blob:; base-uri 'none'; form-action 'none'\">\n");
@@ -107,7 +107,7 @@ class PageWriter {
   void script() {
     flush();
     file_.write("<script>");
-    file_.write(web_viewer_js());
+    file_.write(web_report_js());
     file_.write("</script>\n");
   }
   void end() {

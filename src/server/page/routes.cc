@@ -28,12 +28,14 @@ constexpr std::string_view kPageHead =
     "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n"
-    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n";
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n"
+    "<link rel=\"modulepreload\" href=\"chunk.js\">\n";
 // Where there is a run, the browser requests it while it still reads the script (web/src/viewer/main.tsx).
 constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as=\"fetch\" crossorigin>\n";
 // Without scripts the reader cannot choose a language either, so both are shown.
 constexpr std::string_view kPageWithout = "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>";
-constexpr std::string_view kPageBody = "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
+constexpr std::string_view kPageBody =
+    "</noscript>\n<script type=\"module\" src=\"viewer.js\"></script>\n</body>\n</html>\n";
 
 constexpr char kBinary[] = "application/octet-stream";
 constexpr char kJson[] = "application/json; charset=utf-8";
@@ -52,17 +54,13 @@ ApiAnswer page(const Asked& asked) {
   page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
   return {200, "text/html; charset=utf-8", page, {}};
 }
-ApiAnswer page_script(const Asked&) {
-  return asset_answer(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
+template <std::string_view (*kText)(), std::string_view (*kHash)()>
+ApiAnswer script(const Asked&) {
+  return asset_answer(kText(), "text/javascript; charset=utf-8", kHash());
 }
-ApiAnswer page_style(const Asked&) {
-  return asset_answer(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
-}
-ApiAnswer live_script(const Asked&) {
-  return asset_answer(web_live_js(), "text/javascript; charset=utf-8", web_live_js_hash());
-}
-ApiAnswer live_style(const Asked&) {
-  return asset_answer(web_live_css(), "text/css; charset=utf-8", web_live_css_hash());
+template <std::string_view (*kText)(), std::string_view (*kHash)()>
+ApiAnswer style(const Asked&) {
+  return asset_answer(kText(), "text/css; charset=utf-8", kHash());
 }
 
 // Where no job is followed there is no such path.
@@ -160,8 +158,10 @@ using enum Needs;
 using Answers = RunAnswers;
 constexpr Route kRoutes[] = {
     {"/", "", kNothing, page, "the page"},
-    {"/viewer.js", "", kNothing, page_script, "the page's script"},
-    {"/viewer.css", "", kNothing, page_style, "the page's style"},
+    {"/viewer.js", "", kNothing, script<web_viewer_js, web_viewer_js_hash>, "the page's script"},
+    {"/chunk.js", "", kNothing, script<web_chunk_js, web_chunk_js_hash>, "what it shares with the next one"},
+    {"/late_pages.js", "", kNothing, script<web_late_pages_js, web_late_pages_js_hash>, "pages that come when opened"},
+    {"/viewer.css", "", kNothing, style<web_viewer_css, web_viewer_css_hash>, "the page's style"},
     {"/api/status", "", kNothing, status, "how far reading is"},
     {"/api/events", "", kRun, nullptr, "the same as server-sent events, five a second, until the state settles"},
     {"/api/run", "run", kSomeRun, run, "ranks, lanes, kinds, steps"},
@@ -204,8 +204,8 @@ constexpr Route kRoutes[] = {
      kNothing, plan, "the fastest pipeline that fits the memory"},
     // These are answered for a run that goes on.
     {"/live", "", kRun, of_live<page_of_live>, "the page of a run that goes on"},
-    {"/live.js", "", kRun, live_script, "its script"},
-    {"/live.css", "", kRun, live_style, "its style"},
+    {"/live.js", "", kRun, script<web_live_js, web_live_js_hash>, "its script"},
+    {"/live.css", "", kRun, style<web_live_css, web_live_css_hash>, "its style"},
     {"/api/live", "known after", kRun, of_live<live_state>, "how the run stands"},
     {"/metrics", "", kRun, of_live<live_metrics>, "the same in Prometheus' text format"},
     // These are answered for the start page.

@@ -2,24 +2,16 @@
 import {render} from 'preact';
 import {h, styled} from '../dom';
 import {currentLang, firstLang, setLang, t} from '../i18n/i18n';
-import {makeAnswers} from './answers/page';
 import {Api, type Run, type Status} from './shell/api';
-import {makeCompare} from './compare/page';
-import {makeFlamePage} from './flame/page';
-import {fileSource} from './file/source';
-import {isWorker, serveWorker} from './file/worker';
 import {Loading} from './shell/loading';
-import {makeOverview} from './overview/page';
 import type {Theme} from './shell/page';
-import {makePipeline} from './pipeline/page';
-import {makePlan} from './plan/page';
 import {quiet, watchInput} from './shell/quiet';
 import {seen} from './shell/recent';
 import {remember} from './shell/remember';
-import {startShell} from './shell/shell';
-import {serverSource} from './shell/source';
-import {startPage} from './start/page';
-import {makeTimeline} from './timeline/timeline_page';
+import type {PageId} from './shell/route';
+import type {LoadPicture} from './shell/share';
+import {startShell, type MakePage} from './shell/shell';
+import type {Source} from './shell/source';
 
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
@@ -88,15 +80,23 @@ async function runAtHand(): Promise<Run | null> {
   return answer?.ok ? await answer.json() as Run : null;
 }
 
-async function start(): Promise<void> {
-  const api = new Api(fileSource() ?? serverSource()), root = document.getElementById('app')!, theme = firstTheme();
+// Where the run is, and what comes with the first script or later: a server's page (served.ts) or a report (report.ts).
+export interface Carrier {
+  source: Source;
+  pages: Record<PageId, MakePage>;
+  picture: LoadPicture;
+  chooseRun?(status: Status, theme: Theme, root: HTMLElement): Promise<void>;
+}
+
+export async function start({source, pages, picture, chooseRun}: Carrier): Promise<void> {
+  const api = new Api(source), root = document.getElementById('app')!, theme = firstTheme();
   setLang(firstLang(document.documentElement.lang.startsWith('zh') ? 'zh' : '', remember('lang')));
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
   try {
-    let failed = false, chooses: Status | null = null, run = await runAtHand();
+    let failed = false, chooses: Status | null = null, run = REPORT ? null : await runAtHand();
     const address = location.hash;
-    if (!run) {
+    if (!run && !REPORT) {
       await follow(api, status => {
         if (status.state === 'choose') return !!(chooses = status);
         render(<Loading status={status} />, root);
@@ -104,18 +104,17 @@ async function start(): Promise<void> {
         return settled(status) || (status.revision ?? 0) > 0;
       });
       if (failed) return;
-      if (chooses) return startPage(chooses, theme, root);
-      run = await api.json<Run>('run');
+      if (chooses) return await chooseRun!(chooses, theme, root);
       render(null, root);
     }
-    if (run.places) seen({title: run.title, places: run.places});
-    if (!run.whole) {
+    run ??= await api.json<Run>('run');
+    if (!REPORT && run.places) seen({title: run.title, places: run.places});
+    if (!REPORT && !run.whole) {
       api.revision = run.revision;
       watchInput();
     }
-    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline,
-      flame: makeFlamePage, answers: makeAnswers, plan: makePlan, compare: makeCompare});
-    if (!run.whole) await whileReading(api, run, root, address);
+    startShell(api, run, root, theme, pages, picture);
+    if (!REPORT && !run.whole) await whileReading(api, run, root, address);
   } catch (error) {
     render(
       <Loading
@@ -125,6 +124,3 @@ async function start(): Promise<void> {
     );
   }
 }
-
-if (isWorker()) serveWorker();
-else void start();

@@ -41,7 +41,7 @@ export function makeAnswers(shell: Shell): Page {
   let offers: Offers | null = null, families: Family[] = [], current: FamilyId | null = null,
     wanted: {rest: string; query: string} | null = null;
   let visible = false, inSql = false;
-  const sql = makeSql(shell, tip, () => offers?.paths ?? shell.run.paths);
+  const sql = REPORT ? null : makeSql(shell, tip, () => offers?.paths ?? shell.run.paths);
 
   function listOf(found: Offers): Family[] {
     const names = new Set(found.answers.map(offer => offer.name));
@@ -59,7 +59,7 @@ export function makeAnswers(shell: Shell): Page {
           'aria-current': !inSql && family.id === current ? 'page' : null, title: t(`family.${family.id}.what`)},
           t(`family.${family.id}`))
       ),
-      ...(shell.run.file ? []
+      ...(REPORT ? []
         : [
           h('a', {href: shell.href('answers', {rest: SQL}), 'aria-current': inSql ? 'page' : null,
             title: t('family.sql.what')}, t('family.sql')),
@@ -113,13 +113,13 @@ export function makeAnswers(shell: Shell): Page {
     if (!visible) return;
     if (!offers)
       return place.replaceChildren(h('h1', {tabindex: -1}, t('page.answers')), working(t('answers.listing'), null));
-    if (wanted ? wanted.rest === SQL && !shell.run.file : inSql) {
+    if (wanted ? !REPORT && wanted.rest === SQL : inSql) {
       const query = wanted?.query ?? '';
       wanted = null;
       inSql = true;
       drawNav();
-      place.replaceChildren(sql.element);
-      return sql.show(query);
+      place.replaceChildren(sql!.element);
+      return sql!.show(query);
     }
     inSql = false;
     if (families.length === 0)
@@ -173,7 +173,7 @@ export function makeAnswers(shell: Shell): Page {
     }, (error: unknown) => place.replaceChildren(failure(error, fetchOffers)));
   }
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
-    answers: () => ({family: inSql ? SQL : current, waiting: inSql ? (sql.busy() ? [SQL] : [])
+    answers: () => ({family: inSql ? SQL : current, waiting: inSql ? (sql!.busy() ? [SQL] : [])
       : current ? [...made.get(current)!.sections].filter(([, one]) => one.busy()).map(([name]) => name) : ['list']}),
     families: () => families.map(({id, answers}) => ({id, answers})),
   });
@@ -191,7 +191,7 @@ export function makeAnswers(shell: Shell): Page {
       tip.hide();
     },
     address() {
-      if (inSql) return {rest: SQL, query: sql.address()};
+      if (inSql) return {rest: SQL, query: sql!.address()};
       if (!current) return wanted ?? {rest: '', query: ''};
       const shown = made.get(current)!, query = new URLSearchParams();
       for (const [name, section] of shown.sections) {
@@ -204,7 +204,7 @@ export function makeAnswers(shell: Shell): Page {
       return {rest: current, query: plainQuery(query)};
     },
     restyle() {
-      sql.restyle();
+      sql?.restyle();
       if (inSql) return drawNav();
       if (!visible || !offers || !current) return draw();
       drawNav();

@@ -140,8 +140,7 @@ export function answerSection(use: SectionUse): Section {
   }
   function form(): HTMLElement | false {
     if (offer.options.length === 0) return false;
-    if (use.shell.run.file)
-      return h('p', {class: 'quiet'}, t('file.asked'), ' ', h('code', {}, use.shell.run.file.command));
+    if (REPORT) return h('p', {class: 'quiet'}, t('file.asked'), ' ', h('code', {}, use.shell.run.file!.command));
     const fields = offer.options.map(option => {
       const id = `option-${offer.name}-${option.name}`, value = options[option.name] ?? '';
       const choices = option.value === 'BOOL' ? ['true', 'false'] : option.choices;

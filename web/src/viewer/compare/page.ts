@@ -127,7 +127,7 @@ export function makeCompare(shell: Shell): Page {
       return body.replaceChildren(h('h1', {tabindex: -1}, t('page.compare')), working(t('compare.working'), null));
     if (!offers.other)
       return body.replaceChildren(h('h1', {tabindex: -1}, t('compare.none.title')),
-        h('p', {class: 'lead'}, t('compare.none')), canAdd(shell.run) ? addView(shell)
+        h('p', {class: 'lead'}, t('compare.none')), !REPORT && canAdd(shell.run) ? addView(shell)
         : h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))),
         h('h2', {}, t('compare.none.says')),
         h('ul', {class: 'compare-says'}, h('li', {}, t('compare.none.effects')), h('li', {}, t('compare.none.both')),

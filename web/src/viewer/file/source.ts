@@ -36,10 +36,8 @@ function groupsOf(blocks: Iterable<HTMLScriptElement>): Group[] {
   return groups;
 }
 
-// null: the page came from a server.
-export function fileSource(): Source | null {
+export function fileSource(): Source {
   const blocks = [...document.querySelectorAll<HTMLScriptElement>('script[data-answer], script[data-timeline]')];
-  if (blocks.length === 0) return null;
   const kept = new Map(
     blocks.flatMap(block => (block.dataset['answer'] ? [[block.dataset['answer'], block] as const] : [])),
   );

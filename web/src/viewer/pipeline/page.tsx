@@ -78,7 +78,7 @@ export function makePipeline(shell: Shell): Page {
     const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '',
       scenes: null,
       bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '',
-        restore: null}, other: null, diff: null, fetchSteps: shell.run.file ? null : (step, beside) => {
+        restore: null}, other: null, diff: null, fetchSteps: REPORT ? null : (step, beside) => {
         fetchSteps(made, step, beside).catch(wrong);
       }, both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
@@ -177,7 +177,7 @@ export function makePipeline(shell: Shell): Page {
   function lackingOf(query: string, {model, report: {cells: {leftOut}}}: Loaded): number[] {
     const fields = new URLSearchParams(query),
       named = ['step', 'beside'].flatMap(name => (fields.has(name) ? [Number(fields.get(name))] : []));
-    if (shell.run.file || !leftOut || !named.some(step => leftOut.includes(step))) return [];
+    if (REPORT || !leftOut || !named.some(step => leftOut.includes(step))) return [];
     return [...new Set(named)].filter(step => leftOut.includes(step) || model.steps.some(one => one.step === step));
   }
   // Loads the data that the page opens on.

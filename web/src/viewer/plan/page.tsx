@@ -84,8 +84,7 @@ function Stages({plan, worst}: {plan: OnePlan; worst: number}) {
 }
 
 export function makePlan(shell: Shell): Page {
-  const main = element('main', {class: 'sheet plan'}), still = !!shell.run.file,
-    measured = !still && hasPipeline(shell.run);
+  const main = element('main', {class: 'sheet plan'}), still = REPORT, measured = !still && hasPipeline(shell.run);
   let asked = firstOf(measured), model = measured ? {name: '', sizes: ''} : EXAMPLE;
   let answer: Answer | null = null, failed: unknown = null, busy = false, again = false, answered = 0;
 

@@ -3,13 +3,15 @@ import {t} from '../../i18n/i18n';
 import {render} from 'preact';
 import {useState} from 'preact/hooks';
 import {h} from '../../dom';
-import {pictureOf, rastered} from './picture';
+import type {pictureOf, rastered} from './picture';
 
+export type LoadPicture = () => Promise<{pictureOf: typeof pictureOf; rastered: typeof rastered}>;
 export interface Shared {
   page: HTMLElement;
   title: string; // of the file and above the picture
   note: string; // below it
   print(): void;
+  picture: LoadPicture;
 }
 
 export function download(blob: Blob, name: string): void {
@@ -23,6 +25,7 @@ export const fileName = (title: string): string =>
   title.replace(/[^\p{L}\p{N}._-]+/gu, '_').slice(0, 100) || 'stageline';
 
 async function save(shared: Shared, kind: 'png' | 'svg'): Promise<void> {
+  const {pictureOf, rastered} = await shared.picture();
   const picture = pictureOf(shared.page, shared.title, shared.note);
   download(kind === 'svg' ? new Blob([picture.svg], {type: 'image/svg+xml'}) : await rastered(picture, 2),
     `${fileName(shared.title)}.${kind}`);

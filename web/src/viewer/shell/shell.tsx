@@ -8,7 +8,7 @@ import {applyTheme} from '../../theme';
 import type {Api, Run} from './api';
 import {commandLine} from './command';
 import {openHelp} from './help';
-import {openShare} from './share';
+import {openShare, type LoadPicture} from './share';
 import {setPaper, watchPaper} from '../../paper';
 import {short} from './numbers';
 import type {Page, Shell, Theme} from './page';
@@ -69,8 +69,8 @@ export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.ty
 
 export type MakePage = (shell: Shell) => Page;
 
-export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme,
-  makers: Record<PageId, MakePage>): Shell
+export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme, makers: Record<PageId, MakePage>,
+  picture: LoadPicture): Shell
 {
   addSentences(run.sentences);
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
@@ -248,7 +248,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   function share(): void {
     const runs = run.other === undefined ? run.title : `A ${run.title} ⇄ B ${run.other}`;
     openShare({page: pages.get(current!)!.element, title: `${runs} · ${t(`page.${current!}`)}`,
-      note: `${facts()} · ${run.format} · Stageline ${run.version}`, print: () => {
+      note: `${facts()} · ${run.format} · Stageline ${run.version}`, picture, print: () => {
         print().catch((error: unknown) => shell.say(t('failed', String(error))));
       }});
   }

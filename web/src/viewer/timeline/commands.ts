@@ -52,7 +52,7 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     ...run.steps.slice(0, 200).map((step, i) => ({title: t('cmd.step', step.number),
       ...(i < 9 ? {keys: String(i + 1)} : {}), run: () => store.jump(fit(step.start_ns, step.end_ns))})
     ),
-    !run.file && {title: t('cmd.perfetto'), run: () => actions.perfetto()},
+    !REPORT && {title: t('cmd.perfetto'), run: () => actions.perfetto()},
     {title: t('cmd.theme'), run: () => actions.toggleTheme()},
     {title: t('cmd.lang'), run: () => actions.toggleLang()},
     {title: t('cmd.help'), keys: '?', run: () => actions.help()},

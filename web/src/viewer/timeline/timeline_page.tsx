@@ -242,7 +242,7 @@ export function makeTimeline(shell: Shell): Page {
         ++staging;
         if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
-      if (!seen && run.other !== undefined && !run.file) showSecond().catch(actions.failed);
+      if (!seen && !REPORT && run.other !== undefined) showSecond().catch(actions.failed);
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       if (!seen && run.whole && run.slices < MAX_FLAGGED)
         setTimeout(() => known().catch(() => undefined), FLAGS_MS); // why not is said where findings are shown

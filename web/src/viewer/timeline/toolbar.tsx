@@ -120,7 +120,7 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
         </button>
       )}
       <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={t('cmd.all')}>{t('head.all')}</button>
-      {!run.file && (
+      {!REPORT && (
         <button class="pill" id="perfetto" onClick={actions.perfetto} title={t('cmd.perfetto')}>Perfetto</button>
       )}
     </div>

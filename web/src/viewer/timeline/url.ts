@@ -119,7 +119,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
     return [run.ranks.findIndex(r => r.rank === rank), ns!];
   }).filter(([rank, ns]) => rank >= 0 && Number.isFinite(ns)));
   patch.scene = null;
-  patch.query = run.file ? '' : query.get('q') ?? '';
+  patch.query = REPORT ? '' : query.get('q') ?? '';
   patch.area =
     patch.lit =
     patch.selected =

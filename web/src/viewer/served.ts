@@ -1,0 +1,25 @@
+// The script of a page that a server answers.
+import {makeCompare} from './compare/page';
+import {latePage} from './late_page';
+import {start} from './main';
+import {makeOverview} from './overview/page';
+import {makePipeline} from './pipeline/page';
+import {serverSource} from './shell/source';
+import {makeTimeline} from './timeline/timeline_page';
+
+const late = (): Promise<typeof import('./late_pages')> => import('./late_pages');
+
+void start({
+  source: serverSource(),
+  pages: {
+    overview: makeOverview,
+    pipeline: makePipeline,
+    timeline: makeTimeline,
+    compare: makeCompare,
+    flame: latePage(async () => (await late()).makeFlamePage),
+    answers: latePage(async () => (await late()).makeAnswers),
+    plan: latePage(async () => (await late()).makePlan),
+  },
+  picture: late,
+  chooseRun: async (status, theme, root) => (await late()).startPage(status, theme, root),
+});
