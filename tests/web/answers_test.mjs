@@ -105,6 +105,17 @@ export const cases = [
       one.value
     ).map(one => one.value));
     assert.deepEqual(await texts(page, '.find .places code'), all.filter(one => one.command).map(one => one.command));
+    // Each part of the bar says what it is, in the words of the list of figures.
+    await page.waitForSelector('.glossary');
+    const defined = new Map(await page.locator('.glossary tbody tr').evaluateAll(rows =>
+      rows.map(row => [row.cells[0].textContent, row.cells[3].textContent])
+    ));
+    const tips = await page.locator('.headline [data-figure]').evaluateAll(parts =>
+      parts.map(part => [part.dataset.figure, part.title])
+    );
+    assert.ok(tips.length > 2);
+    for (const [name, tip] of tips)
+      assert.ok(defined.get(name) && tip.includes(defined.get(name)), `${name}: ${tip}`);
     await shot(page, 'overview');
   }],
   ...['pipeline', 'profile', 'ascend', 'recorded', 'dualpipe'].map(
@@ -584,4 +595,33 @@ export const cases = [
     },
     {complaints: true},
   ],
+  ['the critical path is a lane of the timeline, with the rows of its answer', async (open, {stageline, runs}) => {
+    for (const [run, table] of [['pipeline', 'pipeline_critical_path__path'], [
+      'profile',
+      'critical_path_analysis__breakdown',
+    ]]) {
+      const {rows: [[count, busy]]} = json(stageline, 'sql', ...[runs[run]].flat(),
+        `SELECT count(*), sum(${run === 'pipeline' ? 'path_ns' : 'dur_ns'}) FROM ${table}`, '--format', 'json');
+      assert.ok(count > 5, `${run}: ${count}`);
+      const page = await open(run, '?lang=en#/answers/critical', {raw: true});
+      const link = page.locator(`a[href*="${table}"]`);
+      await link.or(page.locator('button.ask')).first().waitFor();
+      if (await link.count() === 0) await page.locator('button.ask').first().click();
+      await link.first().click();
+      await page.waitForFunction(wanted => window.stageline?.query?.().rows === wanted, count);
+      await page.waitForFunction(() => window.stageline.frames?.() > 0 && window.stageline.settled());
+      assert.match(await page.textContent('.query-lane'), /critical path/);
+      const lane = await page.evaluate(() => ({...stageline.query(), view: stageline.view()})),
+        share = busy / (lane.view.t1 - lane.view.t0);
+      assert.ok(Math.abs(lane.painted / lane.pixels - share) < 0.02, `${run}: ${lane.painted / lane.pixels}, ${share}`);
+      const canvas = page.locator('.query-lane canvas'), place = await canvas.boundingBox();
+      let title = '';
+      for (let x = 0; x < 20 && !title; ++x) {
+        await page.mouse.move(place.x + place.width * (x + 0.5) / 20, place.y + place.height / 2);
+        title = await canvas.getAttribute('title');
+      }
+      assert.match(title, /dur_ns: [\d.]+/);
+      await page.close();
+    }
+  }],
 ];

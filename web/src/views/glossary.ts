@@ -24,6 +24,15 @@ export function figureText({value, unit, why_unknown}: Figure): string {
     ? `${value.toFixed(2)}×` : grouped(value);
 }
 
+// Puts the definition of a figure into the tips of what shows it: parts of bars, lines of facts, costs of findings.
+export function explainFigures(place: HTMLElement, figures: readonly Figure[]): void {
+  for (const figure of figures)
+    for (const one of place.querySelectorAll<HTMLElement>(`[data-figure="${CSS.escape(figure.name)}"]`)) {
+      const own = (one.title || one.textContent || '').split('\n')[0]!;
+      one.title = [own === figure.name ? figureText(figure) : own, said(figure.definition), figure.name].join('\n');
+    }
+}
+
 // Closed at first. `data-value` has all digits.
 export function glossaryView(figures: readonly Figure[]): HTMLElement {
   return h('details', {class: 'glossary'}, h('summary', {}, t('glossary.title')),

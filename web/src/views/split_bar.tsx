@@ -68,7 +68,7 @@ export function SplitBar(
       {!brief && said.length > 0 && (
         <ul class="small" aria-label={rest} ref={list}>
           {said.map(part => (
-            <li data-part={part.id}>
+            <li data-part={part.id} data-figure={part.figure}>
               <i class={`swatch part ${part.kind}`} aria-hidden="true" />
               {words(part)}
             </li>

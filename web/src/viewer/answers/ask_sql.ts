@@ -23,6 +23,15 @@ export async function askSql(api: Api, q: string, rows: number, wanted: () => bo
   }
 }
 
+// The critical path as rows with times, by the analysis that finds it.
+export const PATH_QUERIES: Readonly<Record<string, string>> = {
+  'pipeline-critical-path':
+    "SELECT type || coalesce(' ' || micro_batch, '') AS name, rank, stage, piece, start_ns, path_ns AS dur_ns " +
+    'FROM pipeline_critical_path__path',
+  'critical-path-analysis':
+    "SELECT coalesce(nullif(name, ''), type) AS name, type, bound_by, thread, start_ns, dur_ns FROM critical_path_analysis__breakdown",
+};
+
 export interface Stretch {
   start: number;
   end: number;

@@ -7,6 +7,8 @@ import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../shell/page';
+import {plainQuery} from '../shell/route';
+import {PATH_QUERIES} from './ask_sql';
 import {CLOCKS, titleOf} from './families';
 import {quoted} from './command';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';
@@ -203,6 +205,10 @@ export function answerSection(use: SectionUse): Section {
     return [
       busy && working(t('answers.working'), now),
       ...full.map(fold),
+      !REPORT && offer.name in PATH_QUERIES &&
+      h('p', {}, h('a', {
+        href: use.shell.href('timeline', {query: plainQuery(new URLSearchParams({q: PATH_QUERIES[offer.name]!}))}),
+      }, t('answers.lane'))),
       full.length === 0 && h('p', {class: 'quiet'}, t('tables.empty')),
       answer.notes.length > 0 &&
       h('ul', {class: 'notes quiet'}, ...answer.notes.map(note => h('li', {}, flawWords(note.name, note.message)))),

@@ -5,7 +5,7 @@ import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
 import {findingsView} from '../../views/findings';
-import {glossaryView, type Figure} from '../../views/glossary';
+import {explainFigures, glossaryView, type Figure} from '../../views/glossary';
 import {headlineView} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
@@ -149,9 +149,10 @@ export function makeOverview(shell: Shell): Page {
         stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])),
         ways(),
         flaws(),
-        figures.length > 0 && glossaryView(figures),
       ].filter((one): one is HTMLElement => !!one),
     );
+    explainFigures(sheet, figures);
+    if (figures.length > 0) sheet.append(glossaryView(figures));
   }
   // The picture is drawn once for each theme and language: later answers redraw only its surroundings.
   let layers: {key: string; node: HTMLElement | null} | null = null;

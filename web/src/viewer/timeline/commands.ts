@@ -1,6 +1,7 @@
 // Every action by name, for the palette: what keys can do, and what has no key.
 import {t} from '../../i18n/i18n';
 import {fit} from '../../chart/viewport';
+import {PATH_QUERIES} from '../answers/ask_sql';
 import type {Actions} from './actions';
 import type {State, Store} from './store';
 
@@ -52,6 +53,10 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     ...run.steps.slice(0, 200).map((step, i) => ({title: t('cmd.step', step.number),
       ...(i < 9 ? {keys: String(i + 1)} : {}), run: () => store.jump(fit(step.start_ns, step.end_ns))})
     ),
+    !REPORT && run.whole && {title: t('cmd.path'), run: () =>
+      store.change({query: PATH_QUERIES[
+        run.lanes.some(lane => lane.type === 'cells') ? 'pipeline-critical-path' : 'critical-path-analysis'
+      ]!})},
     !REPORT && {title: t('cmd.perfetto'), run: () => actions.perfetto()},
     {title: t('cmd.theme'), run: () => actions.toggleTheme()},
     {title: t('cmd.lang'), run: () => actions.toggleLang()},

@@ -2,8 +2,9 @@
 // zoom. A click goes to the row under it; a row without duration is a line.
 import {t} from '../../i18n/i18n';
 import {h, styled} from '../../dom';
+import type {Value} from '../../data/report';
 import {duration, grouped} from '../../format';
-import {askSql, stretchesOf, type Answered, type Stretch} from '../answers/ask_sql';
+import {askSql, PATH_QUERIES, stretchesOf, type Answered, type Stretch} from '../answers/ask_sql';
 import type {Api} from '../shell/api';
 import {FONT, plotWidth, xOf, type Scene} from './scene';
 import type {Store} from './store';
@@ -31,7 +32,9 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       const stretches = stretchesOf(made);
       answer = made;
       found = (stretches ?? []).sort((a, b) => a.start - b.start);
-      said = stretches ? t(made.truncated ? 'sql.rows.first' : 'sql.rows', grouped(found.length)) : t('query.none');
+      const isPath = Object.values(PATH_QUERIES).includes(query);
+      said = stretches && isPath ? t('query.path', duration(found.reduce((sum, one) => sum + one.end - one.start, 0)))
+        : stretches ? t(made.truncated ? 'sql.rows.first' : 'sql.rows', grouped(found.length)) : t('query.none');
     } catch (error) {
       if (asked === query) said = error instanceof Error ? error.message : String(error);
     } finally {
@@ -43,6 +46,8 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
     const at = answer!.columns.findIndex(column => column.name === 'name');
     return `${at < 0 ? '' : `${answer!.rows[row]![at]} · `}${duration(end - start)}`;
   };
+  const valueText = (value: Value, column: string): string =>
+    value === null ? '–' : column.endsWith('_ns') ? duration(Number(value)) : String(value);
   function draw(): void {
     const {query} = store.state;
     if (query !== asked) {
@@ -114,7 +119,10 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
   }
   canvas.addEventListener('mousemove', event => {
     const one = at(event);
-    canvas.title = one ? label(one) : '';
+    canvas.title = one
+      ? answer!.columns.map((column, i) => `${column.name}: ${valueText(answer!.rows[one.row]![i]!, column.name)}`)
+        .join('\n')
+      : '';
   });
   canvas.addEventListener('click', event => {
     const one = at(event);
