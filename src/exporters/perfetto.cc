@@ -31,9 +31,9 @@ using namespace perfetto;
 namespace {
 
 // Names of annotations; the index is iid − 1.
-constexpr std::array<std::string_view, 8> kAnnotations = {"kind",        "step", "stage", "chunk",
-                                                          "micro_batch", "rank", "dp",    "dur_ns"};
-enum Annotation : uint64_t { kKind = 1, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDurNs };
+constexpr std::array<std::string_view, 9> kAnnotations = {"kind", "step", "stage",  "chunk",    "micro_batch",
+                                                          "rank", "dp",   "dur_ns", "operation"};
+enum Annotation : uint64_t { kKind = 1, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDurNs, kOperation };
 constexpr uint64_t kStepCategory = kCellKindCount + 1;  // category ids: kind + 1, and then this one
 
 class PerfettoWriter : PerfettoPackets {
@@ -45,8 +45,9 @@ class PerfettoWriter : PerfettoPackets {
         names_(input.trace, layout_.extent.chunk_count > 1),
         links_(input.trace, layout_),
         // Perfetto's times are unsigned. A trace that begins before its zero is shifted to begin at zero.
-        first_ns_(has_profiler_slices(input.trace) ? std::min(layout_.extent.start_ns, first_slice_ns(input.trace))
-                                                   : layout_.extent.start_ns),
+        with_slices_(has_profiler_slices(input.trace)),
+        first_ns_(with_slices_ ? std::min(layout_.extent.start_ns, first_slice_ns(input.trace))
+                               : layout_.extent.start_ns),
         shift_ns_(first_ns_ < 0 ? 0 - static_cast<uint64_t>(first_ns_) : 0) {}
 
   void write() {
@@ -108,6 +109,8 @@ class PerfettoWriter : PerfettoPackets {
   // Begins a sequence with the texts that every track uses.
   void begin_sequence(uint64_t uuid, uint64_t start) {
     interned_.clear();
+    operations_.clear();
+    operations_.emplace(std::string_view(), 0);
     // Times that count from 1970 (taken to be those after 2001) can be shown as dates.
     open_sequence(uuid, start, shift_ns_ == 0 && layout_.extent.start_ns > kDatedNs);
     const size_t packet = begin_packet();
@@ -175,6 +178,15 @@ class PerfettoWriter : PerfettoPackets {
     return uint64_t{1} << 62 | micro_batch << 39 | chunk << 28 | kind | duration;
   }
 
+  // Returns the name that a source of operations gave this one, if the event shows another ("F3"); else "". These names
+  // tell which operations wait for which.
+  std::string_view operation_of(size_t cell) const {
+    const Cells& cells = trace_.cells;
+    if (with_slices_ || cells.slice[cell] == kNoSlice || names_.has_own_name(cell)) return {};
+    const std::string_view name = trace_.slice_name(cells.at(cell));
+    return name == kind_name(cells.kind[cell]) ? std::string_view() : name;
+  }
+
   // Returns an id that is the same for all work on one micro-batch, and for nothing else: the viewer highlights such
   // slices together.
   uint64_t correlation_id(size_t cell) const {
@@ -192,19 +204,20 @@ class PerfettoWriter : PerfettoPackets {
 
     const uint64_t key = name_key(cell);
     uint64_t iid = 0;
-    if (key != 0) {
-      const auto known = interned_.find(key);
-      if (known != interned_.end()) {
-        iid = known->second;
-      } else if (interned_.size() < kMaxInternedNames) {
-        iid = interned_.size() + 1;
-        interned_.emplace(key, iid);
-        const size_t interned = out_.begin(packet::kInternedData);
-        scratch_.clear();
-        names_.append(scratch_, cell);
-        intern(interned::kEventNames, iid, scratch_);
-        out_.end(interned);
-      }
+    bool is_new = false;
+    if (const auto known = interned_.find(key); key != 0 && known != interned_.end())
+      iid = known->second;
+    else if (key != 0 && interned_.size() < kMaxInternedNames)
+      iid = interned_.size() + 1, is_new = interned_.emplace(key, iid).second;
+    const std::string_view operation_name = operation_of(cell);
+    const auto operation = operations_.try_emplace(operation_name, kCellKindCount + operations_.size() + 1);
+    if (is_new || operation.second) {
+      const size_t interned = out_.begin(packet::kInternedData);
+      scratch_.clear();
+      names_.append(scratch_, cell);
+      if (is_new) intern(interned::kEventNames, iid, scratch_);
+      if (operation.second) intern(interned::kAnnotationTexts, operation.first->second, valid_utf8(operation_name));
+      out_.end(interned);
     }
 
     const size_t event = out_.begin(packet::kTrackEvent);
@@ -226,6 +239,7 @@ class PerfettoWriter : PerfettoPackets {
     annotate_known(kRank, part.rank);
     annotate_known(kDp, part.dp);
     annotate(kDurNs, annotation::kUint, end - start);
+    if (!operation_name.empty()) annotate(kOperation, annotation::kTextIid, operation.first->second);
     if (cells.step[cell] != kUnknown && cells.micro_batch[cell] != kUnknown)
       out_.number(track_event::kCorrelationId, correlation_id(cell));
     // Both ends carry the same plain id, which is used for nothing else; the importer then draws the arrow from the
@@ -241,9 +255,11 @@ class PerfettoWriter : PerfettoPackets {
   TrackLayout layout_;
   SliceNames names_;
   LinkIndex links_;
+  bool with_slices_;
   int64_t first_ns_;
   uint64_t shift_ns_;
-  std::unordered_map<uint64_t, uint64_t> interned_;  // name key → iid, in the current sequence
+  std::unordered_map<uint64_t, uint64_t> interned_;            // name key → iid, in the current sequence
+  std::unordered_map<std::string_view, uint64_t> operations_;  // name → iid of its text, likewise
   std::string scratch_;
 };
 

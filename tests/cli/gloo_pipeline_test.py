@@ -40,6 +40,12 @@ class Faults(Case):
         self.assertIn('(DataLoader)', first['title_en'])
         self.assertIn('on rank 0', first['detail_en'])
 
+    def test_our_export_keeps_what_fills_a_gap(self):
+        self.told('data', fault='data:0,30')
+        run('export', self.dir / 'data', '--to', 'perfetto', '-o', self.dir / 'run.pftrace', '-q', check=0)
+        said = [json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'][0] for path in (self.dir / 'data', self.dir / 'run.pftrace')]
+        self.assertEqual(*[(f['title_en'], f['detail_en'], f['lost_ns']) for f in said])
+
     def test_a_send_that_waits_for_its_host_is_no_slow_link(self):
         found = self.told('sends', fault='send:1,40')[0]['findings']
         self.assertFalse({'link.slow', 'message.tail', 'cell.slow'} & {f['id'] for f in found}, [f['title_en'] for f in found])

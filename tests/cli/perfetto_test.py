@@ -249,6 +249,16 @@ class PerfettoTest(unittest.TestCase):
         said = [json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] for path in (logs, self.folder / 'run.pftrace')]
         self.assertEqual([(f['id'], f['title_en']) for f in said[0]], [(f['id'], f['title_en']) for f in said[1]])
 
+    def test_operations_keep_the_names_that_tell_who_waits_for_whom(self):
+        source = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/op-json-straggler/input'
+        run('export', source, '--to', 'perfetto', '-o', self.folder / 'run.pftrace', check=0)
+        names = lambda path: sorted(r['name'] for r in csv.DictReader(io.StringIO(run('export', path, '--to', 'csv', '-o', '-', '-q', check=0).out)))
+        self.assertIn('forward-compute', names(source))
+        self.assertEqual(names(self.folder / 'run.pftrace'), names(source))
+        types = lambda path: {line.split()[0] for line in run('analyze', 'slowdown', path, '--table', 'types', '-q', check=0).out.splitlines() if line}
+        self.assertIn('forward-compute', types(source))
+        self.assertEqual(types(self.folder / 'run.pftrace'), types(source))
+
     def test_ties_are_errors_that_name_both_and_copies_count_once(self):
         logs, both = self.folder / 'logs', self.folder / 'both'
         both.mkdir()

@@ -86,7 +86,7 @@ struct Between {
 void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
-    if (cells.kind[i] != CellKind::kOther) continue;
+    if (cells.kind[i] != CellKind::kOther || trace.slice_name(cells.at(i)).empty()) continue;
     const int32_t part = cells.part[i];
     const int64_t start = trace.common_ns(part, cells.start_ns[i]), end = trace.common_ns(part, cells.end_ns[i]);
     auto gap = std::partition_point(gaps.begin(), gaps.end(), [&](const Between& g) { return g.to_ns <= start; });

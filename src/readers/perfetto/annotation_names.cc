@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, OwnKey> kOwnKeys[] = {{"kind", OwnKey::kKi
                                                             {"rank", OwnKey::kRank},
                                                             {"dp", OwnKey::kDp},
                                                             {"dur_ns", OwnKey::kDuration},
+                                                            {"operation", OwnKey::kOperation},
                                                             {"cuda_sync_kind", OwnKey::kSyncKind}};
 // Names of other writers for what Kineto has a name for: torch's device events, rocprofv3.
 constexpr std::pair<std::string_view, ArgKey> kOtherNames[] = {{"stream id", ArgKey::kStream},

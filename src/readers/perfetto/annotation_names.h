@@ -8,7 +8,11 @@
 
 namespace stageline::pftrace {
 
-enum class OwnKey : uint8_t { kNone, kKind, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDuration, kSyncKind };
+// clang-format off
+enum class OwnKey : uint8_t {
+  kNone, kKind, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDuration, kOperation, kSyncKind
+};
+// clang-format on
 
 // The meaning of an annotation's name.
 struct AnnotationName {

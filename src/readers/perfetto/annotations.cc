@@ -173,6 +173,10 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
       case OwnKey::kMicroBatch: own.micro_batch = whole(value); break;
       case OwnKey::kRank: own.rank = whole(value); break;
       case OwnKey::kDp: own.dp = whole(value); break;
+      case OwnKey::kOperation:
+        if (const uint32_t* known = value.id == note::kTextIid ? sequence.annotation_texts.get(value.number) : nullptr)
+          own.operation = *known;
+        break;
       default: break;
     }
     return;

@@ -19,6 +19,7 @@ struct OwnCell {
   uint32_t present = 0;  // bits by OwnKey
   CellKind kind = CellKind::kOther;
   int64_t step = -1, stage = -1, chunk = -1, micro_batch = -1, rank = -1, dp = -1;
+  uint32_t operation = 0;  // the name that the source gave it, an interned text; 0: the event's own
   bool has(OwnKey key) const { return (present >> static_cast<unsigned>(key) & 1) != 0; }
   bool is_cell() const { return has(OwnKey::kKind) && has(OwnKey::kRank) && has(OwnKey::kDuration); }
 };

@@ -297,7 +297,8 @@ void FileReader::split(FileResult& out) {
   for (const auto& [row, cell] : own_cells_) {
     const Row& from = rows_.rows[row];
     part_of[row] = -1;
-    out.cells.push_back({cell, from.start_ns, from.dur_ns, from.file_index, std::string(names.text(from.name)),
+    out.cells.push_back({cell, from.start_ns, from.dur_ns, from.file_index,
+                         std::string(names.text(cell.operation != 0 ? cell.operation : from.name)),
                          tracks_.process_name(from.thread)});
   }
   std::vector<int32_t> part_of_mark;

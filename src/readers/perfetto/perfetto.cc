@@ -44,6 +44,18 @@ int32_t small(int64_t value, int64_t max) {
   return value >= 0 && value <= max ? static_cast<int32_t>(value) : kUnknown;
 }
 
+// Returns the slice of a host's thread that begins at this time and has this name.
+uint32_t slice_at(const Part& part, int64_t start_ns, StringId name) {
+  const auto* starts = part.slices.start_ns.data();
+  for (const Lane& lane : part.lanes) {
+    if (lane.kind == LaneKind::kDeviceStream) continue;
+    auto i = std::lower_bound(starts + lane.begin, starts + lane.end, start_ns) - starts;
+    for (; i < static_cast<int64_t>(lane.end) && starts[i] == start_ns; ++i)
+      if (part.slices.name_id[i] == name) return static_cast<uint32_t>(i);
+  }
+  return kNoSlice;
+}
+
 // Adds cells that are in the files as Stageline's exporter wrote them.
 void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   std::vector<Op> ops;
@@ -83,7 +95,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
       if (const auto at = machine_of.find(part.rank); at != machine_of.end()) part.machine_name = at->second;
     return;
   }
-  // The run also has a profiler's slices: the parts exist, and the cells have no slices of their own among theirs.
+  // The run also has a profiler's slices: the parts exist, and cells that are shown by name are slices of theirs.
   std::map<int32_t, int32_t> part_of;
   for (uint32_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
   for (const Op& op : ops) {
@@ -93,7 +105,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
     part.stage = op.stage;
     part.dp = op.dp;
     trace.cells.add({op.step, at->second, op.kind, op.chunk == kUnknown && is_compute(op.kind) ? 0 : op.chunk,
-                     op.micro_batch, op.start_ns, op.end_ns, kNoSlice});
+                     op.micro_batch, op.start_ns, op.end_ns, slice_at(part, op.start_ns, op.name_id)});
   }
   trace.cells.sort();
 }
