@@ -121,8 +121,6 @@ class TimelineBuilder {
  public:
   TimelineBuilder(const Trace& trace, const Part& part)
       : trace_(trace), part_(part), s_(part.slices), truncated_(trace.diagnostics.count("kineto.truncated") > 0) {
-    // Where events have lost their times, steps after the last work have lost theirs.
-    has_lost_times_ = truncated_ || trace.diagnostics.count(trace.format + ".zero_time") > 0;
     out_.part = &part;
   }
 
@@ -189,9 +187,11 @@ class TimelineBuilder {
     for (const auto& item : out_.device) out_.end_ns = std::max(out_.end_ns, item.end_ns);
     const int64_t last_work_ns = out_.end_ns;
     int64_t first = INT64_MAX, last = INT64_MIN;
-    for (const ProfilerStep& step : part_.steps) {
-      if (step.number < filter.first_step || step.number > filter.last_step) continue;
-      if (step.start_ns >= last_work_ns && (has_lost_times_ || first == INT64_MAX)) continue;
+    find_empty_steps();
+    for (size_t k = 0; k < part_.steps.size(); ++k) {
+      const ProfilerStep& step = part_.steps[k];
+      if (step.number < filter.first_step || step.number > filter.last_step || is_empty_[k] > 0) continue;
+      if (step.start_ns >= last_work_ns && (truncated_ || first == INT64_MAX)) continue;
       first = std::min(first, step.start_ns);
       last = std::max(last, step.end_ns);
       ++out_.step_count;
@@ -201,6 +201,31 @@ class TimelineBuilder {
     // Work of earlier steps that still runs when the first step begins does not belong to these steps.
     out_.start_ns = std::min(first, out_.start_ns);
     if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
+  }
+
+  // A step in which neither a host nor a device did anything was not recorded: its events lost their times, or tracing
+  // had ended.
+  void find_empty_steps() {
+    is_empty_.assign(part_.steps.size() + 1, 0);
+    size_t work = 0;
+    int64_t busy_until = INT64_MIN;
+    for (size_t k = 0; k < part_.steps.size(); ++k) {
+      const ProfilerStep& step = part_.steps[k];
+      for (; work < out_.device.size() && out_.device[work].start_ns < step.end_ns; ++work)
+        busy_until = std::max(busy_until, out_.device[work].end_ns);
+      is_empty_[k] =
+          busy_until <= step.start_ns && std::ranges::none_of(part_.lanes, [&](const Lane& lane) {
+            const auto* starts = s_.start_ns.data();
+            auto i =
+                static_cast<size_t>(std::lower_bound(starts + lane.begin, starts + lane.end, step.start_ns) - starts);
+            const auto tells = [&](size_t at) {  // neither the range of the step itself nor a row of an unknown kind
+              return category(at) == Category::kUserAnnotation ? starts[at] > step.start_ns
+                                                               : category(at) != Category::kOther;
+            };
+            while (i < lane.end && starts[i] < step.end_ns && !tells(i)) ++i;
+            return i < lane.end && starts[i] < step.end_ns;
+          });
+    }
   }
 
   // Work that was launched outside of all steps, and ran outside of them, is none of a step. Where numbers of steps
@@ -251,6 +276,7 @@ class TimelineBuilder {
       if (step < part_.steps.size()) hole.end = std::min(hole.end, part_.steps[step].start_ns);
       if (hole.start < hole.end) out_.unrecorded.push_back(hole);
     }
+    leave_out_steps([&](size_t k) { return is_empty_[k] > 0; });
     leave_out_lost_work();
     out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
   }
@@ -272,7 +298,8 @@ class TimelineBuilder {
     int64_t gone = 0;
     for (size_t k = 0; k < part_.steps.size(); ++k) gone += balance[k + 1] > 0 && counts(part_.steps[k]);
     const bool by_steps = gone > 0 && gone < static_cast<int64_t>(out_.step_count);
-    if (by_steps) leave_out_steps(balance, counts);
+    if (by_steps) leave_out_steps([&](size_t k) { return balance[k + 1] > 0 && counts(part_.steps[k]); });
+    if (by_steps) out_.step_count -= gone;
     std::vector<int64_t> lost_ns;
     for (const uint32_t call : found.lost)
       if (!by_steps || balance[s_.step[call]] <= 0) lost_ns.push_back(s_.start_ns[call]);
@@ -293,15 +320,14 @@ class TimelineBuilder {
     }
   }
 
-  // Leaves out what no recorded work covers of the steps with a positive balance.
-  template <class Counts>
-  void leave_out_steps(const std::vector<int64_t>& balance, Counts counts) {
+  // Leaves out what no recorded work covers of some steps.
+  template <class Chosen>
+  void leave_out_steps(Chosen chosen) {
     size_t j = 0;
     int64_t busy_until = out_.start_ns;
     for (size_t k = 0; k < part_.steps.size(); ++k) {
       const ProfilerStep& step = part_.steps[k];
-      if (balance[k + 1] <= 0 || !counts(step)) continue;
-      --out_.step_count;
+      if (!chosen(k) || step.end_ns <= out_.start_ns || step.start_ns >= out_.end_ns) continue;
       for (; j < out_.device.size() && out_.device[j].start_ns < step.start_ns; ++j)
         busy_until = std::max(busy_until, out_.device[j].end_ns);
       busy_until = std::max(busy_until, step.start_ns);
@@ -780,7 +806,8 @@ class TimelineBuilder {
   const Trace& trace_;
   const Part& part_;
   const Slices& s_;
-  bool truncated_, has_lost_times_ = false;
+  bool truncated_;
+  std::vector<uint8_t> is_empty_;  // for each step
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;

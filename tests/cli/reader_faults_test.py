@@ -87,6 +87,19 @@ class AbsurdTimes(Case):
         notes = flaws(info(self.write('rank0.json', kineto(events))))
         self.assertEqual(notes['kineto.zero_time']['count'], len(lost))
 
+    def test_steps_of_which_nothing_was_recorded_do_not_count(self):
+        events = launches(count=40)
+        steps = [e for e in events if e['name'].startswith('ProfilerStep')]
+        whole = answer(self.write('rank0.json', kineto(events)))
+        for empty in (steps[-2:], steps[1:2]):
+            inside = lambda e: any(s['ts'] <= e['ts'] < s['ts'] + s['dur'] for s in empty)
+            path = self.write('empty/rank0.json', kineto([e for e in events if e['cat'] == 'user_annotation' or not inside(e)]))
+            told = answer(path)
+            self.assertEqual(told['steps'], whole['steps'] - len(empty))
+            self.assertAlmostEqual(told['share']['compute'], whole['share']['compute'], delta=1)
+            run('export', path, '--to', 'perfetto', '-o', self.dir / 'empty.pftrace', '--force', '-q', check=0)
+            self.assertEqual(answer(self.dir / 'empty.pftrace')['share'], told['share'])
+
     def test_a_kernel_far_from_everything_is_left_out(self):
         for far in (-86_000_000_000, -30_000_000, 5_000_000, 2**61 // 1000):
             events = launches()

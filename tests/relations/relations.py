@@ -210,6 +210,9 @@ def outside(case):
         if 'share:parts.idle' in case.base:
             raise NotGiven('which step device work belongs to follows from its launch, which this recording does not name')
         small = (last - first) / 40
+        if first < 2 * small:  # a stamp of 0 means that there is none, so no time may come before it
+            source.times(lambda t: t + DAY_NS)
+            first, last = first + DAY_NS, last + DAY_NS
         for index in range(len(source.paths)):
             source.events(index).extend(work(source, index, last + small if late else first - 2 * small, small / 2))
         source.save()
@@ -358,8 +361,8 @@ def repeat(source):
         count = max(numbers) - min(numbers) + 1
         added = []
         for event in source.events(index):
-            if event.get('ph') == 'M' or source.stamp(event.get('ts')) is None:
-                continue
+            if event.get('ph') == 'M' or source.stamp(event.get('ts')) is None or not source.stamp(event['ts']) and not event.get('dur'):
+                continue  # neither metadata nor records without a time
             event = {**event, 'ts': source.stamp(event['ts']) + by / 1000}
             if re.match(r'ProfilerStep\s?#\d+$', str(event.get('name'))):
                 event['name'] = re.sub(r'\d+', lambda m: str(int(m[0]) + count), event['name'])
