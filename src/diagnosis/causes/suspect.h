@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -146,6 +147,19 @@ inline bool slow_course(const Course& course) {
 inline double course_factor(const Course& course, size_t step) {
   const double level = course.level[step];
   return level >= (1 + kSlowCause) / 2 ? level : 1;
+}
+// Returns whether a shape leaves almost nothing of what is slow to steps that it calls usual. It does not fit a device
+// that gets hot or cools down by degrees. `ratios`: of each step, 1 is usual.
+inline bool holds_excess(const Course& course, std::span<const double> ratios) {
+  constexpr double kMaxMissed = 0.1;
+  double all = 0, missed = 0;
+  int64_t steps = 0;
+  for (size_t s = 0; s < ratios.size(); ++s) {
+    if (!(ratios[s] >= kSlowCause)) continue;
+    all += ratios[s] - 1;
+    if (course_factor(course, s) == 1) missed += ratios[s] - 1, ++steps;
+  }
+  return steps < 2 || missed < kMaxMissed * all;  // a single step may have been paused
 }
 // Index of the graph's step that an operation belongs to.
 inline size_t step_of(const StepGraph& graph, uint32_t op) {

@@ -323,7 +323,8 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
       const std::vector<double> values = known_ratios(ratios[w]);
       if (values.empty()) continue;
       const int64_t steps = values.size();
-      const Course course = course_of(ratios[w]);
+      Course course = course_of(ratios[w]);
+      if (slow_course(course) && !holds_excess(course, ratios[w])) course = {};
       const bool shaped =
           slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
       const int32_t dp = scene.times.workers()[w].dp;

@@ -233,6 +233,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, place.chunk);
   cause.course = course_of(by_step);
+  if (slow_course(cause.course) && !holds_excess(cause.course, by_step)) cause.course = {};
   // Levels that differ little compared with the excess have no shape: the stage is about as slow in all steps.
   const double low = std::min(cause.course.low, cause.course.high);
   const double high = std::max(cause.course.low, cause.course.high);
