@@ -101,6 +101,10 @@ void StartDelays::compare_late_workers() {
       if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
     return std::ssize(others) >= kMinCertain && median_of(std::move(others)) - usual_ns_ >= late.second / 2;
   });
+  const auto has_stage = [&](int32_t stage) {
+    return std::ranges::any_of(scene_.times.workers(), [&](const auto& worker) { return worker.stage == stage; });
+  };
+  std::vector<uint32_t> lone;  // late only after messages of a stage that was not read
   for (auto& [worker, by] : late_) {
     Starts& starts = of[worker];
     if (starts.way[0].size() < kMinCells || starts.way[1].size() < kMinCells) continue;
@@ -108,7 +112,10 @@ void StartDelays::compare_late_workers() {
     if (std::min(backward, forward) >= kLateWorker * cell_ns_) continue;
     by = std::max(backward, forward);
     one_way_[worker] = {forward > backward, std::move(starts.way[forward > backward])};
+    if (const int32_t from = sender_of({worker, forward > backward}); from != kUnknown && !has_stage(from))
+      lone.push_back(worker);
   }
+  std::erase_if(late_, [&](const auto& late) { return std::ranges::find(lone, late.first) != lone.end(); });
 }
 
 bool StartDelays::waits_alone(uint32_t op) const {
