@@ -46,6 +46,12 @@ class Faults(Case):
         said = [json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'][0] for path in (self.dir / 'data', self.dir / 'run.pftrace')]
         self.assertEqual(*[(f['title_en'], f['detail_en'], f['lost_ns']) for f in said])
 
+    def test_hosts_alone_are_offered_nothing_for_devices(self):
+        self.told('sleep', fault='sleep:1,5')
+        said = run('what-if', self.dir / 'sleep', '-q', check=0).out
+        self.assertIn('no launch delays', said)
+        self.assertNotIn('CUDA', said)
+
     def test_a_send_that_waits_for_its_host_is_no_slow_link(self):
         found = self.told('sends', fault='send:1,40')[0]['findings']
         self.assertFalse({'link.slow', 'message.tail', 'cell.slow'} & {f['id'] for f in found}, [f['title_en'] for f in found])

@@ -178,6 +178,7 @@ class PackedModel {
     order(p, m.order_);
     costs(p, m.layers_.constant_ns);
     p.whole(m.whole_);
+    p.whole(m.hosts_alone_);
     p.column(m.ranks_, m.counts_);
     p.real(m.gap_ns_);
     p.column(m.launch_ns_);

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "diagnosis/what_if/problems.h"
 #include "facts/step_means.h"
+#include "model/machines.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "plan/fitted_order.h"
@@ -158,6 +159,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   WhatIf w;
   w.gap_ns_ = step_means_of(run).usual.gap_ns;
   w.graph_ = std::move(graph);
+  w.hosts_alone_ = of_hosts_alone(trace);
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   for (const GraphStep& step : w.graph_->steps)
     w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));

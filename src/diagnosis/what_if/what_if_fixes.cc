@@ -84,7 +84,7 @@ class Finder {
     workers();
     if (model_.whole()) {
       add("links", {.fair_links = true}, links_words());
-      add("launch", {.no_delay = true}, launch_words());
+      add("launch", {.no_delay = true}, launch_words(model_.hosts_alone()));
     }
     add("jitter", {.fair_cells = true}, jitter_words(), true);
   }

@@ -151,7 +151,7 @@ Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most
 }
 
 FixWords links_words() { return words_of("fix.links"); }
-FixWords launch_words() { return words_of("fix.launch"); }
+FixWords launch_words(bool hosts_alone) { return words_of("fix.launch", Args().flag("hosts_alone", hosts_alone)); }
 FixWords jitter_words() { return words_of("fix.jitter"); }
 
 FixWords combined_words(const std::vector<const Fix*>& parts) {

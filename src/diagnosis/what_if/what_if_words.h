@@ -34,7 +34,7 @@ FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 // Returns for example " Memory: at most 66.9 GiB (stage 1), now 60.1 GiB (stage 0)."
 Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most& then);
 FixWords links_words();
-FixWords launch_words();
+FixWords launch_words(bool hosts_alone);
 FixWords jitter_words();
 FixWords combined_words(const std::vector<const Fix*>& parts);
 
