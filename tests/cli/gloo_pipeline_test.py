@@ -4,7 +4,7 @@ import pathlib
 import sys
 import unittest
 
-from support import Case, flaws, info, run
+from support import SHARED, Case, flaws, info, needs_shared, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import gloo_pipeline  # noqa: E402
@@ -55,6 +55,13 @@ class Faults(Case):
     def test_a_send_that_waits_for_its_host_is_no_slow_link(self):
         found = self.told('sends', fault='send:1,40')[0]['findings']
         self.assertFalse({'link.slow', 'message.tail', 'cell.slow'} & {f['id'] for f in found}, [f['title_en'] for f in found])
+
+    @needs_shared
+    def test_a_receive_that_ends_with_its_host_s_work_is_no_slow_link(self):
+        # An interleaved schedule posts receives, computes, and then waits for them.
+        found = json.loads(run('explain', SHARED / 'faults/torch_runs/01-zb-empty-input-gradients/input', '--json', '-q', check=0).out)['findings']
+        self.assertEqual((found[0]['id'], found[0]['places'][0]['stage']), ('stage.slow', 2))
+        self.assertNotIn('link.slow', [f['id'] for f in found])
 
     def test_neighbours_of_a_missing_rank_are_not_each_other_s(self):
         ranks, _ = gloo_pipeline.make()

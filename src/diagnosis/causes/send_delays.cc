@@ -4,17 +4,19 @@
 #include <utility>
 
 #include "model/intervals.h"
+#include "model/machines.h"
 #include "pipeline/replay/recorded_messages.h"
 
 namespace stageline {
 
 namespace {
 
-// All that a rank did by its cells, on its own clock.
-std::map<int32_t, CoveredTime> busy_times(const Cells& cells) {
+// All that a rank did by its cells, or all that it computed, on its own clock.
+std::map<int32_t, CoveredTime> busy_times(const Cells& cells, bool computing) {
   std::map<int32_t, std::vector<Interval>> of_part;
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells.kind[i] != CellKind::kOther) of_part[cells.part[i]].push_back({cells.start_ns[i], cells.end_ns[i]});
+    if (computing ? is_compute(cells.kind[i]) : cells.kind[i] != CellKind::kOther)
+      of_part[cells.part[i]].push_back({cells.start_ns[i], cells.end_ns[i]});
   std::map<int32_t, CoveredTime> busy;
   for (auto& [part, intervals] : of_part) busy.try_emplace(part, union_of(std::move(intervals)));
   return busy;
@@ -27,7 +29,10 @@ LateSends::LateSends(const CauseScene& scene) {
   const Cells& cells = scene.trace.cells;
   if (g.source != GraphSource::kComputeCells || !g.messages_recorded) return;
   const RecordedMessages recorded(scene.trace);
-  const std::map<int32_t, CoveredTime> busy = busy_times(cells);
+  const std::map<int32_t, CoveredTime> busy = busy_times(cells, false);
+  // A host's receive ends when the host waits for it, which it does after its work, however early the message came.
+  const std::map<int32_t, CoveredTime> working =
+      of_hosts_alone(scene.trace) ? busy_times(cells, true) : std::map<int32_t, CoveredTime>();
   std::vector<LateSend> all;
   std::vector<double> times, work;
   for (size_t s = 0; s < g.steps.size(); ++s)
@@ -43,7 +48,11 @@ LateSends::LateSends(const CauseScene& scene) {
               recorded.received({g.part[op], made.step, forward, std::max(g.chunk[op], 0), g.micro_batch[op]})) {
         const int64_t late = scene.trace.common_ns(g.part[op], received->start_ns) -
                              scene.trace.common_ns(made.part, row ? row->start_ns : made.end_ns);
-        if (late > received->end_ns - received->start_ns) hidden_.insert(op);
+        const int64_t from = received->start_ns + std::max<int64_t>(0, -late), length = received->end_ns - from;
+        const auto own = working.find(g.part[op]);
+        if (late > received->end_ns - received->start_ns ||
+            (own != working.end() && 2 * own->second.within(from, received->end_ns) > length))
+          hidden_.insert(op);
       }
       if (!row) continue;
       // Other work of the rank, and messages that its thread or stream was in, come before the send rightly.
