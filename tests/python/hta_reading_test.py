@@ -1,5 +1,6 @@
 """stageline.hta finds files as HTA does: in one folder, by relative names, with the ranks that are given. On traces of our own
 generator; skipped without pandas."""
+import json
 import logging
 import os
 import pathlib
@@ -122,6 +123,70 @@ class Reading(unittest.TestCase):
         self.assertEqual(len(kept), len(graph.critical_path_events_set))
         self.assertEqual(sorted(self.times(self.opened(trace_dir=str(self.root)))), [0, 1])
         shutil.rmtree(self.root / 'overlaid')
+
+    ARGUMENTS = [{'a"b\\c': 1, 'Küche': 'x', 'name': 'n', 'ts': 3, 'pid': 9, 'stream': 7, 'correlation': 1 << 40}, None, {},
+                 {'a"b\\c': 2.5, 'list': [1, {'k': '}'}], 'dict': {'x': [1]}, 'yes': True, 'none': None, 'empty': '', 'stream': 'x'}, [1]]
+
+    def frame_of(self, events, **config):
+        """(frame, metadata) of a file with these events."""
+        from stageline.hta.common.trace import parse_trace_file
+        from stageline.hta.configs.parser_config import ParserConfig
+        path = self.root / 'odd' / 'x.json'
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({'schema': {'list': [1]}, 'traceEvents': events, 'distributedInfo': {'rank': 0}, 'baseTimeNanoseconds': 5}))
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            metadata, frame, symbols = parse_trace_file(str(path), ParserConfig(**config))
+        shutil.rmtree(path.parent)
+        return frame, metadata, symbols
+
+    def test_frames_have_what_the_file_says(self):
+        """The engine reads it; Python's own JSON is asked for the same."""
+        events = [{'ph': 'X', 'cat': 'cpu_op', 'name': f'op {i}', 'pid': 1, 'tid': 2, 'ts': 10 + i, 'dur': 3, **({} if one is None else {'args': one})}
+                  for i, one in enumerate(self.ARGUMENTS)]
+        events.insert(2, {'ph': 's', 'id': 1, 'cat': 'flow', 'name': 'flow', 'pid': 1, 'tid': 2, 'ts': 1})
+        frame, metadata, symbols = self.frame_of(events, parse_all_args=True)
+        self.assertEqual(metadata, {'schema': {'list': [1]}, 'distributedInfo': {'rank': 0}, 'baseTimeNanoseconds': 5})
+        rows = [(place, event) for place, event in enumerate(events) if 'dur' in event]
+        self.assertEqual(frame.index.tolist(), [place for place, _ in rows])
+        self.assertEqual([symbols.sym_table[i] for i in frame['name']], [event['name'] for _, event in rows])
+        arguments = [event['args'] if isinstance(event.get('args'), dict) else {} for _, event in rows]
+        for column, name, default in (('a"b\\c', 'a"b\\c', 0), ('küche', 'Küche', ''), ('empty', 'empty', ''), ('arg_name', 'name', ''), ('correlation', 'correlation', -1),
+                                      ('list', 'list', None), ('yes', 'yes', 0)):
+            with self.subTest(name):
+                self.assertEqual(frame[column].tolist(), [one.get(name, default) for one in arguments])
+        self.assertEqual(frame['stream'].tolist(), [7, -1, -1, -1, -1])
+        self.assertEqual(frame['dict'].tolist()[3], {'x': [1]})
+
+    def test_types_follow_all_events_of_the_file(self):
+        """As they do in HTA, which makes one frame of all of them."""
+        def event(**changed):
+            return {'ph': 'X', 'cat': 'cpu_op', 'name': 'op', 'pid': 1, 'tid': 2, 'ts': 10, 'dur': 3, **changed}
+        mark = {'ph': 'M', 'name': 'process_name', 'pid': 1, 'tid': 2, 'ts': 0}
+        for events, kinds in (([event(), event()], 'iiii'), ([event(), event(dur=1.5)], 'iifi'), ([event(), mark], 'iifi'), ([event(), {**mark, 'pid': 'Spans'}], 'Oifi'),
+                              ([event(tid='main'), event()], 'iOii'), ([event(), event(ts=10.5)], 'iifi'),
+                              ([event(), {k: v for k, v in mark.items() if k != 'ts'}], 'iiff')):
+            with self.subTest(events=events):
+                frame = self.frame_of(events)[0]
+                self.assertEqual(''.join(frame[c].dtype.kind for c in ('pid', 'tid', 'dur', 'ts')), kinds)
+        self.assertTrue(self.frame_of([])[0].empty)
+        self.assertTrue(self.frame_of([mark])[0].empty)
+
+    def test_an_analysis_reads_its_files_once(self):
+        """The frames of `.t` are of the run that the questions are asked of."""
+        import stageline
+        opened, kept = [], stageline.open
+        stageline.open = lambda *paths, **how: opened.append(paths) or kept(*paths, **how)
+        try:
+            analysis = self.opened(trace_dir=str(self.root))
+            frames = analysis.t.get_all_traces()
+        finally:
+            stageline.open = kept
+        self.assertEqual(len(opened), 1)
+        alone = self.opened(trace_dir=str(self.root))._frames
+        alone.load_traces()
+        for rank, frame in frames.items():
+            pandas.testing.assert_frame_equal(frame, alone.get_trace(rank))
 
 
 if __name__ == '__main__':

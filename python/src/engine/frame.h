@@ -98,6 +98,15 @@ Result<std::shared_ptr<const Frame>> slice_frame(std::shared_ptr<const OpenRun> 
 Result<std::shared_ptr<const Frame>> one_slice_frame(std::shared_ptr<const OpenRun> run, uint64_t id,
                                                      const std::vector<std::string>& columns);
 
+struct EventRows {
+  std::shared_ptr<const Frame> frame;
+  bool fractional_times, all_starts, whole_durations;  // they decide the types of HTA's columns
+};
+// The events of a rank that HTA's tables hold, in the order of the file, with these arguments, or all that occur
+// without `names`. Reads the rank's files. Errors: kUsage for a rank that the run does not have, else as
+// event_arguments().
+Result<EventRows> event_rows(std::shared_ptr<const OpenRun> run, int32_t rank, const std::vector<std::string>& names);
+
 // The pipeline's cells. Errors: as slice_frame().
 Result<std::shared_ptr<const Frame>> cell_frame(std::shared_ptr<const OpenRun> run,
                                                 const std::vector<std::string>& columns);

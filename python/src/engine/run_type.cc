@@ -402,6 +402,26 @@ PyObject* source_text(PyObject* self, PyObject* arguments) {
   return reported ? text(*reported) : nullptr;
 }
 
+// (frame, whether the file has fractional times, whether all events have starts and whole durations, [key, JSON, …])
+PyObject* events(PyObject* self, PyObject* arguments) {
+  int rank = 0;
+  PyObject* name_list = nullptr;
+  std::vector<std::string> names;
+  if (!PyArg_ParseTuple(arguments, "iO", &rank, &name_list) || !take_texts(name_list, names)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  auto rows = taken(long_call<Result<EventRows>>([=] { return event_rows(run, rank, names); }));
+  if (!rows) return nullptr;
+  const Part& part = *std::ranges::find(run->trace.parts, rank, &Part::rank);
+  std::vector<std::string> fields;
+  for (const MetaField& field : part.metadata) fields.insert(fields.end(), {field.key, field.json});
+  const Ref frame(frame_object(std::move(rows->frame))), metadata(frame ? text_list(fields) : nullptr);
+  const auto truth = [](bool value) { return value ? Py_True : Py_False; };
+  return metadata ? PyTuple_Pack(5, frame.get(), truth(rows->fractional_times), truth(rows->all_starts),
+                                 truth(rows->whole_durations), metadata.get())
+                  : nullptr;
+}
+
 PyObject* cells(PyObject* self, PyObject* arguments) {
   PyObject* column_list = nullptr;
   if (!PyArg_ParseTuple(arguments, "O", &column_list)) return nullptr;
@@ -691,6 +711,8 @@ PyMethodDef run_methods[] = {
     {"slices", slices, METH_VARARGS, "slices(condition, columns, batch_rows): a Frame."},
     {"one_slice", one_slice, METH_VARARGS, "one_slice(id, columns): a Frame of one row."},
     {"source_text", source_text, METH_VARARGS, "source_text(id): the slice's event as its file has it, JSON."},
+    {"events", events, METH_VARARGS,
+     "events(rank, arguments): a Frame, fractional times, all starts, whole durations, [key, JSON …] beside the events."},
     {"cells", cells, METH_VARARGS, "cells(columns): a Frame."},
     {"sql", ask_sql, METH_VARARGS,
      "sql(query, parameters, timeout_ms, max_rows): a Frame, and whether there was more."},

@@ -100,6 +100,7 @@ class TraceAnalysis:
     def t(self):
         """Frames of whole traces, read when first asked for: no question of this class needs them."""
         if not self._frames.is_parsed:
+            self._frames._run = self._trace
             self._frames.load_traces(self._last)
         return self._frames
 

@@ -13,7 +13,7 @@ from ..utils.utils import normalize_path
 from ._row_links import (  # noqa: F401
     STEP_NAME, add_fwd_bwd_links, add_iteration, get_cpu_gpu_correlation, gpu_side, transform_correlation_to_index)
 from .trace_file import create_rank_to_trace_dict, create_rank_to_trace_dict_from_dir
-from .trace_parser import infer_gpu_type, parse_trace_dataframe, parse_trace_dict
+from .trace_parser import frame_of_run, infer_gpu_type, parse_trace_dataframe, parse_trace_dict
 from .trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from .types import GPUType
 
@@ -28,7 +28,10 @@ def parse_trace_file(trace_file_path, cfg=None):
     """Reads a file: its metadata, its rows with their partners and steps, and its symbols."""
     if not trace_file_path.endswith(TRACE_ENDINGS):
         raise ValueError(f'{trace_file_path}: a trace file ends in .gz or .json')
-    metadata, frame, symbols = parse_trace_dataframe(trace_file_path, cfg)
+    return _related(*parse_trace_dataframe(trace_file_path, cfg))
+
+
+def _related(metadata, frame, symbols):
     if not frame.empty:
         transform_correlation_to_index(frame, symbols)
         add_iteration(frame, symbols)
@@ -45,6 +48,7 @@ class Trace:
     """The files of a job, one a rank, and what was read of them: traces[rank] is a frame."""
 
     include_last_profiler_step = False
+    _run = None  # the files as an analysis has opened them
 
     def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, parser_config=None):
         self.trace_path = normalize_path(trace_dir)
@@ -102,11 +106,14 @@ class Trace:
         self.is_parsed = True
 
     def parse_multiple_ranks(self, ranks, use_multiprocessing=True, use_memory_profiling=True):
-        """Reads these ranks, one after the other."""
+        """Reads these ranks; of a run that is open already, only what its slices lack."""
         import numpy
         config = self.parser_config or ParserConfig.get_default_cfg()
+        run, self._run = self._run, None
         for rank in ranks:
-            metadata, frame, symbols = parse_trace_file(self.trace_files[rank], config)
+            path = self.trace_files[rank]
+            metadata, frame, symbols = (parse_trace_file(path, config) if run is None or rank not in run.ranks
+                                        else _related(*frame_of_run(run, rank, config)))
             self.meta_data[rank] = metadata
             if frame.empty:
                 self.traces.pop(rank, None)

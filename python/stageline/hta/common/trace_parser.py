@@ -1,5 +1,5 @@
-"""A trace file as a frame with HTA's columns (docs/analyses/hta-loading.md has the rules). Python's own JSON reads it, at Python's
-speed: the analyses of TraceAnalysis need no frame, the engine reads for them."""
+"""A trace file as a frame with HTA's columns (docs/analyses/hta-loading.md has the rules). The engine reads the file; what HTA's
+configuration makes of it is done here. The analyses of TraceAnalysis need no frame."""
 import contextlib
 import enum
 import gzip
@@ -11,7 +11,6 @@ from ..configs.default_values import ValueType
 from ..configs.parser_config import ParserBackend, ParserConfig
 from .trace_symbol_table import TraceSymbolTable
 from .types import GPUType
-
 
 
 class MetaDataKey(enum.Enum):
@@ -91,20 +90,47 @@ def _text(value, default):
     return default if value is None else value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else str(value)
 
 
-def _argument_columns(frame, arguments, specs):
-    """Adds one column per argument."""
+def _of_dictionaries(arguments):
+    """{argument: (its values, for each row the index of its value or -1)}."""
+    import numpy
+    out = {}
+    for row, one in enumerate(arguments):
+        for name, value in one.items() if isinstance(one, dict) else ():
+            values, codes = out.setdefault(name, ([], numpy.full(len(arguments), -1)))
+            codes[row] = len(values)
+            values.append(value)
+    return out
+
+
+def _of_json(texts):
+    """The values of JSON texts, all at once."""
+    return json.loads(f'[{",".join(texts)}]', strict=False)
+
+
+def _used(values, codes):
+    """Without the values that no row has, which would decide the column's type."""
+    import numpy
+    used, codes = numpy.unique(codes, return_inverse=True)
+    missing = int(len(used) > 0 and used[0] < 0)
+    return [values[i] for i in used[missing:]], codes - missing
+
+
+def _argument_column(found, spec, rows):
+    """A column: the values of an argument, and the default in rows without it."""
+    import numpy
     import pandas
-    for spec in specs:
-        raw, default = spec.raw_name, spec.default_value
-        values = [one.get(raw, default) if one.__class__ is dict else default for one in arguments]
-        if spec.value_type == ValueType.String:
-            values = [v if v.__class__ is str else _text(v, default) for v in values]
-        column = pandas.Series(values, index=frame.index)
-        if spec.value_type in (ValueType.Int, ValueType.Float) and column.dtype == object:
-            column = pandas.to_numeric(column, errors='coerce').fillna(default if default is not None else 0)
-            if spec.value_type == ValueType.Int:
-                column = column.astype('int64')
-        frame[spec.name] = column
+    values, codes = found or ((), numpy.full(rows, -1))
+    default = spec.default_value
+    if spec.value_type == ValueType.String:
+        values = [v if v.__class__ is str else _text(v, default) for v in values]
+    if (codes < 0).any():
+        values = [*values, default]  # where the index -1 leads
+    column = pandas.Series(values, dtype=None if rows else object)
+    if spec.value_type in (ValueType.Int, ValueType.Float) and column.dtype == object and rows:
+        column = pandas.to_numeric(column, errors='coerce').fillna(default if default is not None else 0)
+        if spec.value_type == ValueType.Int:
+            column = column.astype('int64')
+    return column.to_numpy()[codes]
 
 
 def _smallest_integers(frame):
@@ -117,7 +143,6 @@ def _smallest_integers(frame):
 def _compress_df(frame, config=None):
     """(rows that last, with arguments as columns and names as numbers; their symbols)."""
     import pandas
-    config = config or ParserConfig.get_default_cfg()
     if not {'dur', 'cat'} <= set(frame.columns):
         logger.warning('the trace has no events that last')
         return pandas.DataFrame(), TraceSymbolTable()
@@ -125,44 +150,105 @@ def _compress_df(frame, config=None):
         frame = frame.assign(index=range(len(frame)))
     frame = frame.dropna(subset=['dur', 'cat'])
     frame = frame[frame['cat'] != 'Trace']
-    if _default_backend != ParserBackend.JSON:
-        frame = frame[~frame['cat'].isin(config.skip_event_types)]
-    frame = frame.copy()
-    arguments = frame['args'].tolist() if 'args' in frame else [None] * len(frame)
-    frame = frame[[c for c in ('index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'end') if c in frame.columns]]
+    arguments = _of_dictionaries(frame['args'].tolist() if 'args' in frame else [])
+    return _with_arguments(frame, arguments, config or ParserConfig.get_default_cfg())
+
+
+def _specs(config, arguments, categories):
+    """The arguments that become columns."""
+    def inferred(names, *known):
+        """By the first value of each, in the order of these."""
+        first = {name: int((arguments[name][1] >= 0).argmax()) for name in names}
+        return ParserConfig.infer_attribute_specs([{name: arguments[name][0][arguments[name][1][row]]}
+                                                   for name, row in sorted(first.items(), key=lambda item: item[1])], *known)
+
     specs = list(config.get_args())
     if config.parse_all_args:
-        inferred = ParserConfig.infer_attribute_specs(arguments)
-        specs += [spec for spec in inferred.values() if spec.name not in {s.name for s in specs}]
-    if (frame['cat'] == 'cuda_profiler_range').any():
-        counters = [a for a, c in zip(arguments, frame['cat']) if c == 'cuda_profiler_range']
-        specs += [spec._replace(name=raw, default_value=-1) for raw, spec in ParserConfig.infer_attribute_specs(counters, {}).items()
-                  if raw not in {s.raw_name for s in specs}]
-    specs = list({spec.name: spec for spec in specs}.values())
-    streams = next((s for s in specs if s.name == 'stream'), None)
-    _argument_columns(frame, arguments, [s for s in specs if s is not streams])
-    if streams is not None:
-        from ..utils.utils import normalize_gpu_stream_numbers
-        frame.insert(frame.columns.get_loc('end' if 'end' in frame else 'dur') + 1, 'stream', [a.get('stream', -1) if a.__class__ is dict else -1 for a in arguments])
-        normalize_gpu_stream_numbers(frame)
+        used = [name for name, (_, codes) in arguments.items() if (codes >= 0).any()]
+        specs += [spec for spec in inferred(used).values() if spec.name not in {s.name for s in specs}]
+    counters = (categories == 'cuda_profiler_range').to_numpy()
+    if counters.any():
+        used = [name for name, (_, codes) in arguments.items() if (codes[counters] >= 0).any()]
+        specs += [spec._replace(name=raw, default_value=-1) for raw, spec in inferred(used, {}).items() if raw not in {s.raw_name for s in specs}]
+    return list({spec.name: spec for spec in specs}.values())
+
+
+def _with_arguments(frame, arguments, config):
+    """Rows without the skipped kinds, with their arguments as columns and names as numbers; their symbols."""
+    from ..utils.utils import normalize_gpu_stream_numbers
+    if _default_backend != ParserBackend.JSON:
+        kept = ~frame['cat'].isin(config.skip_event_types).to_numpy()
+        frame, arguments = frame[kept], {name: _used(values, codes[kept]) for name, (values, codes) in arguments.items()}
+    frame = frame[[c for c in ('index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'end') if c in frame.columns]].copy()
+    for spec in _specs(config, arguments, frame['cat']):
+        column = _argument_column(arguments.get(spec.raw_name), spec, len(frame))
+        if spec.name == 'stream':
+            frame.insert(frame.columns.get_loc('end' if 'end' in frame else 'dur') + 1, 'stream', column)
+            normalize_gpu_stream_numbers(frame)
+        else:
+            frame[spec.name] = column
     symbols = TraceSymbolTable.create_from_df(frame)
     symbols.encode_df(frame)
     _smallest_integers(frame)
     return frame.set_index('index', drop=False).rename_axis(None), symbols
 
 
+def _columns(frame):
+    """[(name, dictionary or None, values or codes, -1 for none)] of the engine's frame."""
+    import numpy
+    for place, column in enumerate(frame.columns):
+        values = [numpy.asarray(frame.data(batch, place)[0]) for batch in range(len(frame.batch_rows()))]
+        texts = frame.dictionary(place)
+        values = values[0] if values else numpy.zeros(0)
+        yield column[0], texts, values if texts is None else values.astype('int32')
+
+
+def _mixed(values, codes):
+    """Processes or threads: numbers if all of the file are, else what each is."""
+    import pandas
+    return pandas.Series([*values, float('nan')] if (codes < 0).any() else values).to_numpy()[codes]
+
+
+def frame_of_run(trace, rank, config=None):
+    """(metadata, frame, symbols) of a rank of an opened run, as recorded: not aligned, nothing dropped."""
+    import numpy
+    import pandas
+    config = config or ParserConfig.get_default_cfg()
+    counters = 'cuda_profiler_range' in trace._run.slices(None, ['category'], 1).dictionary(0)
+    wanted = [] if config.parse_all_args or counters else list(dict.fromkeys(spec.raw_name for spec in config.get_args()))
+    events, fractional, all_starts, whole_durations, metadata = trace._run.events(rank, wanted)
+    columns = list(_columns(events))
+    (_, _, index), *texts, (_, _, ts), (_, _, dur) = columns[:5]
+    frame = pandas.DataFrame({'index': index.astype('int64')})
+    for name, listed, codes in texts:
+        frame[name] = numpy.array(listed, dtype=object)[codes]
+    (_, *pid), (_, *tid), *arguments = ((name, _of_json(listed), codes) for name, listed, codes in columns[5:])
+    frame['pid'], frame['tid'] = _mixed(*pid), _mixed(*tid)
+    frame['ts'] = ts if fractional else ts.astype('int64')
+    frame['dur'] = dur.astype('int64') if whole_durations else dur
+    round_down_time_stamps(frame)
+    if not all_starts:
+        frame['ts'] = frame['ts'].astype('float64')
+    frame, symbols = _with_arguments(frame, {name: (values, codes) for name, values, codes in arguments}, config)
+    if not frame.empty:
+        frame['end'] = frame['ts'] + frame['dur']
+    return {key: _of_json([value])[0] for key, value in zip(metadata[::2], metadata[1::2])}, frame, symbols
+
+
 def parse_trace_dataframe(trace_file_path, cfg):
     """(metadata, frame, symbols) of one file, as recorded: not aligned, nothing dropped."""
     import pandas
-    config = cfg or ParserConfig.get_default_cfg()
-    whole = parse_trace_dict(trace_file_path)
-    if isinstance(whole, list):
-        whole = {'traceEvents': whole}
-    frame = pandas.DataFrame(whole.pop('traceEvents', []))
-    frame['index'] = range(len(frame))
-    if {'ts', 'dur'} <= set(frame.columns):
-        round_down_time_stamps(frame)
-    frame, symbols = _compress_df(frame, config)
-    if not frame.empty:
-        frame['end'] = frame['ts'] + frame['dur']
-    return whole, frame, symbols
+    import stageline
+    with _open_trace_file(trace_file_path):
+        pass  # whose ending and place are good
+    try:
+        trace = stageline.open(trace_file_path, file_ranks=[0], align='never', cells='off', progress=False)
+    except stageline.Error:
+        whole = parse_trace_dict(trace_file_path)
+        whole = whole if isinstance(whole, dict) else {'traceEvents': whole}
+        if any(isinstance(event, dict) and {'dur', 'cat'} <= event.keys() for event in whole.pop('traceEvents', ())):
+            raise
+        logger.warning('the trace has no events that last')
+        return whole, pandas.DataFrame(), TraceSymbolTable()
+    with trace:
+        return frame_of_run(trace, 0, cfg)
