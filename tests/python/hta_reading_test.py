@@ -188,6 +188,42 @@ class Reading(unittest.TestCase):
         for rank, frame in frames.items():
             pandas.testing.assert_frame_equal(frame, alone.get_trace(rank))
 
+    def test_nanoseconds_are_answered_where_hta_fails(self):
+        """HTA's rounding makes negative durations, which four of its questions refuse, and it looks for kernels of old NCCL alone."""
+        from stageline.hta.common.trace_call_graph import CallGraph
+        from stageline.hta.configs.env_options import HTAEnvOptions
+        generate(self.root / 'ns', 2, '--seed', '3', '--era', 'ns')
+        folder = str(next((self.root / 'ns').rglob('*.gz')).parent)
+        questions = (lambda a: a.get_gpu_kernels_with_user_annotations(0),
+                     lambda a: a.get_frequent_cuda_kernel_sequences('ProfilerStep', str(self.root / 'ns/out'), min_pattern_len=1),
+                     lambda a: a.get_potential_stragglers(num_candidates=1), lambda a: CallGraph(a.t, ranks=[0]).mapping)
+        analysis = self.opened(trace_dir=folder, include_last_profiler_step=True)
+        kernels, sequences, late, stacks = [ask(analysis) for ask in questions]
+        frame = analysis.t.get_trace(0)
+        self.assertLess(frame['dur'].min(), 0)
+        texts = analysis.t.symbol_table.sym_table
+        self.assertEqual(len(kernels), frame['cat'].map(lambda i: texts[i] in ('kernel', 'gpu_memcpy', 'gpu_memset')).sum())
+        self.assertGreater((kernels['user_annotation'] >= 0).sum(), 10)
+        self.assertEqual(sequences.columns.tolist(), ['pattern', 'count', 'GPU kernel duration (us)', 'CPU op duration (us)'])
+        self.assertEqual((len(late), set(late) <= {0, 1}), (1, True))
+        # The calls are nested by the times of the file: a parent is around its child.
+        times = analysis._trace.slices(columns=['rank', 'file_index', 'start_ns', 'dur_ns']).to_pandas()
+        times = times[times['rank'] == 0].set_index('file_index')
+        called = frame[frame['stream'].eq(-1) & frame['parent'].ge(0)]
+        child, parent = (times.loc[called[c].astype('int64')].reset_index(drop=True) for c in ('index', 'parent'))
+        self.assertGreater(len(called), 100)
+        self.assertTrue((parent['start_ns'] <= child['start_ns']).all())
+        self.assertTrue((child['start_ns'] + child['dur_ns'] <= parent['start_ns'] + parent['dur_ns']).all())
+        self.assertGreater(len(stacks), 0)
+        HTAEnvOptions.instance().set_fail_as_hta(True)
+        try:
+            for ask in questions:
+                with self.assertRaises(ValueError):
+                    ask(self.opened(trace_dir=folder))
+        finally:
+            HTAEnvOptions.instance().set_fail_as_hta(False)
+        shutil.rmtree(self.root / 'ns')
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -11,7 +11,13 @@ from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from .common.trace import DEFAULT_TRACE_DIR, Trace
 from .common.trace_symbol_table import decode_symbol_id_to_symbol_name
+from .configs.config import logger
+from .configs.env_options import FAIL_AS_HTA_ENV, fail_as_hta
 
+# The exact columns that stand for HTA's where HTA has no answer.
+_ATEN_COLUMNS = {'aten_op_name': 'aten_op_name', 'kernel_sequence': 'kernel_sequence', 'occurrence_count': 'occurrence_count',
+                 'avg_launch_delay_ns': 'avg_aten_op_launch_delay', 'avg_runtime_delay_ns': 'avg_runtime_delay'}
+_SEQUENCE_COLUMNS = {'pattern': 'pattern', 'count': 'count', 'kernel_ns': 'GPU kernel duration (us)', 'op_ns': 'CPU op duration (us)'}
 _STATISTICS = ['count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max']
 
 
@@ -95,6 +101,22 @@ class TraceAnalysis:
 
     def _ask(self, analysis, **options):
         return self._trace.analyze(analysis, compat='hta', include_last_profiler_step=self._last or None, **options)
+
+    def _ask_or_exact(self, analysis, columns, run=None, **options):
+        """(answer, None), or where HTA fails, as on most traces with nanoseconds, the exact (answer, first table in HTA's columns)."""
+        import stageline
+        run, options['include_last_profiler_step'] = run or self._trace, self._last or None
+        try:
+            return run.analyze(analysis, compat='hta', **options), None
+        except stageline.BadInput as error:
+            if fail_as_hta():
+                raise
+            answer = run.analyze(analysis, **options)
+            logger.warning('%s: HTA fails on this trace (%s), so times are exact ones. With %s=1 this fails, too', analysis, error.what, FAIL_AS_HTA_ENV)
+            frame = _frame(next(iter(answer.values())))
+            times = [name for name in columns if name.endswith('_ns')]
+            frame[times] /= 1000
+            return answer, frame[[c for c in ('rank', *columns) if c in frame]].rename(columns=columns)
 
     @functools.cached_property
     def t(self):
@@ -193,15 +215,16 @@ class TraceAnalysis:
 
     def get_aten_op_kernels_and_delay(self, ranks=None, sort_by=None):
         ranks = self._ranks(ranks)
-        frame = _frame(self._ask('aten-op-kernels-and-delay', sort_by=sort_by).table)
+        answer, exact = self._ask_or_exact('aten-op-kernels-and-delay', _ATEN_COLUMNS, sort_by=sort_by)
+        frame = exact if exact is not None else _frame(answer.table)
         made = _by_rank(frame, ranks)
         for rank, one in made.items():  # always, as in HTA
             _figures.aten_op_kernels(rank, one)
         return made
 
     def get_gpu_kernels_with_user_annotations(self, rank, expand_names=True, shorten_names=True):
-        answer = self._ask('gpu-kernels-with-user-annotations', expand_names=False, shorten_names=False)
-        work = answer['kernels'].to_pandas(categories=False)
+        answer, _ = self._ask_or_exact('gpu-kernels-with-user-annotations', {}, expand_names=False, shorten_names=False)
+        work = answer['kernels'].to_pandas(categories=False).rename(columns={'annotation': 'user_annotation'})
         work = work[work['rank'] == rank]
         if work.empty:
             return None
@@ -219,10 +242,10 @@ class TraceAnalysis:
         pathlib.Path(output_dir).mkdir(parents=True, exist_ok=True)
         source = pathlib.Path(self._source(rank)).name
         with self._open([rank]) as one:
-            answer = one.analyze('frequent-cuda-kernel-sequences', compat='hta', include_last_profiler_step=self._last or None,
-                                 rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len, top_k=top_k,
-                                 compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
-        frame = _frame(next(iter(answer.values())))
+            answer, exact = self._ask_or_exact(
+                'frequent-cuda-kernel-sequences', _SEQUENCE_COLUMNS, one, rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len,
+                top_k=top_k, compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
+        frame = exact if exact is not None else _frame(next(iter(answer.values())))
         frame = frame.drop(columns=[c for c in ('rank',) if c in frame])
         if visualize:
             _figures.kernel_sequences(frame, rank, top_k)
@@ -255,7 +278,7 @@ class TraceAnalysis:
         ranks = list(queue_length_dict) if queue_length_dict else [0]
         frame = self._of(_frame(self._ask('time-spent-blocked-on-full-queue', max_queue_length=max_queue_length).table,
                                 reals=['duration_at_max_queue_length', 'relative_duration_at_max_queue_length']), self._ranks(ranks))
-        return None if frame.empty else frame
+        return frame.astype(object) if frame.empty else frame
 
     def get_memory_bw_time_series(self, ranks=None):
         ranks = self._ranks(ranks)
@@ -301,8 +324,9 @@ class TraceAnalysis:
                                  straggler_identification_impl=find_stragglers_with_late_start_comm_kernels):
         """A way of your own gets (rows of the steps with rank, symbol table, num_candidates, visualize) and returns a series by rank."""
         if straggler_identification_impl is find_stragglers_with_late_start_comm_kernels and not visualize:
-            answer = self._ask('potential-stragglers', profiler_steps=profiler_steps or None, num_candidates=num_candidates)
-            return next(iter(answer.values()))['rank']
+            answer, exact = self._ask_or_exact('potential-stragglers', {'is_candidate': 'is_candidate'}, profiler_steps=profiler_steps or None,
+                                               num_candidates=num_candidates)
+            return next(iter(answer.values()))['rank'] if exact is None else exact['rank'][exact['is_candidate'] == 1].tolist()
         known = self.get_profiler_steps()
         steps = known if profiler_steps is None else [i for i in profiler_steps if i in known]
         if not steps:

@@ -13,6 +13,9 @@ import pandas as pd
 from stageline.hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels as find_stragglers_with_late_start_comm_kernels
 from stageline.hta.common.trace import DEFAULT_TRACE_DIR as DEFAULT_TRACE_DIR
 from stageline.hta.common.trace_symbol_table import decode_symbol_id_to_symbol_name as decode_symbol_id_to_symbol_name
+from stageline.hta.configs.config import logger as logger
+from stageline.hta.configs.env_options import FAIL_AS_HTA_ENV as FAIL_AS_HTA_ENV
+from stageline.hta.configs.env_options import fail_as_hta as fail_as_hta
 
 class TimeSeriesTypes(enum.Flag):
     QUEUE_LENGTH = ...

@@ -109,7 +109,7 @@ class Trace:
         """Reads these ranks; of a run that is open already, only what its slices lack."""
         import numpy
         config = self.parser_config or ParserConfig.get_default_cfg()
-        run, self._run = self._run, None
+        run = self._run
         for rank in ranks:
             path = self.trace_files[rank]
             metadata, frame, symbols = (parse_trace_file(path, config) if run is None or rank not in run.ranks
@@ -204,6 +204,16 @@ class Trace:
         lost = memory & frame['stream'].eq(-1)
         if lost.any():
             frame.loc[lost, 'stream'] = frame.loc[lost, 'tid']
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != '_run'}
+
+    def _exact_times(self, rank):
+        """A frame of dur_ns and start_ns by index, as HTA's rounding loses them."""
+        import stageline
+        run = self._run if self._run is not None else stageline.open(
+            self.trace_files[rank], file_ranks=[rank], align='never', cells='off', progress=False)
+        return run.slices(where=stageline.f.rank == rank, columns=['file_index', 'dur_ns', 'start_ns']).to_pandas().set_index('file_index')
 
     # ---- asking ----
 

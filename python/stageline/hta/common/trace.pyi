@@ -10,6 +10,7 @@ from typing import Union
 import pandas as pd
 from stageline.hta.common.trace_file import create_rank_to_trace_dict as create_rank_to_trace_dict
 from stageline.hta.common.trace_file import create_rank_to_trace_dict_from_dir as create_rank_to_trace_dict_from_dir
+from stageline.hta.common.trace_parser import frame_of_run as frame_of_run
 from stageline.hta.common.trace_parser import infer_gpu_type as infer_gpu_type
 from stageline.hta.common.trace_parser import parse_trace_dataframe as parse_trace_dataframe
 from stageline.hta.common.trace_parser import parse_trace_dict as parse_trace_dict

@@ -18,6 +18,17 @@ class _OneFrame:
         return self.traces[rank]
 
 
+class _Stack(CallStackGraph):
+    """The calls of a thread of a trace whose files are at hand."""
+
+    def __init__(self, trace, *thread):
+        self._trace = trace
+        super().__init__(*thread, use_existing_stack_columns=False, save_call_stack_to_df=False)
+
+    def _exact_times(self):
+        return self._trace._exact_times(self.identity.rank) if hasattr(self._trace, '_exact_times') else None
+
+
 class CallGraph:
     """call_stacks, one a thread of the host; `mapping` lists them. Adds columns to the frames (docs/analyses/call-graph.md)."""
 
@@ -58,8 +69,7 @@ class CallGraph:
             if thread.empty:
                 continue
             identity = CallStackIdentity(rank, thread['pid'].iloc[0], thread['tid'].iloc[0])
-            stack = CallStackGraph(thread, identity, correlations, frame, self.trace_data.symbol_table, self.rank_to_nodes[rank], False,
-                                   save_call_stack_to_df=False)
+            stack = _Stack(self.trace_data, thread, identity, correlations, frame, self.trace_data.symbol_table, self.rank_to_nodes[rank])
             called = {names[i] for i in thread['name'].unique()}
             label = 'main' if any(n.startswith('ProfilerStep#') for n in called) else 'bwd' if any(n.startswith('autograd::') for n in called) else ''
             listed.append([rank, identity.pid, identity.tid, len(self.call_stacks), stack.root_index, label, len(thread)])

@@ -20,6 +20,9 @@ class _OneFrame:
     def get_all_traces(self) -> Any: ...
     def get_trace(self, rank: Any) -> Any: ...
 
+class _Stack(CallStackGraph):
+    def __init__(self, trace: Any, *thread: Any) -> None: ...
+
 class CallGraph:
     trace_data: Trace
     ranks: List[int]

@@ -8,6 +8,7 @@ from ..configs.config import logger
 from .call_stack import CallStackIdentity  # noqa: F401
 from .call_tree import CallTree
 from .constants import NON_EXISTENT_NODE_INDEX, NULL_NODE_INDEX  # noqa: F401
+from ..configs.env_options import fail_as_hta
 from .types import DeviceType, infer_device_type
 
 OPEN_END, CLOSE_END = -1, 1
@@ -70,6 +71,16 @@ def is_events_sorted(arr):
     return all(_less_than(arr[i], arr[i + 1]) for i in range(len(arr) - 1))
 
 
+def _sorted_ends(rows):
+    """Starts and ends of rows (index, duration, time) in order. Raises ValueError for negative durations next to others of nothing, as HTA does."""
+    import numpy
+    events = numpy.empty((2 * len(rows), 4), 'int64')
+    events[0::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), OPEN_END), rows[:, 2]])
+    events[1::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), CLOSE_END), rows[:, 2] + rows[:, 1]])
+    sort_events(events)
+    return events
+
+
 class CallStackGraph(CallTree):
     """The calls of one thread. `nodes` may be shared by the stacks of a rank, so that work moves from one to the other."""
 
@@ -95,13 +106,24 @@ class CallStackGraph(CallTree):
 
     # ---- building ----
 
+    def _exact_times(self):
+        """A frame of durations and starts by index, or None: for rows that HTA's rounding leaves without an order."""
+        return None
+
     def _nest(self):
         import numpy
         rows = self.df[['index', 'dur', 'ts']].to_numpy('int64')
-        events = numpy.empty((2 * len(rows), 4), 'int64')
-        events[0::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), OPEN_END), rows[:, 2]])
-        events[1::2] = numpy.column_stack([rows[:, 0], rows[:, 1], numpy.full(len(rows), CLOSE_END), rows[:, 2] + rows[:, 1]])
-        sort_events(events)
+        try:
+            events = _sorted_ends(rows)
+        except ValueError:
+            if fail_as_hta():
+                raise
+            exact = self._exact_times()
+            if exact is None:
+                rows[:, 1] = numpy.maximum(rows[:, 1], 0)  # HTA's rounding made them negative
+            else:
+                rows[:, 1:] = exact.loc[rows[:, 0]]
+            events = _sorted_ends(rows)
         if len(set(map(tuple, events.tolist()))) != len(events):
             logger.error('%s: there are duplicates among the ends of calls', self.identity)
             raise ValueError(f'{self.identity}: a row is in the frame twice, so calls do not nest; drop duplicates of the column index')

@@ -14,6 +14,7 @@ from stageline.hta.common.constants import NON_EXISTENT_NODE_INDEX as NON_EXISTE
 from stageline.hta.common.constants import NULL_NODE_INDEX as NULL_NODE_INDEX
 from stageline.hta.common.types import infer_device_type as infer_device_type
 from stageline.hta.configs.config import logger as logger
+from stageline.hta.configs.env_options import fail_as_hta as fail_as_hta
 
 OPEN_END: Any
 CLOSE_END: Any

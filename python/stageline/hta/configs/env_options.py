@@ -1,4 +1,4 @@
-"""Switches of HTA in the environment, read once."""
+"""Switches of HTA in the environment, read once, and one of ours."""
 import os
 
 HTA_DISABLE_NS_ROUNDING_ENV = 'HTA_DISABLE_NS_ROUNDING'
@@ -6,11 +6,12 @@ HTA_DISABLE_CG_DEPTH_ENV = 'HTA_DISABLE_CG_DEPTH'
 CP_LAUNCH_EDGE_ENV = 'CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE'
 CP_LAUNCH_EDGE_SHOW_ENV = 'CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE'
 CP_STRICT_NEG_WEIGHT_CHECK_ENV = 'CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECK'
+FAIL_AS_HTA_ENV = 'STAGELINE_FAIL_AS_HTA'  # HTA's rounding of nanoseconds makes some of its questions fail; here they answer without this
 
 _SWITCHES = {'disable_ns_rounding': HTA_DISABLE_NS_ROUNDING_ENV, 'disable_call_graph_depth': HTA_DISABLE_CG_DEPTH_ENV,
              'critical_path_add_zero_weight_launch_edges': CP_LAUNCH_EDGE_ENV,
              'critical_path_show_zero_weight_launch_edges': CP_LAUNCH_EDGE_SHOW_ENV,
-             'critical_path_strict_negative_weight_check': CP_STRICT_NEG_WEIGHT_CHECK_ENV}
+             'critical_path_strict_negative_weight_check': CP_STRICT_NEG_WEIGHT_CHECK_ENV, 'fail_as_hta': FAIL_AS_HTA_ENV}
 
 
 class HTAEnvOptions:
@@ -27,7 +28,7 @@ class HTAEnvOptions:
         return cls._instance
 
     def get_options_str(self):
-        return '\n'.join(f'{name} = {on}' for name, on in self._on.items())
+        return '\n'.join(f'{name} = {on}' for name, on in self._on.items() if name != 'fail_as_hta')
 
 
 def _switch(name):
@@ -42,7 +43,7 @@ def _switch(name):
 
 
 disable_ns_rounding, disable_call_graph_depth, critical_path_add_zero_weight_launch_edges, critical_path_show_zero_weight_launch_edges, \
-    critical_path_strict_negative_weight_check = map(_switch, _SWITCHES)
+    critical_path_strict_negative_weight_check, fail_as_hta = map(_switch, _SWITCHES)
 
 
 def get_options():
