@@ -20,11 +20,12 @@ MOST_PAGE_BYTES = 20_000_000  # browsers and notebook servers take no longer src
 def _style(scope):
     """The colours of the page around it, whatever the reader's system prefers: a notebook may be light where the system is dark. Nothing
     outside of this output is touched."""
-    return (f'<style>.{scope}{{font:13px/1.5 system-ui,sans-serif;color:inherit}}.{scope} table{{border-collapse:collapse;font-size:12px;color:inherit}}'
-            f'.{scope} th,.{scope} td{{padding:2px 10px;text-align:right;border:0;background:none;white-space:nowrap;color:inherit}}'
-            f'.{scope} th{{font-weight:600;border-bottom:1px solid #80868b}}.{scope} .t{{text-align:left;max-width:44em;overflow:hidden;'
-            f'text-overflow:ellipsis}}.{scope} .u{{font-weight:400;opacity:.7}}.{scope} .m{{opacity:.75}}.{scope} b{{font-weight:600}}'
-            f'.{scope} li{{margin:4px 0}}.{scope} img{{max-width:100%;background:#fff}}</style>')
+    own = f'div.{scope}.{scope}'  # twice, because JupyterLab's own rules for tables name two classes
+    return (f'<style>.{scope}{{font:13px/1.5 system-ui,sans-serif;color:inherit}}{own} table{{border-collapse:collapse;font-size:12px;color:inherit}}'
+            f'{own} th,{own} td{{padding:2px 10px;text-align:right;border:0;background:none;white-space:nowrap;color:inherit}}'
+            f'{own} th{{font-weight:600;border-bottom:1px solid #80868b}}{own} .t{{text-align:left;max-width:44em;overflow:hidden;'
+            f'text-overflow:ellipsis}}{own} .u{{font-weight:400;opacity:.7}}{own} .m{{opacity:.75}}{own} b{{font-weight:600}}'
+            f'{own} li{{margin:4px 0}}{own} img{{max-width:100%;background:#fff}}</style>')
 
 
 def _scoped(body):
@@ -47,7 +48,9 @@ def info_html(text):
     rows = []
     for line in text.splitlines():
         label, value = line[:14].strip(), html.escape(line[14:].rstrip())
-        if label or not rows:
+        if line[13:14].strip():  # a sentence of its own
+            rows.append(['', html.escape(line)])
+        elif label or not rows:
             rows.append([html.escape(label), value])
         else:
             rows[-1][1] += '<br>' + value

@@ -1,6 +1,7 @@
 """The module over the engine: Python's results equal the program's output, tables are viewed and not copied, errors are
 exceptions. Libraries that tables are turned into (pandas, polars, pyarrow) are tried if STAGELINE_PYTHON_LIBRARIES
 names a Python with them."""
+import html
 import json
 import os
 import pathlib
@@ -317,7 +318,10 @@ class Opened(unittest.TestCase):
         for trace in (self.profile, self.trace):
             shown = [trace.info, trace.findings, trace.diagnostics, list(trace.findings), trace.steps, trace.slices(), trace.figures['step_period']]
             self.assertEqual([type(x).__name__ for x in shown if '\u202f' in repr(x) or '\\u202f' in repr(x)], [])
-        self.assertIn('<th class=t>ranks</th>', self.profile.info._repr_html_())
+        described = self.profile.info._repr_html_()
+        self.assertIn('<th class=t>ranks</th>', described)
+        for line in repr(self.profile.info).splitlines():  # also what has no label in front
+            self.assertIn(html.escape(line[14:] if line[13:14] in ('', ' ') else line), described)
 
     def test_pages_escape_what_traces_name(self):
         with tempfile.TemporaryDirectory() as folder:

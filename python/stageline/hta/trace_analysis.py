@@ -247,7 +247,7 @@ class TraceAnalysis:
                 top_k=top_k, compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
         frame = exact if exact is not None else _frame(next(iter(answer.values())))
         frame = frame.drop(columns=[c for c in ('rank',) if c in frame])
-        if visualize:
+        if visualize and len(frame):
             _figures.kernel_sequences(frame, rank, top_k)
         return frame
 
