@@ -37,7 +37,9 @@ def comm_comp_overlap(frame):
 
 
 def idle_time_breakdown(frame, shares):
-    """One figure a rank; streams are categories, not numbers."""
+    """One figure a rank; streams are categories, not numbers. The answer's shares are rounded, the figure's are not."""
+    whole = frame.groupby(['rank', 'stream'])['idle_time'].transform('sum')
+    frame = frame.assign(idle_time_ratio=(frame['idle_time'] / whole).fillna(0))
     for rank, own in frame.groupby('rank', sort=False):
         layout = {'yaxis_tickformat': '.2%', 'yaxis_title': 'Percentage'} if shares else {'yaxis_title': 'Idle time (us)'}
         _bar(own.assign(stream=own['stream'].astype(str)), f'Idle time breakdown on rank {rank} per CUDA stream', x='stream',
