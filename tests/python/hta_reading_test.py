@@ -188,6 +188,19 @@ class Reading(unittest.TestCase):
         for rank, frame in frames.items():
             pandas.testing.assert_frame_equal(frame, alone.get_trace(rank))
 
+    def test_rows_have_the_order_and_index_that_hta_gives_them(self):
+        from stageline.hta.common.call_stack import CallGraph
+        analysis = self.opened(trace_dir=str(self.root))
+        idle, intervals = analysis.get_idle_time_breakdown(ranks=[1, 0], visualize=False, show_idle_interval_stats=True)
+        self.assertEqual(idle['rank'].tolist(), sorted(idle['rank'].tolist(), reverse=True))
+        self.assertEqual(intervals['rank'].tolist(), sorted(intervals['rank'].tolist(), reverse=True))
+        self.assertEqual([idle.index[place] for place in range(len(idle)) if place == 0 or idle['rank'].iloc[place] != idle['rank'].iloc[place - 1]], [0, 0])
+        CallGraph(analysis.t)  # annotations of a device are in no stack
+        frame, texts = analysis.t.get_trace(0), analysis.t.symbol_table.sym_table
+        lost = frame[frame['depth'].isna()]
+        self.assertEqual({texts[i] for i in lost['cat']}, {'gpu_user_annotation'})
+        self.assertTrue((lost['parent'].isna()).all())
+
     def test_nanoseconds_are_answered_where_hta_fails(self):
         """HTA's rounding makes negative durations, which four of its questions refuse, and it looks for kernels of old NCCL alone."""
         from stageline.hta.common.trace_call_graph import CallGraph

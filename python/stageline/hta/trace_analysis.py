@@ -149,6 +149,11 @@ class TraceAnalysis:
             frame['stream'] = frame['stream'].astype(self._stream_type())
         return frame
 
+    @staticmethod
+    def _by_asked(frame, ranks):
+        import pandas
+        return pandas.concat([frame[frame['rank'] == rank] for rank in ranks])
+
     # ---- breakdowns ----
 
     def get_temporal_breakdown(self, visualize=True):
@@ -174,9 +179,11 @@ class TraceAnalysis:
         answer = self._ask('idle-time-breakdown', streams=streams or None,
                            show_idle_interval_stats=bool(show_idle_interval_stats), consecutive_kernel_delay=consecutive_kernel_delay)
         frame = self._of(_frame(answer['idle-time'], reals=['idle_time', 'idle_time_ratio']), ranks)
+        if len(ranks) > 1:  # in the order that was asked for, each rank's rows from 0
+            frame = self._by_asked(frame.set_index(frame.groupby('rank').cumcount()), ranks)
         stats = None
         if show_idle_interval_stats and 'interval-stats' in answer:
-            stats = self._of(_frame(answer['interval-stats'], reals=_STATISTICS), ranks).set_index('idle_category')
+            stats = self._by_asked(self._of(_frame(answer['interval-stats'], reals=_STATISTICS), ranks).set_index('idle_category'), ranks)
         if visualize:
             _figures.idle_time_breakdown(frame, visualize_pctg)
         return frame, stats

@@ -126,8 +126,9 @@ class CallGraph:
                 if graph.identity.rank == rank:
                     for index, node in graph.nodes.items():
                         depth[index], parent[index] = node.depth, node.parent
-            frame['depth'] = frame['index'].map(depth).fillna(-1).astype('int16')
-            frame['parent'] = frame['index'].map(parent).fillna(-1).astype('int64')
+            for column, of, kind in (('depth', depth, 'int16'), ('parent', parent, 'int64')):
+                found = frame['index'].map(of)  # rows of a device's thread that are no work of it are in no stack
+                frame[column] = found if found.isna().any() else found.astype(kind)
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'csg_index'])
 
     def constrain_child_time_withinin_parent(self, df):
