@@ -157,6 +157,9 @@ class Reading(unittest.TestCase):
                 self.assertEqual(frame[column].tolist(), [one.get(name, default) for one in arguments])
         self.assertEqual(frame['stream'].tolist(), [7, -1, -1, -1, -1])
         self.assertEqual(frame['dict'].tolist()[3], {'x': [1]})
+        shapes = self.frame_of([{'ph': 'X', 'cat': 'cpu_op', 'name': 'op', 'pid': 1, 'tid': 2, 'ts': 1, 'dur': 1, 'args': {'Input Dims': [[1, 2], []]}},
+                                {'ph': 'X', 'cat': 'cpu_op', 'name': 'op', 'pid': 1, 'tid': 2, 'ts': 3, 'dur': 1}])[0]
+        self.assertEqual(shapes['input_dims'].tolist(), [[[1, 2], []], '-1'])
 
     def test_types_follow_all_events_of_the_file(self):
         """As they do in HTA, which makes one frame of all of them."""

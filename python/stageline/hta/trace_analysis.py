@@ -134,19 +134,21 @@ class TraceAnalysis:
             raise ValueError(f'the trace has no rank {missing[0]}; it has {self._trace.ranks}')
         return ranks
 
-    def _stream_type(self):
-        """HTA keeps streams in the smallest type that holds those of all its rows, -1 among them; 4294967295 is one in some traces."""
-        if not hasattr(self, '_streams'):
+    def _type_of(self, column):
+        """HTA keeps streams and correlations in the smallest type that holds those of all its rows, -1 among them; 4294967295 is a
+        stream in some traces."""
+        known = self.__dict__.setdefault('_types', {})
+        if column not in known:
             import pandas
-            streams = self._trace.slices(columns=['stream']).to_pandas()['stream'].dropna()
-            self._streams = _smallest(pandas.Series([-1, *([streams.min(), streams.max()] if len(streams) else [])])).dtype
-        return self._streams
+            values = self._trace.slices(columns=[column]).to_pandas()[column].dropna()
+            known[column] = _smallest(pandas.Series([-1, *([values.min(), values.max()] if len(values) else [])])).dtype
+        return known[column]
 
     def _of(self, frame, ranks):
         """Returns the rows of these ranks, renumbered."""
         frame = frame[frame['rank'].isin(ranks)].reset_index(drop=True)
         if 'stream' in frame:
-            frame['stream'] = frame['stream'].astype(self._stream_type())
+            frame['stream'] = frame['stream'].astype(self._type_of('stream'))
         return frame
 
     @staticmethod
@@ -214,7 +216,7 @@ class TraceAnalysis:
         frame = _frame(list(answer.values())[-1], reals=['cpu_duration', 'gpu_duration', 'launch_delay'])
         made = _by_rank(frame, ranks)
         for one in made.values():
-            one['correlation'] = _smallest(one['correlation'])
+            one['correlation'] = one['correlation'].astype(self._type_of('correlation'))
         if visualize:
             for rank, one in made.items():
                 _figures.launch_stats(rank, one, runtime_cutoff, launch_delay_cutoff)
@@ -253,8 +255,10 @@ class TraceAnalysis:
                 'frequent-cuda-kernel-sequences', _SEQUENCE_COLUMNS, one, rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len,
                 top_k=top_k, compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
         frame = exact if exact is not None else _frame(next(iter(answer.values())))
+        if frame.empty:
+            return frame[[]]
         frame = frame.drop(columns=[c for c in ('rank',) if c in frame])
-        if visualize and len(frame):
+        if visualize:
             _figures.kernel_sequences(frame, rank, top_k)
         return frame
 
@@ -269,7 +273,7 @@ class TraceAnalysis:
         made = {}
         for rank, one in _by_rank(frame, ranks).items():
             one = one.set_index('index')
-            one['stream'] = one['stream'].astype(self._stream_type())
+            one['stream'] = one['stream'].astype(self._type_of('stream'))
             one['ts'] = one['ts'].astype('int64')
             one['pid'], one['tid'] = _as_written(one['pid']), _as_written(one['tid'])
             made[rank] = one

@@ -86,10 +86,6 @@ def round_down_time_stamps(df):
         df['ts'] = df['ts'].astype('int64')
 
 
-def _text(value, default):
-    return default if value is None else value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict) else str(value)
-
-
 def _of_dictionaries(arguments):
     """{argument: (its values, for each row the index of its value or -1)}."""
     import numpy
@@ -121,12 +117,11 @@ def _argument_column(found, spec, rows):
     import pandas
     values, codes = found or ((), numpy.full(rows, -1))
     default = spec.default_value
-    if spec.value_type == ValueType.String:
-        values = [v if v.__class__ is str else _text(v, default) for v in values]
     if (codes < 0).any():
         values = [*values, default]  # where the index -1 leads
-    column = pandas.Series(values, dtype=None if rows else object)
-    if spec.value_type in (ValueType.Int, ValueType.Float) and column.dtype == object and rows:
+    number = rows and spec.value_type in (ValueType.Int, ValueType.Float)
+    column = pandas.Series(values, dtype=None if number else object)  # texts and lists stay what they are
+    if number and column.dtype == object:
         column = pandas.to_numeric(column, errors='coerce').fillna(default if default is not None else 0)
         if spec.value_type == ValueType.Int:
             column = column.astype('int64')
@@ -163,8 +158,9 @@ def _specs(config, arguments, categories):
                                                    for name, row in sorted(first.items(), key=lambda item: item[1])], *known)
 
     specs = list(config.get_args())
-    if config.parse_all_args:
+    if config.parse_all_args:  # those that occur, and what the links between rows need
         used = [name for name, (_, codes) in arguments.items() if (codes >= 0).any()]
+        specs = [spec for spec in specs if spec.raw_name in (*used, 'stream', 'correlation')]
         specs += [spec for spec in inferred(used).values() if spec.name not in {s.name for s in specs}]
     counters = (categories == 'cuda_profiler_range').to_numpy()
     if counters.any():
