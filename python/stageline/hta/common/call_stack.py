@@ -56,7 +56,7 @@ class CallStackGraph(CallTree):
         self.df = filter_func(df) if filter_func is not None else df
         self.device_type = infer_device_type(self.df)
         self.nodes = {NULL_NODE_INDEX: CallStackNode(-1, -1, [])}
-        if self.device_type == DeviceType.GPU:
+        if self.device_type == DeviceType.GPU and self.df['stream'].gt(0).any():  # rows of stream 0 are nested as calls are, as in HTA
             for index, call in zip(self.df['index'], self.df['index_correlation']):
                 self.nodes[index] = CallStackNode(call, -1, [])
             return
@@ -126,9 +126,8 @@ class CallGraph:
                 if graph.identity.rank == rank:
                     for index, node in graph.nodes.items():
                         depth[index], parent[index] = node.depth, node.parent
-            for column, of, kind in (('depth', depth, 'int16'), ('parent', parent, 'int64')):
-                found = frame['index'].map(of)  # rows of a device's thread that are no work of it are in no stack
-                frame[column] = found if found.isna().any() else found.astype(kind)
+            for column, of in (('depth', depth), ('parent', parent)):
+                frame[column] = frame['index'].map(of)  # NaN for rows of a device's thread that are no work of it
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'csg_index'])
 
     def constrain_child_time_withinin_parent(self, df):
