@@ -77,12 +77,12 @@ class Gate(unittest.TestCase):
         with tempfile.TemporaryDirectory() as made:
             source = sorted((GOLDEN / 'kineto/input').rglob('*.json*'))[0]
             data = source.read_bytes()
-            path = pathlib.Path(made, 'rank0.trace')
-            path.write_bytes(gzip.decompress(data) if source.name.endswith('.gz') else data)
+            path = pathlib.Path(made, 'rank0.gz')  # HTA takes names in .gz and .json; without .json in it nothing is replaced
+            path.write_bytes(data if source.name.endswith('.gz') else gzip.compress(data))
             before = path.read_bytes()
             TraceAnalysis(trace_files={0: str(path)}, trace_dir=made).generate_trace_with_counters()
             self.assertEqual(path.read_bytes(), before)
-            self.assertEqual(sorted(os.listdir(made)), ['rank0.trace', 'rank0.trace_with_counters'])
+            self.assertEqual(sorted(os.listdir(made)), ['rank0.gz', 'rank0.gz_with_counters'])
 
 
 if __name__ == '__main__':
