@@ -23,8 +23,8 @@ bool append(const Ref& list, PyObject* item) {
 PyObject* option_list(const std::vector<AnalysisOption>& options) {
   Ref list(PyList_New(0));
   for (const AnalysisOption& o : options)
-    if (!list ||
-        !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), in_python(o.help).c_str(), o.choices.c_str())))
+    if (!list || !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), in_python(o.help).c_str(),
+                                             o.choices.c_str())))
       return nullptr;
   return list.release();
 }
@@ -104,15 +104,17 @@ PyObject* exporter_list(PyObject*, PyObject*) {
 
 PyObject* finish(PyObject*, PyObject*) {
   wait_for_leftovers();
+  leave_runs_to_the_system();
   return Ref::borrowed(Py_None).release();
 }
 
-PyMethodDef functions[] = {{"analyses", analysis_list, METH_NOARGS, "What can be asked, with tables and options."},
-                           {"flags", flag_list, METH_VARARGS, "flags(command): what its keywords are made of."},
-                           {"write_file", write_whole, METH_VARARGS, "Writes a whole file that is no input."},
-                           {"exporters", exporter_list, METH_NOARGS, "Kinds of output."},
-                           {"finish", finish, METH_NOARGS, "Waits for what Ctrl-C left running."},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"analyses", analysis_list, METH_NOARGS, "What can be asked, with tables and options."},
+    {"flags", flag_list, METH_VARARGS, "flags(command): what its keywords are made of."},
+    {"write_file", write_whole, METH_VARARGS, "Writes a whole file that is no input."},
+    {"exporters", exporter_list, METH_NOARGS, "Kinds of output."},
+    {"finish", finish, METH_NOARGS, "For the end of the process: waits for what Ctrl-C left running."},
+    {nullptr, nullptr, 0, nullptr}};
 
 int fill(PyObject* module) {
   protect_measurements(&measurement_kind);

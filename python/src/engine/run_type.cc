@@ -38,9 +38,11 @@ struct RunObject {
   PyObject_HEAD std::shared_ptr<const OpenRun>* run;  // empty after close()
 };
 
+bool g_interpreter_ends = false;
+
 void run_dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
-  delete reinterpret_cast<RunObject*>(self)->run;
+  if (!g_interpreter_ends) delete reinterpret_cast<RunObject*>(self)->run;
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
@@ -742,6 +744,8 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+void leave_runs_to_the_system() { g_interpreter_ends = true; }
 
 bool make_run_type(PyObject* module) {
   g_run_type = PyType_FromSpec(&run_spec);

@@ -8,4 +8,8 @@ namespace stageline::python {
 // stageline._engine.Run, open(), analyze() and diff(). False with an exception set.
 bool make_run_type(PyObject* module);
 
+// From now on runs are not freed: the process ends, and the system takes its memory faster than destructors give it
+// back.
+void leave_runs_to_the_system();
+
 }  // namespace stageline::python
