@@ -2,6 +2,7 @@
 // late_pages.js and viewer.css, the script of a report (src/viewer/report.ts) into report.js, and the page of a run
 // that goes on (src/live/main.ts) into live.js and live.css.
 import {existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {resolve} from 'node:path';
 import {build} from 'esbuild';
 import {minify} from 'terser';
 
@@ -11,7 +12,7 @@ if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
 const target = ['chrome103', 'firefox113', 'safari16.4']; // DecompressionStream is the newest thing used
 const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, logLevel: 'warning'};
 
-// Preact's licence must be in every copy: the program's, and each report's.
+// Preact's licence must be in every copy: the program's, and each report's. Scripts that hold its code begin with it.
 const preact = `/*! Preact\n${
   readFileSync(new URL('./node_modules/preact/LICENSE', import.meta.url), 'utf8').trim()
 }\n*/`;
@@ -91,18 +92,20 @@ async function wordsOf(options) {
 async function script(options) {
   mkdirSync(outdir, {recursive: true});
   const {plugin, shortened} = await wordsOf(options);
-  const made = await build({...options, plugins: [...options.plugins, plugin], write: false});
+  const made = await build({...options, plugins: [...options.plugins, plugin], write: false, metafile: true});
+  const holders = Object.entries(made.metafile.outputs).filter(([, {inputs}]) =>
+    Object.keys(inputs).some(name => name.includes('node_modules/preact/'))
+  ).map(([path]) => resolve(path));
   for (const {path, text} of made.outputFiles) {
     const {code} = await minify(shortened(text), {ecma: 2020, module: options.format === 'esm', compress: {ecma: 2020},
-      format: {ecma: 2020, comments: /^!/}});
-    writeFileSync(path, code);
+      format: {ecma: 2020, comments: false}});
+    writeFileSync(path, holders.includes(path) ? `${preact}\n${code}` : code);
   }
 }
 
 const viewer = {
   ...common,
   plugins: [analyses],
-  banner: {js: preact},
   jsx: 'automatic',
   jsxImportSource: 'preact',
   legalComments: 'none',

@@ -78,6 +78,7 @@ const SERVED = [
     await page.waitForSelector('dialog[open]');
   }],
   ...PIPELINE_FAMILIES.map(family => [`Answers of a pipeline, ${family}`, 'slower', `#/answers/${family}`, answers]),
+  ['Answers of Ascend, cluster', 'ascend', '#/answers/cluster', answers],
   ...PROFILE_FAMILIES.map(family => [`Answers of a profile, ${family}`, 'profile', `#/answers/${family}`, answers]),
   ...['', '/sandwich', '/tree'].map(
     view => [

@@ -268,6 +268,28 @@ export const cases = [
     await page.selectOption('#rankmap-colour', 'compute_ns');
     const compute = await depth();
     assert.ok(Math.min(...compute.slice(8, 12)) > Math.max(...compute.slice(0, 8)), `and computes longest: ${compute}`);
+    // Another strategy redraws it: sizes, the order in which ranks are counted, and what does not divide them is said.
+    const drawn = () =>
+      page.$$eval('#topic-rankmap .rank-map tbody tr', list =>
+        list.map(row => [...row.querySelectorAll('b')].map(b => Number(b.textContent))));
+    const type = async (name, value) => {
+      await page.fill(`#rankmap-${name}`, String(value));
+      await page.press(`#rankmap-${name}`, 'Tab');
+    };
+    await type('tp', 4);
+    await type('pp', 2);
+    assert.deepEqual(await drawn(), [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]);
+    assert.equal(await page.locator('#topic-rankmap thead th').nth(5).textContent(), 'dp 1 · tp 0');
+    await page.selectOption('#rankmap-order', 'pp-tp-cp-dp');
+    assert.deepEqual(await drawn(), [[0, 2, 4, 6, 8, 10, 12, 14], [1, 3, 5, 7, 9, 11, 13, 15]]);
+    await type('tp', 3);
+    assert.match(await page.textContent('#topic-rankmap [role=status]'), /16 ranks cannot be divided/);
+    assert.equal((await drawn()).length, 2);
+    await page.click('#rankmap-recorded');
+    assert.deepEqual(await drawn(), [0, 4, 8, 12].map(first => [0, 1, 2, 3].map(i => first + i)));
+    assert.equal(await page.inputValue('#rankmap-tp'), '2');
+    await page.fill('#rankmap-find', '9');
+    assert.deepEqual(await texts(page, '#topic-rankmap .place.found b'), ['9']);
   }],
   ['charts: the shares of cluster time close', async (_, tools) => {
     const open = opener(tools);

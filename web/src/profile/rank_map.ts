@@ -1,5 +1,6 @@
 // Every rank in the grid of the parallel strategy: a row for each stage, a column for each replica and tensor slice.
 import {frameOf, maximum, type Row} from '../data/frame';
+import type {Table} from '../data/report';
 import {h, styled} from '../dom';
 import {duration, percent} from '../format';
 import {t} from '../i18n/i18n';
@@ -62,26 +63,106 @@ function grid(rows: Row[], metric: Metric): HTMLElement {
         ))));
 }
 
+// A strategy that someone typed in the place of the recorded one: sizes, and the order in which ranks are counted, the
+// fastest first.
+const SIZES = ['tp', 'cp', 'pp'] as const,
+  ORDERS = ['tp-cp-dp-pp', 'tp-cp-pp-dp', 'tp-pp-cp-dp', 'pp-tp-cp-dp'] as const;
+interface Strategy {
+  sizes: Record<typeof SIZES[number], number>;
+  order: string;
+}
+interface Look {
+  metric: Metric;
+  strategy: Strategy | null; // null: as recorded
+  rank: string; // that is looked for
+}
+const looks = new WeakMap<Table, Look>(); // a chart is built again with each answer that comes
+
+// Rows at the places that a strategy gives them; null: the sizes do not divide the number of ranks.
+function arranged(rows: Row[], {sizes, order}: Strategy, ranks: number): Row[] | null {
+  const dp = ranks / (sizes.tp * sizes.cp * sizes.pp);
+  if (!Number.isInteger(dp)) return null;
+  return rows.map(row => {
+    const place: Record<string, number> = {};
+    let rest = row.num('rank');
+    for (const name of order.split('-')) {
+      const size = name === 'dp' ? dp : sizes[name as keyof typeof sizes];
+      place[name] = rest % size;
+      rest = Math.floor(rest / size);
+    }
+    return {num: column => place[column] ?? row.num(column),
+      text: column => (column in place ? String(place[column]) : row.text(column))};
+  });
+}
+
 export const rankMap: Topic = {
   id: 'rankmap',
   build({app: {report}}) {
     const frame = frameOf(report, 'rank-map', 'pp'), sizes = frameOf(report, 'rank-map-sizes');
     if (!frame || frame.rows.every(row => row.text('pp') === '')) return null;
-    const metrics = METRICS.filter(metric => frame.rows.some(row => row.text(metric) !== ''));
-    let drawn = grid(frame.rows, metrics[0] ?? 'bubble_share');
-    const select = h('select', {id: 'rankmap-colour', change: () => {
-      const next = grid(frame.rows, select.value as Metric);
-      drawn.replaceWith(next);
-      drawn = next;
-    }}, ...metrics.map(metric => h('option', {value: metric}, wordsFor(`rankmap.${metric}`))));
+    const {rows, table} = frame, metrics = METRICS.filter(metric => rows.some(row => row.text(metric) !== ''));
+    const look = looks.get(table) ?? {metric: metrics[0] ?? 'bubble_share', strategy: null, rank: ''};
+    looks.set(table, look);
+    const recorded = (name: string): number =>
+      Math.max(1, sizes?.rows.find(row => row.text('dimension') === name)?.num('size') ?? 0, 1 + maximum(rows, row =>
+        row.num(name)));
+    const ranks = Math.max(1 + maximum(rows, row => row.num('rank')), rows.length);
+    const place = h('div', {}), said = h('span', {class: 'quiet', role: 'status'});
+    function draw(): void {
+      const at = look.strategy ? arranged(rows, look.strategy, ranks) : rows;
+      said.textContent = at ? '' : t('rankmap.uneven', ranks);
+      if (at) place.replaceChildren(grid(at, look.metric));
+      const found = [...place.querySelectorAll<HTMLElement>('.place')].find(one =>
+        one.querySelector('b')!.textContent === look.rank
+      );
+      found?.classList.add('found');
+      found?.scrollIntoView({block: 'nearest', inline: 'nearest'});
+    }
+    const colour = h('select', {id: 'rankmap-colour', change: () => {
+      look.metric = colour.value as Metric;
+      draw();
+    }},
+      ...metrics.map(metric =>
+        h('option', {value: metric, selected: metric === look.metric}, wordsFor(`rankmap.${metric}`))
+      ));
+    const fields = SIZES.map(name =>
+      h('input', {id: `rankmap-${name}`, type: 'number', min: 1, max: ranks,
+        value: look.strategy?.sizes[name] ?? recorded(name), change: arrange})
+    );
+    const order = h('select', {id: 'rankmap-order', change: arrange},
+      ...ORDERS.map(one => h('option', {value: one, selected: one === look.strategy?.order}, one)));
+    function arrange(): void {
+      const [tp, cp, pp] = fields.map(field => Math.max(1, Math.floor(Number(field.value)) || 1));
+      look.strategy = {sizes: {tp: tp!, cp: cp!, pp: pp!}, order: order.value};
+      draw();
+    }
+    const find = h('input', {id: 'rankmap-find', type: 'number', min: 0, max: ranks - 1, value: look.rank,
+      input: () => {
+        look.rank = find.value;
+        draw();
+      }});
+    const labelled = (id: string, words: string, field: HTMLElement): HTMLElement =>
+      h('label', {for: id, class: 'choice'}, words, ' ', field);
+    draw();
     return {
       nodes: [
-        metrics.length > 1
-          ? h('p', {class: 'rank-map-choice'}, h('label', {for: 'rankmap-colour'}, t('rankmap.colour')), ' ', select)
-          : null,
-        drawn,
+        h('p', {class: 'rank-map-choice'}, ...[
+          metrics.length > 1 && labelled('rankmap-colour', t('rankmap.colour'), colour),
+          ...SIZES.map((name, i) => labelled(`rankmap-${name}`, name, fields[i]!)),
+          labelled('rankmap-order', t('rankmap.order'), order),
+          h('button', {class: 'plain link', id: 'rankmap-recorded', click: () => {
+            look.strategy = null;
+            SIZES.forEach((name, i) => {
+              fields[i]!.value = String(recorded(name));
+            });
+            draw();
+          }}, t('rankmap.recorded')),
+          labelled('rankmap-find', t('rankmap.find'), find),
+          said,
+        ].filter((one): one is HTMLElement => !!one)),
+        place,
       ],
-      tables: [frame.table, ...(sizes ? [sizes.table] : [])],
+      tables: [table, ...(sizes ? [sizes.table] : [])],
     };
   },
 };
