@@ -207,6 +207,16 @@ class ServerTest(unittest.TestCase):
         self.assertGreater(refused, 100)
         self.alive()
 
+    def test_a_description_of_several_lines_is_planned(self):
+        model = json.dumps({'model_type': 'llama', 'hidden_size': 1024, 'num_hidden_layers': 8, 'num_attention_heads': 8, 'num_key_value_heads': 8,
+                            'intermediate_size': 2816, 'vocab_size': 32000}, indent='\t')
+        for text in (model, model.replace('\n', '\r\n')):
+            status, _, body = self.server.get('/api/plan?gpus=8&memory=80GiB&model=' + urllib.parse.quote(text))
+            self.assertEqual(status, 200, body[:300])
+            self.assertTrue(json.loads(body)['plans'])
+        for odd in ('model=%00', 'model=%7f', 'gpus=8%0a', '%0a=1', 'seq=%09'):
+            self.assertEqual(self.server.get('/api/plan?' + odd)[0], 400, odd)
+
     def sql(self, query, more=''):
         """The answer to a query, waited for."""
         for _ in range(600):

@@ -21,8 +21,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Decodes a text; nullopt for a broken escape or a control character.
-std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
+// Decodes a text; nullopt for a broken escape or a control character. With `lines`, tabs and the ends of lines stay.
+std::optional<std::string> decoded(std::string_view text, bool plus_is_space, bool lines = false) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
@@ -36,7 +36,8 @@ std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
     } else if (c == '+' && plus_is_space) {
       c = ' ';
     }
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return std::nullopt;
+    const bool white = c == '\t' || c == '\n' || c == '\r';
+    if ((static_cast<unsigned char>(c) < 0x20 && !(lines && white)) || c == 0x7f) return std::nullopt;
     out += c;
   }
   return out;
@@ -69,7 +70,8 @@ Result<Query> parse_target(std::string_view target) {
     if (query.parameters.size() == kMaxParameters) return bad("too many parameters");
     const size_t equals = pair.find('=');
     auto name = decoded(pair.substr(0, equals), true);
-    auto value = equals == std::string_view::npos ? std::string() : decoded(pair.substr(equals + 1), true);
+    const bool lines = name == "model";  // a description of several lines; a path has none
+    auto value = equals == std::string_view::npos ? std::string() : decoded(pair.substr(equals + 1), true, lines);
     if (!name || !value) return bad("a broken escape or a control character in a parameter");
     query.parameters.emplace_back(std::move(*name), std::move(*value));
   }
