@@ -17,7 +17,7 @@ if(STAGELINE_WASM)
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/order_plan.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
-    engine/schedule_list.cc plan/fitted_order.cc server/http/api_answer.cc server/http/query.cc server/pipeline/what_if_reply.cc)
+    engine/schedule_list.cc diagnosis/what_if/fitted_order.cc server/http/api_answer.cc server/http/query.cc server/pipeline/what_if_reply.cc)
   string(JOIN "+" STAGELINE_WASM_SOURCES ${STAGELINE_WASM_SOURCES})
   stageline_sources(STAGELINE_WASM_UNITS src ${STAGELINE_WASM_SOURCES})
   # The sentences that it says: {"name", {"English", "Chinese"}}, from one line each of the rooms' words.json.

@@ -29,6 +29,7 @@ MAY_INCLUDE = {
     # Answers in other tools' ways: two rooms are below the analyses that offer them, two are commands and are above engine.
     'compat/hta': 'profile',
     'compat/torch_tables': 'profile',
+    'compat/memory_estimates': 'plan',
     'analyses': 'profile pipeline facts diagnosis compat/hta compat/torch_tables',
     'engine': 'profile readers schedules exporters pipeline facts diagnosis analyses',
     'compat/msprof': 'readers engine',
@@ -39,7 +40,7 @@ MAY_INCLUDE = {
     'mcp': 'diagnosis analyses engine sql',
     # The viewer and the command line list what is registered and write tables.
     'server': 'profile readers exporters pipeline facts diagnosis analyses engine sql',
-    'cli': 'profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server compat/msprof compat/paddle_timeline',
+    'cli': 'profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server compat/memory_estimates compat/msprof compat/paddle_timeline',
     # What-if for a report's page: a program of its own, in WebAssembly.
     'wasm': 'diagnosis server',
     # The cluster program: the commands, after digests that all processes made.

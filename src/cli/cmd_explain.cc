@@ -8,7 +8,6 @@
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
-#include "model/run_extent.h"
 
 namespace stageline {
 
@@ -20,7 +19,7 @@ Result<int> run_explain(const Arguments& arguments) {
   TRY(limit, share_flag(arguments, "fail-on"));
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
-  TRY(bytes, stage_bytes_of(arguments, std::max(1, extent_of(*trace).dp_count)));
+  TRY(bytes, stage_bytes_of(arguments, *trace));
   const Explanation e = explain(Run(*trace), true, *bytes ? &**bytes : nullptr);
   out->write(format == "json" ? explain_json(e, arguments.operands) + "\n"
                               : terminal_text(explain_text(*terminal, e, arguments.operands), true));

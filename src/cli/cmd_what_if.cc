@@ -14,7 +14,6 @@
 #include "diagnosis/what_if/what_if_answer.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"
-#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
@@ -123,7 +122,7 @@ Result<int> run_what_if(const Arguments& arguments) {
   TRY_OK(check_writable(arguments.get("output", "-"), arguments.operands));
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   Diagnostics notes;
-  TRY_OK(take(stage_bytes_of(arguments, std::max(1, extent_of(*trace).dp_count)), ask->bytes));
+  TRY_OK(take(stage_bytes_of(arguments, *trace), ask->bytes));
   const Run run(*trace);
   TRY(found, what_if_answer(run, *ask, notes));
   const WhatIf* model = found->model ? &*found->model : nullptr;

@@ -11,10 +11,14 @@
 #include "cli/planned_runs.h"
 #include "cli/run_common.h"
 #include "diagnosis/what_if/what_if.h"
+#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_words.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
+#include "model/run_extent.h"
 #include "plan/emit.h"
 #include "plan/recorded.h"
+#include "profile/peak_memory.h"
 #include "schedules/make.h"
 
 namespace stageline {
@@ -191,17 +195,16 @@ Result<RecordedRun> read_run(const Arguments& a, const Terminal& terminal, int32
   const Run run(*trace);
   Diagnostics notes;
   TRY(model, what_if_of(run, notes));
-  return recorded_run(*model, a, replicas);
+  TRY(found, recorded_run(*model, a, replicas));
+  found->peak_bytes = peak_memory_of_stages(*trace);
+  return found;
 }
 
 // Puts the run's times into the wish, and its degrees where none are given.
-Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wish& w, SlowRanks& slow) {
+Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wish& w, PlanAnswer& answer) {
   const auto stages = static_cast<int32_t>(run.stages.cost_ns.size());
   RecordedRun own = run;
-  if (own.layers.empty()) {
-    const std::vector<int32_t> bounds = even_bounds(static_cast<int32_t>(w.model.layers()), stages);
-    for (int32_t s = 0; s < stages; ++s) own.layers.push_back(bounds[s + 1] - bounds[s]);
-  }
+  if (own.layers.empty()) own.layers = even_layers(w.model.layers(), stages);
   int64_t sum = 0;
   for (const int32_t n : own.layers) sum += n;
   if (sum != w.model.layers())
@@ -210,7 +213,7 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   const RecordedTimes times = times_of_run(own, w.model.kind_of, w.model.kinds.size());
   w.recorded = times.times;
   w.resampled = resampled_times(own, w.model.kind_of, w.model.kinds.size(), 200);
-  slow = times.slow;
+  answer.slow = times.slow;
   w.recorded_error = std::max(0.001, run.error + times.residual);
   if (!times.kinds_distinct)
     w.model.notes.emplace_back("a price for each kind of layer: the run cannot tell them apart");
@@ -232,6 +235,13 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   TRY(problem, problem_of(w, l, run.schedule, run.sizes.chunks, run.sizes.micro_batches));
   TRY(span, span_of(*problem, times.stages));
   w.recorded_rest_ns = run.step_ns - static_cast<double>(*span);
+  if (w.model.sized()) {
+    StageBytes bytes;
+    bytes.model = w.model, bytes.layout = l, bytes.options = w.rates.memory, bytes.measured = run.peak_bytes;
+    bytes.full = w.recompute == RecomputeWish::kFull;
+    answer.memory = bytes.compare_with(problem->schedule, own.layers);
+    w.other_bytes = bytes.beyond;
+  }
   if (!a.has("pp")) return {};
   // A link of another number of stages is none that was recorded.
   if (w.pp.size() > 1 || w.pp.front() != run.sizes.stages) {
@@ -334,7 +344,7 @@ Result<std::vector<MeasuredStep>> parse_measured(const std::string& text, const 
   return out;
 }
 
-Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiven& given, SlowRanks& slow) {
+Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiven& given, PlanAnswer& answer) {
   TRY_OK(check_choices(a));
   const bool from = a.has("from") || given.run;
   Wish w;
@@ -418,7 +428,7 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiv
   TRY(budget, a.duration_ns("budget", 10'000'000'000));
   w.work = std::max<int64_t>(1'000'000, *budget / 50);  // a replayed cell takes some 50 ns
   w.pareto = a.has("pareto");
-  if (run) TRY_OK(take_run(*run, replicas, a, w, slow));
+  if (run) TRY_OK(take_run(*run, replicas, a, w, answer));
   if (a.has("measured")) {
     TRY(steps, parse_measured(a.get("measured"), w));
     TRY_OK(calibrate(w.model, *steps, w.rates));
@@ -634,7 +644,8 @@ Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp)
   if (!w.model.sized())
     return make_error(ErrorCode::kBadInput, valid_utf8(a.get("model")) + ": the sizes of the model are missing");
   TRY_OK(take_memory(a, w));
-  StageBytes out{std::move(w.model), {}, w.rates.memory, a.get("recompute") == "full"};
+  StageBytes out;
+  out.model = std::move(w.model), out.options = w.rates.memory, out.full = a.get("recompute") == "full";
   TRY(sequence, a.integer("seq", 4096, 1, 1'000'000'000));
   out.layout.sequence = static_cast<double>(*sequence), out.layout.dp = dp;
   TRY_OK(a.take("micro-batch-size", 1, 1'000'000, out.layout.micro_batch));
@@ -643,23 +654,29 @@ Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp)
   return std::optional(std::move(out));
 }
 
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, const Trace& ran) {
+  TRY(bytes, stage_bytes_of(a, std::max(1, extent_of(ran).dp_count)));
+  if (*bytes) (*bytes)->measured = peak_memory_of_stages(ran);
+  return bytes;
+}
+
 Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal, const PlanGiven& given) {
   PlanAnswer a;
-  TRY(wish, wish_of(arguments, terminal, given, a.slow));
+  TRY(wish, wish_of(arguments, terminal, given, a));
   a.from = given.run ? "run" : arguments.get("from");
   a.wish = std::move(*wish);
   TRY(found, find_plans(a.wish));
   a.found = std::move(*found);
   if (arguments.has("compare")) {
     Layout l;
-    CompareInput input;
+    memory_estimates::Input input;
     input.world = a.wish.gpus;
     input.distributed = a.wish.rates.memory.sharding != Sharding::kReplicated;
     const Candidate* c = !a.found.plans.empty() ? &a.found.plans.front()
                          : a.found.shortfall    ? &a.found.shortfall->candidate
                                                 : nullptr;
     if (c) l = c->layout, input.chunks = c->chunks, input.micro_batches = c->micro_batches;
-    if (c) a.compared = compare(a.wish.model, l, input);
+    if (c) a.compared = memory_estimates::estimates(a.wish.model, l, input);
   }
   a.limited = a.wish.rates.memory.limit > 0, a.sharding_given = arguments.has("optimizer");
   return a;
@@ -671,6 +688,7 @@ std::vector<Table> plan_tables(const PlanAnswer& a) {
     out.push_back(plans_table(a));
     if (a.wish.model.sized()) out.push_back(stages_table(a, a.found.plans.front()));
   }
+  if (!a.memory.empty()) out.push_back(memory_table(a.memory));
   if (!a.found.pareto.empty()) {
     Table table(declared_table("plan/pareto"));
     for (const Candidate& c : a.found.pareto)
@@ -686,7 +704,7 @@ std::vector<Table> plan_tables(const PlanAnswer& a) {
   }
   if (!a.compared.empty()) {
     Table table(declared_table("plan/compare"));
-    for (const Compared& one : a.compared)
+    for (const memory_estimates::Estimate& one : a.compared)
       for (const auto& [name, bytes] : one.bytes)
         table.add_row({one.tool, name, static_cast<int64_t>(std::llround(bytes))});
     out.push_back(std::move(table));
@@ -739,6 +757,7 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
        basis);
   for (const auto& [rank, share] : a.slow)
     line("plan.slow", Args().set("stage", int64_t{rank}).set("share", percent(share)).set("run", a.from));
+  if (!a.memory.empty()) out += std::string(trim(measured_words(a.memory).in(terminal.chinese()))) + "\n";
   if (a.wish.model.sized() && !a.sharding_given && a.wish.framework->sharding != Sharding::kDistributed)
     line("plan.sharding", Args().set("framework", std::string(a.wish.framework->name)));
   Args searched;
@@ -792,6 +811,11 @@ std::string plan_json(const PlanAnswer& a) {
   for (const std::string& key : w.model.notes) json.value(key);
   json.end_array().key("slow_stages").begin_array();
   for (const auto& [rank, share] : a.slow) json.begin_object().field("stage", rank).field("longer", share).end_object();
+  json.end_array().key("memory").begin_array();
+  for (const MeasuredStage& s : a.memory) {
+    json.begin_object().field("stage", s.stage).field("measured_bytes", std::llround(s.measured_bytes));
+    json.field("model_bytes", std::llround(s.model_bytes)).end_object();
+  }
   json.end_array();
   if (!a.found.plans.empty()) append_times_json(json, w, a.found.plans.front());
   json.end_object().key("limit_bytes");
@@ -816,7 +840,7 @@ std::string plan_json(const PlanAnswer& a) {
         .field("flips_at", s.flips_at > 0 ? s.flips_at : kNaN)
         .end_object();
   json.end_array().key("compare").begin_object();
-  for (const Compared& one : a.compared) {
+  for (const memory_estimates::Estimate& one : a.compared) {
     json.key(one.tool).begin_object();
     for (const auto& [name, bytes] : one.bytes) json.field(name, std::llround(bytes));
     json.end_object();

@@ -10,10 +10,10 @@
 #include "base/result.h"
 #include "cli/flags.h"
 #include "cli/terminal.h"
+#include "compat/memory_estimates/memory_estimates.h"
+#include "diagnosis/what_if/stage_bytes.h"
 #include "model/table.h"
-#include "plan/compare.h"
 #include "plan/search.h"
-#include "plan/stage_bytes.h"
 
 namespace stageline {
 
@@ -25,11 +25,12 @@ using SlowRanks = std::vector<std::pair<int32_t, double>>;
 struct PlanAnswer {
   plan::Wish wish;
   plan::Found found;
-  std::vector<plan::Compared> compared;  // of the first plan, or of the layout that misses least
-  std::string from;                      // the run that the times come from; "" for estimates
-  SlowRanks slow;                        // of that run
-  bool limited = false;                  // a memory limit was given or known
-  bool sharding_given = false;           // otherwise the framework's
+  std::vector<memory_estimates::Estimate> compared;  // of the first plan, or of the layout that misses least
+  std::string from;                                  // the run that the times come from; "" for estimates
+  SlowRanks slow;                                    // of that run
+  std::vector<MeasuredStage> memory;                 // of that run, where it was measured and the model is described
+  bool limited = false;                              // a memory limit was given or known
+  bool sharding_given = false;                       // otherwise the framework's
 };
 
 // Inputs of a program that embeds the question: texts and runs instead of files.
@@ -48,7 +49,9 @@ Result<std::string> planned_json(const std::vector<std::string>& flags, const Pl
 Text plan_headline(const PlanAnswer& answer);
 // The bytes of a pipeline's stages, where --model describes what runs. `dp`: its replicas. Errors: kUsage for --memory
 // without --model; those of reading the description.
-Result<std::optional<plan::StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp);
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp);
+// The same for a run, with its replicas and the memory that it measured.
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, const Trace& ran);
 // Returns the table plan/stages. `layers` are those of each virtual stage; `limit` 0: none.
 Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layers,
                         const std::vector<plan::RankPeak>& peaks, double limit);

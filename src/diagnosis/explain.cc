@@ -52,7 +52,7 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
 
 // Offers the best other schedule and the best other number of micro-batches, each by itself, priced by what-if's
 // replays.
-void make_offers(WhatIf model, const plan::StageBytes* bytes, Explanation& e) {
+void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
   FixOptions orders;
   orders.only = FixOptions::Only::kOrders;
   orders.bytes = bytes;
@@ -193,7 +193,7 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
 
 // Explains a run whose causes can be priced by simulations of its graph.
 void explain_priced(const Run& run, const StepGraph& graph, const Headline& headline, bool with_offers,
-                    const plan::StageBytes* bytes, Explanation& e) {
+                    const StageBytes* bytes, Explanation& e) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
@@ -226,7 +226,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
 }
 
 // Explains the pipeline of a run: what its cells show.
-void explain_cells(const Run& run, const Headline& headline, bool with_offers, const plan::StageBytes* bytes,
+void explain_cells(const Run& run, const Headline& headline, bool with_offers, const StageBytes* bytes,
                    Explanation& e) {
   const RunCoverage& coverage = coverage_of(run);
   const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
@@ -268,7 +268,7 @@ void sort_findings(Explanation& e) {
 
 }  // namespace
 
-Explanation explain(const Run& run, bool with_offers, const plan::StageBytes* bytes) {
+Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
   const Trace& trace = run.trace();
   if (const TrainingTime training = training_time(trace); training.reported) return explain_training(training);
   Explanation e;

@@ -243,10 +243,7 @@ RankPeak rank_peak(const LayoutBytes& bytes, const RankHeld& moments, const std:
     }
     if (moment.forward_chunk >= 0) head = std::max(head, chunks[moment.forward_chunk].head);
     // Of the layers' working set and the head's only the larger one is there at a time.
-    if (head > transient)
-      transient = 0;
-    else
-      head = 0;
+    (head > transient ? transient : head) = 0;
     if (const double sum = held + recompute + transient + head; sum > most) {
       most = sum;
       peak.activations = held, peak.recompute = recompute, peak.transient = transient, peak.head = head;

@@ -16,8 +16,8 @@
 
 namespace stageline::plan {
 
-enum class Sharding : uint8_t {
-  kReplicated,   // no sharding
+enum class Sharding : uint8_t {  // in the order of DeepSpeed's stages
+  kReplicated,                   // no sharding
   kDistributed,  // optimizer states over the data-parallel ranks: ZeRO 1, Megatron's distributed optimizer
   kZero2,        // gradients too
   kZero3,        // parameters too: ZeRO 3, FSDP
@@ -28,12 +28,12 @@ struct MemoryOptions {
   double parameter = 2, gradient = 4, master = 4, moments = 8;  // bytes of one parameter
   bool deepspeed_copy = false;  // a second gradient of 2 bytes, which DeepSpeed's ZeRO 2 shards
   bool fp8 = false, flash = true, fused_loss = true;
-  bool scratch = true;      // TransformerEngine's weight gradients for each distinct weight shape
+  bool scratch = true;       // TransformerEngine's weight gradients for each distinct weight shape
   bool keeps_whole = false;  // with ZeRO 3 and a pipeline, parameters and gradients stay whole all step long (torch)
-  bool keeps_sent = false;  // the output sent to the next stage is kept until its backward (torch)
-  double imbalance = 1;     // tokens of the fullest expert rank ÷ their mean
-  double capacity = 0;      // capacity factor of routed tokens; 0: none
-  double w_keeps = -1;      // share of activations that W still needs; below 0: as computed
+  bool keeps_sent = false;   // the output sent to the next stage is kept until its backward (torch)
+  double imbalance = 1;      // tokens of the fullest expert rank ÷ their mean
+  double capacity = 0;       // capacity factor of routed tokens; 0: none
+  double w_keeps = -1;       // share of activations that W still needs; below 0: as computed
   double limit = 0, reserve = 4.0 * (1 << 30), fragmentation = 1.05;
 };
 

@@ -16,9 +16,9 @@ bool is_even(const std::vector<int32_t>& layers) {
   return std::ranges::all_of(layers, [&](int32_t n) { return n == layers.front(); });
 }
 
-std::string comment(std::string_view mark, const Candidate& c, const Wish& w) {
-  return std::string(mark) + " " + human_duration(static_cast<double>(c.step_ns)) + " per step ± " +
-         human_duration(c.error_ns) + (w.recorded ? ", from the run" : ", estimated") +
+std::string comment(const Candidate& c, const Wish& w) {
+  return "# " + human_duration(static_cast<double>(c.step_ns)) + " per step ± " + human_duration(c.error_ns) +
+         (w.recorded ? ", from the run" : ", estimated") +
          (w.model.sized()
               ? "; " + fixed(c.peak_bytes / (1 << 30), 1) + " GiB at most (stage " + number(c.peak_rank) + ")"
               : "") +
@@ -155,23 +155,14 @@ std::string paddle(const Wish& w, const Candidate& c) {
   return out + ", recompute_interval=" + (any_full(c) ? "1" : "0") + ")\n";
 }
 
-int32_t zero_stage(Sharding sharding) {
-  switch (sharding) {
-    case Sharding::kReplicated: return 0;
-    case Sharding::kDistributed: return 1;
-    case Sharding::kZero2: return 2;
-    case Sharding::kZero3: return 3;
-  }
-  return 0;
-}
-
 std::string deepspeed(const Wish& w, const Candidate& c) {
   std::string out = "PipelineModule(layers, num_stages=" + number(c.layout.pp) +
-                    ", partition_method=\"uniform\", activation_checkpoint_interval=" + (any_full(c) ? "1" : "0") + ")\n";
+                    ", partition_method=\"uniform\", activation_checkpoint_interval=" + (any_full(c) ? "1" : "0") +
+                    ")\n";
   out += "{\"train_micro_batch_size_per_gpu\": " + number(c.layout.micro_batch) +
          ", \"gradient_accumulation_steps\": " + number(c.micro_batches) +
-         ", \"zero_optimization\": {\"stage\": " + number(zero_stage(w.rates.memory.sharding)) + "}}\n";
-  if (c.plan.bounds != even_bounds(static_cast<int32_t>(w.model.layers()), c.layout.pp * c.chunks))
+         ", \"zero_optimization\": {\"stage\": " + number(static_cast<int64_t>(w.rates.memory.sharding)) + "}}\n";
+  if (c.plan.layers() != even_layers(w.model.layers(), c.layout.pp * c.chunks))
     out = "# DeepSpeed takes no list of layers: this split cannot be given, uniform is the nearest\n" + out;
   return out;
 }
@@ -183,22 +174,21 @@ Result<std::string> emit_plan(std::string_view framework, const Wish& w, const C
   if (!own || framework == "any")
     return make_error(ErrorCode::kUsage, "nothing can be written for \"" + valid_utf8(framework) + "\"",
                       "--emit megatron, mindspeed, torchtitan, paddle or deepspeed");
-  if (!std::ranges::count(own->schedules, std::string_view(c.schedule)))
-    return make_error(ErrorCode::kUsage, std::string(framework) + " has no schedule " + c.schedule,
+  const auto refuse = [&](const std::string& why) {
+    return make_error(ErrorCode::kUsage, std::string(framework) + why,
                       "plan with --framework " + std::string(framework));
-  std::string lead = comment("#", c, w);
+  };
+  if (!std::ranges::count(own->schedules, std::string_view(c.schedule)))
+    return refuse(" has no schedule " + c.schedule);
   const std::vector<int32_t> layers = c.plan.layers();
-  bool some = false, all = true;
+  bool some = false, all = true, parts = false;
   for (size_t s = 0; s < layers.size(); ++s) {
-    some |= !(c.plan.recompute[s] == Recompute{});
+    some |= !(c.plan.recompute[s] == Recompute{}), parts |= c.plan.recompute[s].modules != 0;
     all &= c.plan.recompute[s].full == layers[s];
   }
-  if (own->all_or_none && some && !all)
-    return make_error(ErrorCode::kUsage, std::string(framework) + " computes all layers again, or none",
-                      "plan with --framework " + std::string(framework));
-  if (!own->selective && std::ranges::any_of(c.plan.recompute, [](const Recompute& r) { return r.modules != 0; }))
-    return make_error(ErrorCode::kUsage, std::string(framework) + " does not compute parts of layers again",
-                      "plan with --framework " + std::string(framework));
+  if (own->all_or_none && some && !all) return refuse(" computes all layers again, or none");
+  if (own->all_or_none && parts) return refuse(" does not compute parts of layers again");
+  const std::string lead = comment(c, w);
   if (framework == "torchtitan") return lead + torchtitan(w, c);
   if (framework == "paddle") return lead + paddle(w, c);
   if (framework == "deepspeed") return lead + deepspeed(w, c);

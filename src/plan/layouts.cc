@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/pipeline.h"
+
 namespace stageline::plan {
 namespace {
 
@@ -35,9 +37,7 @@ std::string write_megatron_layout(const std::vector<int32_t>& layers, int32_t mt
 }
 
 std::vector<int32_t> torchtitan_default(int32_t stages, int32_t layers, int32_t first_less, int32_t last_less) {
-  const int32_t all = layers + first_less + last_less;
-  std::vector<int32_t> out;
-  for (int32_t s = 0; s < stages; ++s) out.push_back(all / stages + (s < all % stages ? 1 : 0));
+  std::vector<int32_t> out = even_layers(int64_t{layers} + first_less + last_less, stages);
   out.front() -= first_less;
   out.back() -= last_less;
   return out;

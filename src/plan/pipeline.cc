@@ -93,6 +93,32 @@ LayerTime LayerSums::stage(const PlanProblem& p, int32_t stage, int32_t lo, int3
   return out;
 }
 
+PlanProblem problem_of(Schedule schedule, const Model& model, const Layout& layout, const MemoryOptions& memory) {
+  PlanProblem p;
+  p.held = held_moments(schedule);
+  p.schedule = std::move(schedule);
+  p.memory = memory, p.limit = memory.limit;
+  p.bytes = layout_bytes(model, layout, memory);
+  p.bar = peak_bar(model, layout, memory);
+  p.kind_of = model.kind_of;
+  return p;
+}
+
+Plan plan_of(const std::vector<int32_t>& layers) {
+  Plan plan;
+  plan.bounds = {0};
+  for (const int32_t n : layers) plan.bounds.push_back(plan.bounds.back() + n);
+  plan.recompute.assign(layers.size(), {});
+  return plan;
+}
+
+std::vector<int32_t> even_layers(int64_t layers, int32_t stages) {
+  std::vector<int32_t> out;
+  for (int32_t s = 0; s < stages; ++s)
+    out.push_back(static_cast<int32_t>(layers / stages + (s < layers % stages ? 1 : 0)));
+  return out;
+}
+
 std::vector<int32_t> Plan::layers() const {
   std::vector<int32_t> out;
   for (size_t s = 0; s + 1 < bounds.size(); ++s) out.push_back(bounds[s + 1] - bounds[s]);
@@ -155,10 +181,7 @@ int32_t min_enough(int32_t max, Enough&& enough) {
   int32_t lo = 0, hi = max + 1;
   while (lo < hi) {
     const int32_t middle = lo + (hi - lo) / 2;
-    if (enough(middle))
-      hi = middle;
-    else
-      lo = middle + 1;
+    enough(middle) ? hi = middle : lo = middle + 1;
   }
   return lo;
 }
@@ -285,8 +308,12 @@ Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& p, co
 
 Result<int64_t> span_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   TRY(cells, cells_of(p, times));
+  return span_of(*cells);
+}
+
+int64_t span_of(const std::vector<std::vector<ReplayedCell>>& cells) {
   int64_t span = 0;
-  for (const auto& rank : *cells)
+  for (const auto& rank : cells)
     if (!rank.empty()) span = std::max(span, rank.back().end_ns);
   return span;
 }
@@ -321,19 +348,15 @@ int64_t lower_bound_ns(const PlanProblem& p, const std::vector<LayerTime>& times
     for (const ScheduleCell& cell : order) {
       const auto actions = cell.actions();
       const int64_t ns = cell_ns(p, times, r, cell);
-      const bool backward = std::ranges::any_of(actions, [](const Action& a) { return is_backward(a.kind); });
       if (first_stage < 0) {
         first_stage = virtual_stage(p.schedule, r, actions[0].chunk);
         first_forward = times[first_stage].forward;
       }
-      if (backward && first_backward < 0)
-        for (const Action& a : actions)
-          if (is_backward(a.kind)) first_backward = virtual_stage(p.schedule, r, a.chunk);
+      for (const Action& a : actions)
+        if (is_backward(a.kind)) last_backward = virtual_stage(p.schedule, r, a.chunk);
+      if (first_backward < 0) first_backward = last_backward;
       (first_backward < 0 ? warm : rest) += ns;
       trailing = actions[0].kind == CellKind::kWeightGrad ? trailing + ns : 0;
-      if (backward)
-        for (const Action& a : actions)
-          if (is_backward(a.kind)) last_backward = virtual_stage(p.schedule, r, a.chunk);
     }
     int64_t wait = warm;
     // Of one chunk a rank, the first gradient comes after its own forward has gone down and come back.

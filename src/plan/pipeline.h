@@ -77,6 +77,8 @@ struct PlanProblem {
   int32_t ranks() const { return static_cast<int32_t>(schedule.ranks.size()); }
   int32_t stages() const { return virtual_stage_count(schedule); }
 };
+// The layers and bytes of a model in this order. Times, and what may be computed again, are for the caller to set.
+PlanProblem problem_of(Schedule schedule, const Model& model, const Layout& layout, const MemoryOptions& memory);
 
 // Prefix sums over layers, made once for a problem.
 struct LayerSums {
@@ -97,6 +99,10 @@ struct Plan {
   int64_t span_ns = 0;
   std::vector<int32_t> layers() const;
 };
+// The plan whose virtual stages have this many layers each, of which none is computed again.
+Plan plan_of(const std::vector<int32_t>& layers);
+// Layers spread evenly over the virtual stages, one more on the first ones, as frameworks do it.
+std::vector<int32_t> even_layers(int64_t layers, int32_t stages);
 
 // What virtual stage `stage` has with the layers [lo, hi). O(kinds).
 ChunkBytes chunk_bytes(const PlanProblem& problem, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute);
@@ -126,6 +132,7 @@ Result<int64_t> span_of(const PlanProblem& problem, const std::vector<LayerTime>
 // The same with the start and end of every cell.
 Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& problem,
                                                         const std::vector<LayerTime>& times);
+int64_t span_of(const std::vector<std::vector<ReplayedCell>>& cells);
 // Whether weight gradients are cells of their own.
 bool splits_backward(const Schedule& schedule);
 // Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient

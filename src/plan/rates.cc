@@ -236,19 +236,12 @@ Status calibrate(const Model& m, const std::vector<MeasuredStep>& steps, RateOpt
   const auto estimate = [&](const MeasuredStep& step, double& span, double& ends) -> Status {
     ScheduleSizes sizes;
     sizes.stages = step.layout.pp, sizes.micro_batches = step.micro_batches;
-    PlanProblem p;
-    TRY_OK(take(make_schedule("1f1b", sizes), p.schedule));
-    p.held = held_moments(p.schedule);
+    TRY(schedule, make_schedule("1f1b", sizes));
+    PlanProblem p = problem_of(std::move(*schedule), m, step.layout, o.memory);
     p.times = estimated_times(m, step.layout, o);
-    p.memory = o.memory, p.memory.limit = 0;
-    p.bytes = layout_bytes(m, step.layout, p.memory);
-    p.kind_of = m.kind_of;
-    Plan plan;
-    plan.bounds = even_bounds(p.kind_of.size(), p.stages());
-    plan.recompute.assign(p.stages(), {});
+    const Plan plan = plan_of(even_layers(p.kind_of.size(), p.stages()));
     TRY(cells, cells_of(p, stage_times(p, LayerSums(p), plan)));
-    span = 0;
-    for (const auto& rank : *cells) span = std::max(span, static_cast<double>(rank.back().end_ns));
+    span = static_cast<double>(span_of(*cells));
     ends = static_cast<double>(step_ns(p, plan, *cells, step_ends(p, plan, step.layout, o))) - span;
     return {};
   };

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "plan/layer_split.h"
+#include "model/schedule.h"
+#include "pipeline/sums/virtual_stage_costs.h"
 #include "plan/pipeline.h"
 
 namespace stageline::plan {
@@ -25,6 +26,7 @@ struct RecordedRun {
   std::vector<double> there, back;                // the time of a message over each link
   double weight_share = 0.5;                      // W ÷ (I + W), for runs that did not split the backward
   double overlap = 0;                             // F&B ÷ (F + B) where it was measured, else 0
+  std::vector<int64_t> peak_bytes;                // of each stage, −1: not measured; empty: of none
   double step_ns = 0, error = 0;                  // mean step; the error of the model as a share of it
 };
 

@@ -138,21 +138,18 @@ double key_of(const LayoutSums& s, const ScheduleDef& def, int32_t pp, int32_t m
 
 std::vector<Modules> selections_of(const Wish& w) {
   std::vector<Modules> out;
-  if (w.recompute == RecomputeWish::kNone || w.recompute == RecomputeWish::kFull || !w.framework->selective) return out;
-  const auto bit = [](Module m) { return static_cast<Modules>(1u << static_cast<unsigned>(m)); };
-  const Modules norm = bit(Module::kLayerNorm), act = bit(Module::kActivation), mlp = bit(Module::kMlp);
-  out = {norm, act, static_cast<Modules>(norm | act)};
-  if (w.model.mla) {
-    const Modules up = bit(Module::kUpProjection);
-    out.insert(out.end(), {up, static_cast<Modules>(norm | up), static_cast<Modules>(norm | up | act)});
-    out.push_back(static_cast<Modules>(norm | up | mlp));
-  }
-  out.push_back(mlp);
-  out.push_back(static_cast<Modules>(norm | mlp));
-  if (!w.rates.memory.flash)
-    for (const Modules one : std::vector<Modules>(out))
-      out.push_back(static_cast<Modules>(one | bit(Module::kCoreAttention)));
-  if (!w.rates.memory.flash) out.insert(out.begin(), bit(Module::kCoreAttention));
+  if (w.recompute == RecomputeWish::kNone || w.recompute == RecomputeWish::kFull || w.framework->all_or_none)
+    return out;
+  constexpr int kNorm = 1, kAct = 2, kUp = 4, kMlp = 8, kCore = 16;  // in the order of Module
+  const int none = w.model.mla ? 0 : kUp;
+  const auto add = [&](int more) {
+    for (const int set :
+         {kNorm, kAct, kNorm | kAct, kUp, kNorm | kUp, kNorm | kUp | kAct, kNorm | kUp | kMlp, kMlp, kNorm | kMlp})
+      if ((set & none) == 0) out.push_back(static_cast<Modules>(set | more));
+  };
+  if (!w.rates.memory.flash) out.push_back(kCore);
+  add(0);
+  if (!w.rates.memory.flash) add(kCore);
   return out;
 }
 
@@ -161,84 +158,34 @@ double error_share(const Wish& w) { return w.recorded ? w.recorded_error : w.cal
 
 // Finds by how much the fullest rank misses its limit with everything computed again.
 Candidate with_most_recompute(const Wish& w, const PlanProblem& p, const Layout& l) {
-  Plan plan;
-  plan.bounds = even_bounds(static_cast<int32_t>(p.kind_of.size()), p.stages());
-  plan.recompute.assign(p.stages(), {});
+  Plan plan = plan_of(even_layers(p.kind_of.size(), p.stages()));
   for (int32_t s = 0; s < p.stages() && p.full; ++s) plan.recompute[s].full = plan.bounds[s + 1] - plan.bounds[s];
   return priced(w, p, l, std::move(plan), 0);
 }
 
 }  // namespace
 
-const std::vector<Framework>& frameworks() {
-  static const std::vector<Framework> list = {
-      {.name = "any", .schedules = {}, .per_rank = true, .empty_stages = true},
-      {.name = "megatron", .schedules = {"1f1b", "vpp", "vpp-ep-overlap"}, .empty_stages = true},
-      {.name = "mindspeed",
-       .schedules = {"1f1b", "vpp", "vpp-ep-overlap", "dualpipe-v-mindspeed"},
-       .empty_stages = true},
-      {.name = "torchtitan",
-       .schedules = {"1f1b", "fthenb", "vpp", "bfs", "interleaved-zb", "zb-v", "dualpipe-v"},
-       .all_or_none = true,
-       .selective = false,
-       .scratch = false,
-       .keeps_sent = true,
-       .sharding = Sharding::kZero3},
-      {.name = "paddle",
-       .schedules = {"fthenb", "1f1b", "eager-1f1b", "vpp", "zb-h1-paddle", "zbvpp"},
-       .all_or_none = true,
-       .selective = false,
-       .scratch = false,
-       .keeps_sent = true},
-      {.name = "deepspeed",
-       .schedules = {"1f1b"},
-       .all_or_none = true,
-       .any_split = false,
-       .selective = false,
-       .scratch = false}};
-  return list;
-}
-
-const Framework* find_framework(std::string_view name) {
-  for (const Framework& f : frameworks())
-    if (f.name == name) return &f;
-  return nullptr;
-}
-
 Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string& schedule, int32_t chunks, int32_t m) {
   ScheduleSizes sizes;
   sizes.stages = l.pp, sizes.micro_batches = m, sizes.chunks = chunks;
   TRY(made, make_schedule(schedule, sizes));
-  PlanProblem p;
-  p.schedule = std::move(*made);
-  p.held = held_moments(p.schedule);
+  PlanProblem p = problem_of(std::move(*made), w.model, l, w.rates.memory);
   p.times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
-  p.memory = w.rates.memory;
-  p.bytes = layout_bytes(w.model, l, p.memory);
-  p.kind_of = w.model.kind_of;
-  p.limit = p.memory.limit;
-  p.bar = peak_bar(w.model, l, p.memory);
   // Both directions of a bidirectional pipeline would pass an empty stage, and the other would do all the work.
   p.min_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
   p.full = w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto;
   p.per_rank = w.per_rank.value_or(w.framework->per_rank);
   p.all_or_none = w.framework->all_or_none;
   p.selections = selections_of(w);
+  if (std::ssize(w.other_bytes) == p.ranks()) p.other_bytes = w.other_bytes;
   return p;
 }
 
-namespace {
-
-// The whole step of a plan whose order was replayed.
 int64_t step_of(const Wish& w, const PlanProblem& p, const Layout& l, const Plan& plan,
                 const std::vector<std::vector<ReplayedCell>>& cells, const RateOptions& rates) {
   if (!w.recorded) return step_ns(p, plan, cells, step_ends(p, plan, l, rates));
-  int64_t span = 0;
-  for (const auto& rank : cells) span = std::max(span, rank.empty() ? 0 : rank.back().end_ns);
-  return span + std::llround(w.recorded_rest_ns);
+  return span_of(cells) + std::llround(w.recorded_rest_ns);
 }
-
-}  // namespace
 
 Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan, int64_t bound_ns) {
   Candidate c;
@@ -248,12 +195,12 @@ Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan
   const LayerSums sums(p);
   const std::vector<LayerTime> times = stage_times(p, sums, plan);
   if (const auto cells = cells_of(p, times)) {
-    int64_t busy = 0, span = 0;
+    int64_t busy = 0;
     for (const auto& rank : *cells)
-      for (const ReplayedCell& cell : rank) busy += cell.end_ns - cell.start_ns, span = std::max(span, cell.end_ns);
-    plan.span_ns = span;
+      for (const ReplayedCell& cell : rank) busy += cell.end_ns - cell.start_ns;
+    plan.span_ns = span_of(*cells);
     c.step_ns = step_of(w, p, l, plan, *cells, w.rates);
-    c.bubble = span > 0 ? 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(span) : 0;
+    if (plan.span_ns > 0) c.bubble = 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(plan.span_ns);
   }
   c.bound_ns = bound_ns > 0 ? std::min(c.step_ns, bound_ns + c.step_ns - plan.span_ns) : 0;
   c.error_ns = error_share(w) * static_cast<double>(c.step_ns);
@@ -385,7 +332,7 @@ class Finder {
       return out;
     }
     if (!any_split(point)) {
-      auto even = price_split(*problem, even_bounds(static_cast<int32_t>(problem->kind_of.size()), problem->stages()));
+      auto even = price_split(*problem, even_layers(problem->kind_of.size(), problem->stages()));
       if (even && *even) out.candidate = priced(w_, *problem, layout, **even, (*even)->span_ns);
       if (even && !*even) out.misses = with_most_recompute(w_, *problem, layout);
       return out;
@@ -400,16 +347,10 @@ class Finder {
   }
 
   void attempt_split(const Point& point, const PlanProblem& problem, Tried& out) const {
-    int64_t sum = 0;
-    for (const int32_t n : w_.split) sum += n;
-    if (static_cast<int32_t>(w_.split.size()) != problem.stages() ||
-        sum != static_cast<int64_t>(problem.kind_of.size()))
-      return;
-    Plan plan;
-    plan.bounds = {0};
-    for (const int32_t n : w_.split) plan.bounds.push_back(plan.bounds.back() + n);
+    Plan plan = plan_of(w_.split);
+    if (std::ssize(w_.split) != problem.stages() || plan.bounds.back() != problem.kind_of.size()) return;
     if (w_.split_recompute.empty()) {
-      auto priced_plan = price_split(problem, plan.bounds);
+      auto priced_plan = price_split(problem, w_.split);
       if (priced_plan && *priced_plan)
         plan = **priced_plan;
       else {
@@ -588,111 +529,6 @@ class Finder {
   double left_key_ = kNever;
   int64_t rest_ns_, others_bound_ns_ = INT64_MAX;
 };
-
-// A plan with times that can be changed.
-class Changed {
- public:
-  Changed(const Wish& w, const Candidate& c)
-      : w_(w), c_(c), problem_(problem_of(w, c.layout, c.schedule, c.chunks, c.micro_batches)) {}
-  Times times() const { return problem_ ? problem_->times : Times(); }
-  // The step with these times.
-  double step_ns(const Times& times, const RateOptions& rates) {
-    if (!problem_) return static_cast<double>(c_.step_ns);
-    problem_->times = times;
-    const auto cells = cells_of(*problem_, stage_times(*problem_, LayerSums(*problem_), c_.plan));
-    return cells ? static_cast<double>(step_of(w_, *problem_, c_.layout, c_.plan, *cells, rates)) : 0;
-  }
-  // The step when one kind of time takes `factor` times as long: of layers, ends and messages, or of links.
-  double step_ns(std::string_view parameter, double factor) {
-    RateOptions rates = w_.rates;
-    const bool inside = parameter == "links in a node";
-    if (inside || parameter == "links between nodes") {
-      (inside ? rates.hardware.intra_bytes_s : rates.hardware.inter_bytes_s) /= factor;
-      (inside ? rates.hardware.intra_ns : rates.hardware.inter_ns) *= factor;
-      return step_ns(estimated_times(w_.model, c_.layout, rates), rates);
-    }
-    Times changed = base_;
-    for_each_time(changed, [&](std::string_view name, int64_t& ns) {
-      if (name == parameter) ns = std::llround(static_cast<double>(ns) * factor);
-    });
-    return step_ns(changed, rates);
-  }
-
- private:
-  const Wish& w_;
-  const Candidate& c_;
-  Result<PlanProblem> problem_;
-  Times base_ = times();
-};
-
-// The error of the plans' steps, from how times vary over the run's steps. To first order, the variance is gradient ·
-// covariance · gradient: the mean square of the changes that the draws make.
-void add_errors(const Wish& w, Found& found) {
-  if (w.resampled.size() < 2) return;
-  parallel_for(found.plans.size(), [&](size_t i) {
-    Candidate& c = found.plans[i];
-    Changed plan(w, c);
-    const Times base = plan.times();
-    const auto values = [](Times times) {
-      std::vector<double> out;
-      for_each_time(times, [&](const char*, int64_t& ns) { out.push_back(static_cast<double>(ns)); });
-      return out;
-    };
-    const std::vector<double> at = values(base);
-    std::vector<double> slope(at.size(), 0);
-    for (size_t k = 0; k < at.size(); ++k) {
-      if (at[k] <= 0) continue;
-      Times more = base;
-      size_t n = 0;
-      for_each_time(more, [&](const char*, int64_t& ns) { ns += n++ == k ? std::llround(at[k] / 100) : 0; });
-      const auto step = static_cast<double>(std::llround(at[k] / 100));
-      if (step > 0) slope[k] = (plan.step_ns(more, w.rates) - static_cast<double>(c.step_ns)) / step;
-    }
-    double square = 0;
-    for (const Times& draw : w.resampled) {
-      const std::vector<double> other = values(draw);
-      double change = 0;
-      for (size_t k = 0; k < at.size() && k < other.size(); ++k) change += slope[k] * (other[k] - at[k]);
-      square += change * change / static_cast<double>(w.resampled.size());
-    }
-    c.error_ns = std::hypot(c.error_ns, std::sqrt(square));
-  });
-}
-
-void add_sensitivity(const Wish& w, Found& found) {
-  const Candidate& best = found.plans.front();
-  std::vector<Changed> plans;
-  for (const Candidate& c : found.plans) plans.emplace_back(w, c);
-  for (const char* parameter :
-       {"layer.F", "layer.B", "head.F", "head.B", "embedding", "latency", "links in a node", "links between nodes"}) {
-    if (w.recorded && std::string_view(parameter).starts_with("links")) continue;
-    Sensitivity s{parameter, 0, 0};
-    const auto step = [&](size_t i, double factor) { return plans[i].step_ns(parameter, factor); };
-    s.elasticity = (step(0, 1.01) / static_cast<double>(best.step_ns) - 1) / 0.01;
-    const auto holds = [&](double factor) {
-      const double own = step(0, factor);
-      for (size_t i = 1; i < plans.size(); ++i)
-        if (step(i, factor) < own) return false;
-      return true;
-    };
-    // The nearest factor to each side at which another plan is faster; the nearer of the two counts.
-    for (const bool up : {true, false}) {
-      double near = 1, end = 1;
-      for (const double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0}) {
-        end = up ? factor : 1 / factor;
-        if (!holds(end)) break;
-        near = end;
-      }
-      if (near == end) continue;
-      for (int i = 0; i < 10; ++i) {
-        const double middle = (near + end) / 2;
-        (holds(middle) ? near : end) = middle;
-      }
-      if (s.flips_at == 0 || std::abs(std::log(end)) < std::abs(std::log(s.flips_at))) s.flips_at = end;
-    }
-    found.sensitivity.push_back(s);
-  }
-}
 
 }  // namespace
 

@@ -10,27 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "plan/frameworks.h"
 #include "plan/rates.h"
 #include "plan/split.h"
 
 namespace stageline::plan {
 
 enum class RecomputeWish : uint8_t { kNone, kFull, kSelective, kAuto };
-
-// What a framework can do.
-struct Framework {
-  std::string_view name;
-  std::vector<std::string_view> schedules;  // empty: all
-  bool per_rank = false;                    // each rank may compute another number of layers again
-  bool all_or_none = false;                 // of whole layers, all are computed again or none
-  bool any_split = true;                    // otherwise only the even one
-  bool empty_stages = false;                // a virtual stage may have no layer
-  bool selective = true;
-  bool scratch = true, keeps_sent = false;
-  Sharding sharding = Sharding::kDistributed;  // where no other is asked for
-};
-const std::vector<Framework>& frameworks();
-const Framework* find_framework(std::string_view name);
 
 struct Wish {
   Model model;
@@ -51,6 +37,7 @@ struct Wish {
   std::vector<Times> resampled;            // the same times from other draws of the run's steps
   bool calibrated = false;                 // the rates reproduce measured steps
   double recorded_rest_ns = 0;             // of each step, beside the pipeline
+  std::vector<int64_t> other_bytes;        // of each stage of the run, what was measured beyond the model
   size_t top = 5;
   int64_t work = 200'000'000;  // of all devices together, in replayed cells: some 50 ns each
   bool pareto = false;
@@ -99,10 +86,17 @@ struct Found {
 };
 // Errors: kUsage where no layout has the wanted degrees.
 Result<Found> find_plans(const Wish& wish);
+// Parts of it. Add the error of the plans' steps, from how times vary over the run's steps; and for each kind of time
+// how the best plan's step follows it, and where another plan becomes the best.
+void add_errors(const Wish& wish, Found& found);
+void add_sensitivity(const Wish& wish, Found& found);
 
 // The problem of one layout. Errors: those of make_schedule().
 Result<PlanProblem> problem_of(const Wish& wish, const Layout& layout, const std::string& schedule, int32_t chunks,
                                int32_t micro_batches);
+// The whole step of a plan whose order was replayed.
+int64_t step_of(const Wish& wish, const PlanProblem& problem, const Layout& layout, const Plan& plan,
+                const std::vector<std::vector<ReplayedCell>>& cells, const RateOptions& rates);
 // The plan with everything that is printed about it.
 Candidate priced(const Wish& wish, const PlanProblem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
 

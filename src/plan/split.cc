@@ -253,7 +253,7 @@ class Search {
 
   // ---- several chunks a rank
   void search_chunks() {
-    if (double combinations = 1; small(combinations)) {
+    if (small()) {
       std::vector<int32_t> bounds = {0};
       enumerate(bounds);
     } else {
@@ -264,13 +264,14 @@ class Search {
   }
 
   void try_starts() {
-    try_bounds(even_bounds(layers_, stages_));
+    try_bounds(plan_of(even_layers(layers_, stages_)).bounds);
     if (p_.schedule.sizes.chunks > 1) try_bounds(even_ranks_bounds());
     try_bounds(equal_time_bounds());
   }
 
-  bool small(double& combinations) const {
+  bool small() const {
     const int32_t free = layers_ - stages_ * p_.min_layers;
+    double combinations = 1;
     for (int32_t s = 1; s < stages_; ++s) combinations = combinations * (free + s) / s;
     return combinations <= 3000 && replay_cells_ <= 4000;
   }
@@ -422,19 +423,11 @@ class Search {
 
 }  // namespace
 
-std::vector<int32_t> even_bounds(int32_t layers, int32_t stages) {
-  std::vector<int32_t> bounds = {0};
-  for (int32_t s = 0; s < stages; ++s)
-    bounds.push_back(bounds.back() + layers / stages + (s < layers % stages ? 1 : 0));
-  return bounds;
-}
-
 SplitAnswer best_split(const PlanProblem& problem, const Budget& budget) { return Search(problem, budget).run(budget); }
 
-Result<std::optional<Plan>> price_split(const PlanProblem& problem, std::vector<int32_t> bounds) {
+Result<std::optional<Plan>> price_split(const PlanProblem& problem, const std::vector<int32_t>& layers) {
   const LayerSums sums(problem);
-  Plan plan;
-  plan.bounds = std::move(bounds);
+  Plan plan = plan_of(layers);
   if (!recompute_all(problem, sums, plan)) return std::optional<Plan>();
   TRY(span, span_of(problem, stage_times(problem, sums, plan)));
   plan.span_ns = *span;

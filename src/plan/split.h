@@ -30,10 +30,7 @@ struct SplitAnswer {
 // Deterministic: the work is counted, not timed.
 SplitAnswer best_split(const PlanProblem& problem, const Budget& budget = {});
 
-// The plan with these boundaries and the least recompute; nothing where it does not fit. Errors: those of replay().
-Result<std::optional<Plan>> price_split(const PlanProblem& problem, std::vector<int32_t> bounds);
-
-// Layers spread evenly over the virtual stages, one more on the first ones.
-std::vector<int32_t> even_bounds(int32_t layers, int32_t stages);
+// The plan with these layers and the least recompute; nothing where it does not fit. Errors: those of replay().
+Result<std::optional<Plan>> price_split(const PlanProblem& problem, const std::vector<int32_t>& layers);
 
 }  // namespace stageline::plan

@@ -1,9 +1,14 @@
 """stageline plan as a user sees it: forms, bytes of other tools, prices that come back, refusals, and plans from simulated runs."""
 import csv
+import gzip
 import json
+import pathlib
 import re
+import sys
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import kineto
 from support import SHARED, Case, needs_shared, page_answer, run
 
 LLAMA = {'model_type': 'llama', 'hidden_size': 4096, 'num_hidden_layers': 32, 'num_attention_heads': 32, 'num_key_value_heads': 8,
@@ -460,6 +465,59 @@ class Bytes(Asking):
         stage = next(f for f in found['findings'] if f['id'] == 'stage.slow')
         self.assertIn('assuming 8, 8, 8, 8 today', stage['detail_en'])
         self.assertIn(f'memory at most {self.plan()["peak_bytes"] / 2**30:.1f} GiB', stage['detail_en'])
+
+
+class MeasuredMemory(Asking):
+    """A run whose profiler counted memory: its peaks are beside the model's, and what is beyond the model stays in every plan."""
+    FLAGS = ['--layers', 32, '--seq', 4096, '--micro-batch-size', 1]
+    BEYOND = (700 << 20, 0, 300 << 20, -(200 << 20))
+
+    def setUp(self):
+        super().setUp()
+        self.path, self.job = self.model(LLAMA), self.dir / 'job'
+        kineto.generate(['-o', str(self.job), *'--shape pipeline --notes actions --ranks 4 --micro-batches 8 --events 3000 --steps 3'.split()])
+
+    def plan(self, *flags):
+        return json.loads(run('plan', '--from', self.job, '--model', self.path, *self.FLAGS, '--schedule', '1f1b', *flags, '--json', check=0).out)
+
+    def count_memory(self, peaks):
+        for rank, peak in enumerate(peaks):
+            path = next(self.job.glob(f'rank-{rank}.*'))
+            with gzip.open(path, 'rt') as file:
+                trace = json.load(file)
+            first = next(e for e in trace['traceEvents'] if e.get('cat') == 'cpu_op')
+            for number, (total, device) in enumerate(((peak // 2, 1), (peak, 1), (peak // 3, 1), (4 * peak, 0))):
+                trace['traceEvents'].append({'ph': 'i', 's': 't', 'name': '[memory]', 'cat': 'cpu_instant_event', 'pid': first['pid'], 'tid': first['tid'],
+                                             'ts': first['ts'] + number, 'args': {'Bytes': 512, 'Addr': 4096 * number, 'Device Type': device,
+                                                                                  'Device Id': 0 if device else -1, 'Total Allocated': total, 'Total Reserved': total}})
+            with gzip.open(path, 'wt') as file:
+                json.dump(trace, file)
+
+    def test_what_was_measured_beyond_the_model_is_added(self):
+        before = self.plan('--split', '8*4')
+        self.assertEqual(before['basis']['memory'], [])
+        of_model = [stage['peak'] for stage in before['plans'][0]['stages']]
+        self.count_memory([peak + more for peak, more in zip(of_model, self.BEYOND)])
+        found = self.plan('--split', '8*4')
+        self.assertEqual([s['measured_bytes'] - s['model_bytes'] for s in found['basis']['memory']], list(self.BEYOND))
+        self.assertEqual([s['model_bytes'] for s in found['basis']['memory']], of_model)
+        for stage, more, peak in zip(found['plans'][0]['stages'], self.BEYOND, of_model):
+            self.assertEqual((stage['other'], stage['peak']), (more, peak + more))
+        # Another split has the same beyond; another number of stages has none.
+        other = self.plan('--split', '9,9,8,6')['plans'][0]
+        self.assertEqual([stage['other'] for stage in other['stages']], list(self.BEYOND))
+        self.assertEqual({stage['other'] for stage in self.plan('--pp', 2, '--split', '16*2')['plans'][0]['stages']}, {0})
+        most = f'The run measured at most {(of_model[0] + self.BEYOND[0]) / 2**30:.1f} GiB on stage 0; the model says {of_model[0] / 2**30:.1f} GiB'
+        self.assertIn(most, run('plan', '--from', self.job, '--model', self.path, *self.FLAGS, check=0).out)
+        asked = ['what-if', self.job, '--model', self.path, '--seq', 4096]
+        answer = json.loads(run(*asked, '--json', check=0).out)
+        rows = next(t['rows'] for t in answer['tables'] if t['name'] == 'memory')
+        for row, more in zip(rows, self.BEYOND, strict=True):
+            self.assertAlmostEqual(row['beyond_gib'], more / 2**30, delta=1e-8)
+        self.assertIn(most, answer['sentence'])
+        self.assertIn('运行实测显存最多', answer['sentence_zh'])
+        options = ' '.join(row['assumption'] for t in answer['tables'] if t['name'] == 'fixes' for row in t['rows'])
+        self.assertIn(f'memory at most {(of_model[0] + self.BEYOND[0]) / 2**30:.1f} GiB on stage 0 now', options)
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-#include "plan/layer_split.h"
+#include "diagnosis/what_if/layer_split.h"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "plan/layer_split.h"
 #include "plan/layouts.h"
 
 namespace stageline {
@@ -53,7 +53,7 @@ bool has_links_to_hide(const CauseList& causes) {
   return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_links; });
 }
 
-void price_in_flight(WhatIf& model, const plan::StageBytes* bytes, CauseList& causes) {
+void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes) {
   if (!has_links_to_hide(causes)) return;
   FixOptions options;
   options.only = FixOptions::Only::kInFlight;
@@ -68,7 +68,7 @@ void price_in_flight(WhatIf& model, const plan::StageBytes* bytes, CauseList& ca
     if (c.kind->of_links) c.price.fix.words = words("links.in_flight", args);
 }
 
-void price_in_layers(WhatIf& model, const Trace& trace, const plan::StageBytes* bytes, CauseList& causes) {
+void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes) {
   if (!has_layers_to_move(causes)) return;
   FixOptions options;
   options.only = FixOptions::Only::kLayers;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "diagnosis/causes/causes.h"
+#include "diagnosis/what_if/stage_bytes.h"
 #include "diagnosis/what_if/what_if.h"
-#include "plan/stage_bytes.h"
 
 namespace stageline {
 
@@ -14,10 +14,10 @@ bool has_layers_to_move(const CauseList& causes);
 // Fills price.fix of causes whose work is layers, with those of `bytes` or kAssumedLayers for each virtual stage as in
 // what-if, and sorts the list again. `model` is of the same trace; this sets its layers. `bytes` may be null.
 // O(operations · splits).
-void price_in_layers(WhatIf& model, const Trace& trace, const plan::StageBytes* bytes, CauseList& causes);
+void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes);
 
 // The same for slow links, whose price.fix gets only words.
 bool has_links_to_hide(const CauseList& causes);
-void price_in_flight(WhatIf& model, const plan::StageBytes* bytes, CauseList& causes);
+void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes);
 
 }  // namespace stageline

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/order_cells.h"
 #include "diagnosis/what_if/order_plan.h"
 #include "model/schedule.h"
 #include "pipeline/order/rank_lists.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/replay/step_graph.h"
-#include "plan/layer_split.h"
 
 namespace stageline {
 

@@ -5,12 +5,12 @@
 
 #include "base/error_words.h"
 #include "base/number.h"
+#include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/problems.h"
 #include "facts/step_means.h"
 #include "model/machines.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"
-#include "plan/fitted_order.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -266,7 +266,7 @@ Result<Schedule> WhatIf::schedule_of(const Changes& changes) const {
       return worded_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
   }
   if (!changes.more_in_flight.empty() && name == "1f1b" && sizes.chunks == 1)
-    return plan::fitted_1f1b(sizes.stages, sizes.micro_batches, changes.more_in_flight);
+    return fitted_1f1b(sizes.stages, sizes.micro_batches, changes.more_in_flight);
   return order_of(name, sizes);
 }
 

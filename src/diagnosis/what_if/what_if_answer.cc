@@ -96,6 +96,16 @@ Table base_table(const WhatIf* model, const FixList& list) {
 
 }  // namespace
 
+Table memory_table(const std::vector<MeasuredStage>& memory) {
+  constexpr double kGiB = 1 << 30;
+  Table table(declared_table("what-if/memory"));
+  for (const MeasuredStage& s : memory)
+    table.add_row({int64_t{s.stage}, s.measured_bytes / kGiB, s.model_bytes / kGiB,
+                   (s.measured_bytes - s.model_bytes) / kGiB,
+                   s.model_bytes > 0 ? s.measured_bytes / s.model_bytes - 1 : kNaN});
+  return table;
+}
+
 std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list) {
   Table fixes(declared_table("what-if/fixes"));
   for (const Fix& fix : list.fixes)
@@ -117,6 +127,7 @@ std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list) {
                     whole_ns(constant)});
   }
   tables.push_back(std::move(layers));
+  if (!list.memory.empty()) tables.push_back(memory_table(list.memory));
   return tables;
 }
 

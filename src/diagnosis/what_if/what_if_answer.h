@@ -14,7 +14,10 @@ namespace stageline {
 // (in milliseconds where it has no unit). Errors: kUsage, which shows the forms.
 Result<CellScale> parse_scale(std::string_view text);
 
-// Tables "what-if-base" and "fixes", and "layers" where layers are known. A profile has no model (nullptr).
+// The memory of a run's stages as measured and as the model says.
+Table memory_table(const std::vector<MeasuredStage>& memory);
+// Tables "what-if-base" and "fixes", "layers" where layers are known, and "memory" where it was measured. A profile has
+// no model (nullptr).
 std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list);
 
 }  // namespace stageline

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/what_if_words.h"
-#include "plan/fitted_order.h"
 
 namespace stageline {
 namespace {
@@ -42,7 +42,9 @@ std::vector<double> rank_loads(const StageCosts& stages, int32_t ranks) {
 
 class Finder {
  public:
-  Finder(WhatIf& model, const FixOptions& options) : model_(model), options_(options) {}
+  Finder(WhatIf& model, const FixOptions& options) : model_(model), options_(options) {
+    if (options_.bytes) bytes_ = *options_.bytes, options_.bytes = &*bytes_;
+  }
 
   FixList find() {
     const OrderModel& order = model_.order();
@@ -57,6 +59,8 @@ class Finder {
                                                       : assumed_layers(model_);
       list_.layers_assumed = options_.layers.empty() && !options_.bytes;
       model_.set_layers(list_.layers);
+      if (const Result<Schedule> ran = model_.schedule_of({}); bytes_ && ran)
+        list_.memory = bytes_->compare_with(*ran, list_.layers);
     }
     for (size_t i = 0; i < options_.own.size(); ++i) add("own", options_.own[i], own_words(options_.own_names[i]));
     if (order.known()) {
@@ -75,6 +79,7 @@ class Finder {
     });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
     if (options_.layers_divided && !list_.layers.empty()) list_.sentence += divided_words(list_.layers);
+    if (!list_.memory.empty()) list_.sentence += measured_words(list_.memory);
     return std::move(list_);
   }
 
@@ -222,7 +227,7 @@ class Finder {
     const std::vector<double> links = model_.latencies();
     const size_t stages = sizes.stages, copies = links.size() / (2 * stages);
     if (stages < 2 || copies == 0) return;
-    plan::LinkCosts costs;
+    LinkCosts costs;
     costs.micro_batches = sizes.micro_batches;
     double slowest = 0, both = 0;
     for (size_t s = 0; s < stages; ++s) {
@@ -245,14 +250,13 @@ class Finder {
     if (limited()) {
       std::ranges::fill(room, 0);
       for (int32_t more = 1; more <= std::min(kMaxMoreInFlight, sizes.micro_batches); ++more) {
-        const Schedule fitted =
-            plan::fitted_1f1b(sizes.stages, sizes.micro_batches, std::vector<int32_t>(stages, more));
+        const Schedule fitted = fitted_1f1b(sizes.stages, sizes.micro_batches, std::vector<int32_t>(stages, more));
         const std::vector<plan::RankPeak> peaks = options_.bytes->peaks(fitted, list_.layers);
         for (size_t s = 0; s < stages; ++s)
           if (options_.bytes->needed_by(peaks[s], sizes.stages) <= options_.bytes->options.limit) room[s] = more;
       }
     }
-    const plan::FittedOrder fitted = plan::fit_order(costs, room);
+    const FittedOrder fitted = fit_order(costs, room);
     const auto gain = static_cast<double>(fitted.plain_ns - fitted.span_ns);
     if (gain < kMinFitted * static_cast<double>(fitted.plain_ns)) return;
     add("more-in-flight", {.more_in_flight = fitted.extra}, more_in_flight_words(fitted.extra));
@@ -441,7 +445,8 @@ class Finder {
   }
 
   WhatIf& model_;
-  const FixOptions& options_;
+  FixOptions options_;
+  std::optional<StageBytes> bytes_;  // with what the run measured
   FixList list_;
   std::vector<int32_t> balanced_;  // the best split that was replayed; empty: none
 };

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "diagnosis/what_if/fix.h"
+#include "diagnosis/what_if/stage_bytes.h"
 #include "diagnosis/what_if/what_if.h"
-#include "plan/stage_bytes.h"
 
 namespace stageline {
 
@@ -18,7 +18,7 @@ struct FixOptions {
   // more micro-batches in flight.
   enum class Only : uint8_t { kAll, kOrders, kLayers, kInFlight } only = Only::kAll;
   // Where the model is described: fixes say their bytes, and only those within its limit are offered.
-  const plan::StageBytes* bytes = nullptr;
+  const StageBytes* bytes = nullptr;
   std::vector<Changes> own;            // the user's worlds, which are priced in any case
   std::vector<std::string> own_names;  // one name for each
 };
@@ -30,10 +30,11 @@ struct FixList {
   // without layers.
   std::vector<int32_t> layers, new_layers;
   bool layers_assumed = false;
-  int64_t tried = 0;        // number of fixes that were tried besides the user's own
-  int64_t no_gain = 0;      // number of these that cost time, or gain less than their uncertainty
-  int64_t over_memory = 0;  // number of orders left out because they need more memory
-  bool limited = false;     // by a number of bytes
+  int64_t tried = 0;                  // number of fixes that were tried besides the user's own
+  int64_t no_gain = 0;                // number of these that cost time, or gain less than their uncertainty
+  int64_t over_memory = 0;            // number of orders left out because they need more memory
+  bool limited = false;               // by a number of bytes
+  std::vector<MeasuredStage> memory;  // of the run, where it was measured and the model is described
   Text sentence;
   double step_ns = 0;  // of a profile: the mean step, or the whole recording where it has no steps
   int64_t steps = 0;   // of a profile: 0 without steps

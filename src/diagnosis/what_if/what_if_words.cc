@@ -143,7 +143,16 @@ FixWords more_in_flight_words(const std::vector<int32_t>& extra) {
   return words_of("fix.more_in_flight", args);
 }
 
-Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most& then) {
+Text measured_words(const std::vector<MeasuredStage>& memory) {
+  const MeasuredStage& most = *std::ranges::max_element(memory, {}, &MeasuredStage::measured_bytes);
+  const double share = most.model_bytes > 0 ? most.measured_bytes / most.model_bytes - 1 : 0;
+  Args args;
+  args.set("measured", fixed(most.measured_bytes / (1 << 30), 1)).set("model", fixed(most.model_bytes / (1 << 30), 1));
+  args.set("stage", int64_t{most.stage}).set("share", (share > 0 ? "+" : "") + percent(share));
+  return words("what_if.measured", args);
+}
+
+Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then) {
   const auto gib = [](double bytes) { return fixed(bytes / (1 << 30), 1); };
   Args args;
   args.set("now", gib(now.bytes)).set("then", gib(then.bytes)).set("at", int64_t{now.rank});

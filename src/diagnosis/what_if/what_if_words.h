@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "diagnosis/what_if/fix.h"
-#include "plan/stage_bytes.h"
+#include "diagnosis/what_if/stage_bytes.h"
 
 namespace stageline {
 
@@ -32,7 +32,9 @@ FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std:
 Text divided_words(const std::vector<int32_t>& split);
 FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 // Returns for example " Memory: at most 66.9 GiB (stage 1), now 60.1 GiB (stage 0)."
-Text bytes_words(const plan::StageBytes::Most& now, const plan::StageBytes::Most& then);
+// The stage that held most, measured and as the model says.
+Text measured_words(const std::vector<MeasuredStage>& memory);
+Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then);
 FixWords links_words();
 FixWords launch_words(bool hosts_alone);
 FixWords jitter_words();

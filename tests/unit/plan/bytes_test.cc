@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "plan/compare.h"
+#include "compat/memory_estimates/memory_estimates.h"
 #include "plan/pipeline.h"
 #include "schedules/make.h"
 #include "unit/plan/planner_data.h"
@@ -75,10 +75,10 @@ TEST_CASE("plan: the estimates of Megatron and Bridge to the byte") {
       l.tp = whole(row, "tp"), l.pp = whole(row, "pp"), l.cp = whole(row, "cp"), l.ep = whole(row, "ep");
       l.etp = whole(row, "etp"), l.dp = whole(row, "dp"), l.micro_batch = whole(row, "mbs");
       l.sequence = number(row, "seq");
-      const CompareInput input{std::max(1, whole(row, "vp")), whole(row, "m"), number(row, "world"),
-                               whole(row, "distopt") != 0};
+      const memory_estimates::Input input{std::max(1, whole(row, "vp")), whole(row, "m"), number(row, "world"),
+                                          whole(row, "distopt") != 0};
       int64_t checked = 0;
-      for (const Compared& one : compare(model, l, input))
+      for (const memory_estimates::Estimate& one : memory_estimates::estimates(model, l, input))
         if (one.tool == tool)
           for (const auto& [name, bytes] : one.bytes) {
             CHECK(std::llround(bytes) == std::stoll(row.at(name)));
@@ -96,7 +96,7 @@ TEST_CASE("plan: activations by the table of arXiv 2205.05198") {
     model.kind_of.assign(whole(row, "L"), 0);
     Layout l;
     l.tp = whole(row, "t"), l.pp = whole(row, "p"), l.micro_batch = whole(row, "b"), l.sequence = number(row, "s");
-    const double gib = paper_activations(model, l, whole(row, "v"), row.at("mode")) / (1 << 30);
+    const double gib = memory_estimates::paper_activations(model, l, whole(row, "v"), row.at("mode")) / (1 << 30);
     CHECK(gib == doctest::Approx(number(row, "act_gib")).epsilon(number(row, "tolerance")));
   }
 }

@@ -1,11 +1,10 @@
-#include "plan/fitted_order.h"
+#include "diagnosis/what_if/fitted_order.h"
 
 #include <sstream>
 
 #include "unit/plan/planner_data.h"
 
 using namespace stageline;
-using namespace stageline::plan;
 
 TEST_CASE("plan: orders fitted to slow links are the best of all that there is room for") {
   const auto list = [](const std::string& text) {

@@ -8,7 +8,6 @@
 // Definitions: docs/analyses/what-if.md.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,18 +15,9 @@
 
 #include "base/result.h"
 #include "model/schedule.h"
+#include "pipeline/sums/virtual_stage_costs.h"
 
 namespace stageline {
-
-// The mean time of one micro-batch on a virtual stage, for each direction: forward, backward (B or I), weight gradient.
-inline constexpr size_t kDirections = 3;
-using DirectionCost = std::array<double, kDirections>;
-
-// A pipeline as its virtual stages, in the order in which a micro-batch passes through them.
-struct StageCosts {
-  std::vector<DirectionCost> cost_ns;  // for each virtual stage
-  std::vector<int32_t> owner;          // for each virtual stage the rank that holds it
-};
 
 struct LayerCosts {
   std::vector<DirectionCost> constant_ns;   // for each virtual stage; 0 except for the first and the last

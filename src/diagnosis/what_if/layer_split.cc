@@ -1,4 +1,4 @@
-#include "plan/layer_split.h"
+#include "diagnosis/what_if/layer_split.h"
 
 #include <algorithm>
 #include <queue>
@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "pipeline/sums/stage_costs.h"
+#include "plan/pipeline.h"
 
 namespace stageline {
 namespace {
@@ -162,10 +163,7 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   const auto count = static_cast<int32_t>(given.size());
   if (count == 1 && stages > 1) {
     if (given[0] < stages) return bad("fewer layers than the " + std::to_string(stages) + " parts of the pipeline");
-    // Layers are divided as frameworks do it: equally, with one more on the first stages.
-    std::vector<int32_t> equal(stages, given[0] / stages);
-    for (int32_t s = 0; s < given[0] % stages; ++s) ++equal[s];
-    return equal;
+    return plan::even_layers(given[0], stages);
   }
   if (count == stages) return given;
   if (count != ranks) return bad("the run has " + std::to_string(ranks) + " stages, here are " + std::to_string(count));

@@ -1,4 +1,4 @@
-#include "plan/fitted_order.h"
+#include "diagnosis/what_if/fitted_order.h"
 
 #include <algorithm>
 #include <functional>
@@ -6,7 +6,7 @@
 #include "pipeline/replay/replay.h"
 #include "schedules/build.h"
 
-namespace stageline::plan {
+namespace stageline {
 namespace {
 
 int64_t span_of(const LinkCosts& c, const std::vector<int32_t>& extra) {
@@ -89,4 +89,4 @@ FittedOrder fit_order(const LinkCosts& costs, const std::vector<int32_t>& room) 
   return best;
 }
 
-}  // namespace stageline::plan
+}  // namespace stageline

@@ -9,7 +9,7 @@
 
 #include "model/schedule.h"
 
-namespace stageline::plan {
+namespace stageline {
 
 struct LinkCosts {
   std::vector<int64_t> forward, backward;  // of each stage, one micro-batch
@@ -29,4 +29,4 @@ Schedule fitted_1f1b(int32_t stages, int32_t micro_batches, const std::vector<in
 // what the latencies suggest.
 FittedOrder fit_order(const LinkCosts& costs, const std::vector<int32_t>& room);
 
-}  // namespace stageline::plan
+}  // namespace stageline

@@ -1,8 +1,10 @@
-#include "plan/compare.h"
+#include "compat/memory_estimates/memory_estimates.h"
 
 #include <algorithm>
 
-namespace stageline::plan {
+namespace stageline::memory_estimates {
+
+using namespace plan;
 namespace {
 
 // A model in the terms of Megatron's estimators.
@@ -29,14 +31,14 @@ struct Terms {
   double dense_mlp = 0, shared_mlp = 0, routed_mlp = 0, plain_attention = 0;
 };
 
-double interleaving(const Layout& l, const CompareInput& in) {
+double interleaving(const Layout& l, const Input& in) {
   if (in.chunks > 1) return 1 + (l.pp - 1) / (double{1} * l.pp * in.chunks);
   return l.pp > 1 ? std::min(1.0, in.micro_batches / (double{1} * l.pp)) : 1;
 }
 
 double state_bytes(bool distributed, double shards) { return distributed ? 6 + 12 / shards : 18; }
 
-Compared megatron(const Model& m, const Layout& l, const CompareInput& in) {
+Estimate megatron(const Model& m, const Layout& l, const Input& in) {
   const Terms t(m);
   const double vocab = padded_vocab(m, l.tp), norms = m.norm_parts, s = l.sequence, b = l.micro_batch, pp = l.pp;
   double attention = t.plain_attention;
@@ -71,7 +73,7 @@ Compared megatron(const Model& m, const Layout& l, const CompareInput& in) {
       {{"weight_opt_bytes", weights}, {"act_sp_selective_bytes", with_sp / l.tp}, {"act_no_sp_bytes", without * 1.05}}};
 }
 
-Compared bridge(const Model& m, const Layout& l, const CompareInput& in) {
+Estimate bridge(const Model& m, const Layout& l, const Input& in) {
   const Terms t(m);
   const double vocab = padded_vocab(m, l.tp), s = l.sequence, b = l.micro_batch, pp = l.pp;
   const double dense = t.dense + t.mtp_dense, moe = t.moe + t.mtp_moe, table = t.h * vocab;
@@ -93,14 +95,14 @@ Compared bridge(const Model& m, const Layout& l, const CompareInput& in) {
 }
 
 // 2 + 2 + 10 ÷ DP bytes a parameter with DP = world ÷ (EP · PP).
-Compared primus(const Model& m, const Layout& l, const CompareInput& in) {
+Estimate primus(const Model& m, const Layout& l, const Input& in) {
   const double parameters = total_parameters(m) / (double{1} * l.tp * l.pp);
   const double shards = std::max(1.0, in.world / (double{1} * l.ep * l.pp));
   return {"primus", {{"states_bytes", parameters * (4 + 10 / shards)}}};
 }
 
 // The estimators of ZeRO 2 and 3, which know neither activations nor pipelines.
-Compared deepspeed(const Model& m, const CompareInput& in) {
+Estimate deepspeed(const Model& m, const Input& in) {
   const double n = total_parameters(m), gpus = std::max(1.0, in.world);
   double largest = 0;
   for (const LayerKind& kind : m.kinds) largest = std::max(largest, layer_parameters(m, kind).sum());
@@ -121,9 +123,9 @@ double paper_activations(const Model& m, const Layout& l, int32_t chunks, std::s
   return s * l.micro_batch * m.hidden * each * static_cast<double>(m.layers()) * factor;
 }
 
-std::vector<Compared> compare(const Model& m, const Layout& l, const CompareInput& in) {
-  std::vector<Compared> out = {megatron(m, l, in), bridge(m, l, in), primus(m, l, in), deepspeed(m, in)};
-  Compared paper{"arxiv-2205.05198", {}};
+std::vector<Estimate> estimates(const Model& m, const Layout& l, const Input& in) {
+  std::vector<Estimate> out = {megatron(m, l, in), bridge(m, l, in), primus(m, l, in), deepspeed(m, in)};
+  Estimate paper{"arxiv-2205.05198", {}};
   for (const char* mode : {"none", "sp", "selective", "sp+selective", "full"})
     paper.bytes.emplace_back(std::string("activations_") + mode, paper_activations(m, l, in.chunks, mode));
   paper.bytes.emplace_back(
@@ -132,4 +134,4 @@ std::vector<Compared> compare(const Model& m, const Layout& l, const CompareInpu
   return out;
 }
 
-}  // namespace stageline::plan
+}  // namespace stageline::memory_estimates
