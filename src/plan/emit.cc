@@ -58,10 +58,16 @@ std::string megatron_flags(const Wish& w, const Candidate& c, bool mindspeed) {
     out += "--recompute-granularity full --recompute-method block --recompute-num-layers " + number(most.full) + "\n";
     if (!alike) out += "# ranks need different numbers of layers; this flag sets the largest for all\n";
   } else if (most.modules) {
-    out += "--recompute-granularity selective --recompute-modules";
-    for (size_t k = 0; k < kModules; ++k)
-      if (most.modules >> k & 1) out += std::string(" ") + module_name(static_cast<Module>(k), w.model.moe.has_value());
-    out += "\n";
+    const bool moe = w.model.moe.has_value();
+    std::string names, more;
+    for (size_t k = 0; k < kModules; ++k) {
+      if (!(most.modules >> k & 1)) continue;
+      const bool act = static_cast<Module>(k) == Module::kActivation;
+      if (act) more = moe ? " --moe-grouped-gemm" : " --recompute-activation-function";
+      if (moe || !act) names += std::string(" ") + module_name(static_cast<Module>(k), moe);
+    }
+    if (!names.empty()) names = "--recompute-granularity selective --recompute-modules" + names;
+    out += std::string(trim(names + more)) + "\n";
   }
   return out;
 }
@@ -117,7 +123,7 @@ std::string torchtitan(const Wish& w, const Candidate& c) {
   else
     out += "--parallelism.pipeline_parallel_schedule_csv order.csv  # stageline schedule " + c.schedule +
            " --format torch\n";
-  out += "--parallelism.num_pp_microbatches " + number(c.micro_batches) + "\n";
+  out += "--parallelism.pipeline_parallel_microbatch_size " + number(l.micro_batch) + "\n";
   const std::vector<int32_t> layers = c.plan.layers();
   const auto total = static_cast<int32_t>(w.model.layers()), stages = static_cast<int32_t>(layers.size());
   bool written = false;
@@ -181,13 +187,16 @@ Result<std::string> emit_plan(std::string_view framework, const Wish& w, const C
   if (!std::ranges::count(own->schedules, std::string_view(c.schedule)))
     return refuse(" has no schedule " + c.schedule);
   const std::vector<int32_t> layers = c.plan.layers();
-  bool some = false, all = true, parts = false;
+  bool some = false, all = true;
+  Modules parts = 0;
   for (size_t s = 0; s < layers.size(); ++s) {
-    some |= !(c.plan.recompute[s] == Recompute{}), parts |= c.plan.recompute[s].modules != 0;
+    some |= !(c.plan.recompute[s] == Recompute{}), parts |= c.plan.recompute[s].modules;
     all &= c.plan.recompute[s].full == layers[s];
   }
   if (own->all_or_none && some && !all) return refuse(" computes all layers again, or none");
-  if (own->all_or_none && parts) return refuse(" does not compute parts of layers again");
+  if (own->all_or_none && parts != 0) return refuse(" does not compute parts of layers again");
+  const bool act = !w.model.moe && (parts >> static_cast<unsigned>(Module::kActivation) & 1);
+  if (act && !own->dense_act) return refuse(" does not compute the activation of an MLP again alone");
   const std::string lead = comment(c, w);
   if (framework == "torchtitan") return lead + torchtitan(w, c);
   if (framework == "paddle") return lead + paddle(w, c);

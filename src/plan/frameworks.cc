@@ -5,7 +5,7 @@ namespace stageline::plan {
 const std::vector<Framework>& frameworks() {
   static const std::vector<Framework> list = {
       {.name = "any", .schedules = {}, .per_rank = true, .empty_stages = true},
-      {.name = "megatron", .schedules = {"1f1b", "vpp", "vpp-ep-overlap"}, .empty_stages = true},
+      {.name = "megatron", .schedules = {"1f1b", "vpp", "vpp-ep-overlap"}, .empty_stages = true, .dense_act = false},
       {.name = "mindspeed",
        .schedules = {"1f1b", "vpp", "vpp-ep-overlap", "dualpipe-v-mindspeed"},
        .empty_stages = true},

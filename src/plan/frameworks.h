@@ -17,6 +17,7 @@ struct Framework {
   bool all_or_none = false;                 // of whole layers, all are computed again or none, and no parts of layers
   bool any_split = true;                    // otherwise only the even one
   bool empty_stages = false;                // a virtual stage may have no layer
+  bool dense_act = true;                    // the activation function of a dense MLP can be computed again alone
   bool scratch = true, keeps_sent = false;
   Sharding sharding = Sharding::kDistributed;  // where no other is asked for
 };

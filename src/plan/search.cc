@@ -136,12 +136,13 @@ double key_of(const LayoutSums& s, const ScheduleDef& def, int32_t pp, int32_t m
   return key;
 }
 
-std::vector<Modules> selections_of(const Wish& w) {
+std::vector<Modules> selections_of(const Wish& w, bool keeps_experts) {
   std::vector<Modules> out;
   if (w.recompute == RecomputeWish::kNone || w.recompute == RecomputeWish::kFull || w.framework->all_or_none)
     return out;
   constexpr int kNorm = 1, kAct = 2, kUp = 4, kMlp = 8, kCore = 16;  // in the order of Module
-  const int none = w.model.mla ? 0 : kUp;
+  const int none =
+      (w.model.moe || w.framework->dense_act ? 0 : kAct) | (w.model.mla ? 0 : kUp) | (keeps_experts ? kMlp : 0);
   const auto add = [&](int more) {
     for (const int set :
          {kNorm, kAct, kNorm | kAct, kUp, kNorm | kUp, kNorm | kUp | kAct, kNorm | kUp | kMlp, kMlp, kNorm | kMlp})
@@ -173,10 +174,11 @@ Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string
   p.times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
   // Both directions of a bidirectional pipeline would pass an empty stage, and the other would do all the work.
   p.min_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
-  p.full = w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto;
+  const bool keeps_experts = schedule == "vpp-ep-overlap";  // Megatron refuses to compute these or layers again
+  p.full = !keeps_experts && (w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto);
   p.per_rank = w.per_rank.value_or(w.framework->per_rank);
   p.all_or_none = w.framework->all_or_none;
-  p.selections = selections_of(w);
+  p.selections = selections_of(w, keeps_experts);
   if (std::ssize(w.other_bytes) == p.ranks()) p.other_bytes = w.other_bytes;
   return p;
 }

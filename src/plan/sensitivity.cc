@@ -1,4 +1,3 @@
-// How much the plans' steps depend on the times that they rest on.
 #include <cmath>
 
 #include "base/parallel.h"

@@ -59,11 +59,11 @@ def read_back(framework, text, layers):
             split = even(layers + first + last, -(-(layers + first + last) // per))
             split[0] -= first
             split[-1] -= last
-        m = int(option(code, '--parallelism.num_pp_microbatches') or 0)
         local, batch = (int(option(code, '--training.' + name)) for name in ('local_batch_size', 'global_batch_size'))
-        assert pp == 1 or local * dp == batch
+        size = int(option(code, '--parallelism.pipeline_parallel_microbatch_size') or local)
+        assert local % size == 0 and (pp == 1 or local * dp == batch)
         return {'tp': tp, 'pp': pp, 'cp': cp, 'dp': dp, 'ep': part('expert_parallel_degree'), 'batch': batch,
-                'micro_batch_size': local // m if m else local, 'layers': split}
+                'micro_batch_size': size, 'layers': split}
     if framework == 'paddle':
         degrees, sizes = (ast.literal_eval(re.search(name + r' = (\{.*?\})', code)[1]) for name in ('hybrid_configs', 'pipeline_configs'))
         bounds = ast.literal_eval(re.search(r'seg_method=(\[.*?\])', code)[1])

@@ -5,6 +5,7 @@ also lets the installed torch profile small programs, and compares its tables by
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
   run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
+  run.py --planned                                                              what plan --emit prints, by the frameworks' parsers: planned.py
   run.py --record [--only CASE,CASE]                                            training under stageline record: RECORDED beside this
   run.py --incidents [--only NAME,NAME] [--keep DIR]                            real training with planted faults: tests/incidents/run.py
   ./dev compare --outputs OLD [NEW]                                             two programs of ours, byte by byte: outputs.py beside this
@@ -81,6 +82,10 @@ def compare_torch(only, keep):
     return failed
 
 
+def compare_planned():
+    return subprocess.run([sys.executable, HERE / 'planned.py']).returncode
+
+
 def compare_msprof(folders):
     """The installed msprof-analyze: pp-chart --compat msprof, what it makes of our simulated runs, and its sums. 1: something differs."""
     python = rivals.find_msprof()
@@ -102,6 +107,7 @@ def main():
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
     parser.add_argument('--msprof', action='store_true', help='only msprof-analyze: pp-chart, our simulated runs, its sums (of FOLDER…)')
+    parser.add_argument('--planned', action='store_true', help='only what plan --emit prints, read by released parsers')
     parser.add_argument('--record', action='store_true', help='only training under stageline record')
     parser.add_argument('--incidents', action='store_true', help='only real training with planted faults, told and priced')
     options = parser.parse_args()
@@ -111,6 +117,8 @@ def main():
     if options.record:
         chosen = [('record.py', options.only), ('training.py', options.only)] if options.only else [(s, '') for s in RECORDED]
         return max(subprocess.run([sys.executable, HERE / script, *(['--only', only] if only else [])]).returncode for script, only in chosen)
+    if options.planned:
+        return compare_planned()
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:
@@ -122,7 +130,7 @@ def main():
     python = rivals.find_hta()
     if not python:
         print(f'skipped: {len(made) + len(folders)} comparisons, HTA cannot be installed here')
-        return 0 if options.folders or only else compare_torch('', options.keep)
+        return 0 if options.folders or only else max(compare_torch('', options.keep), compare_planned())
     print(rivals.hta_version(python), file=sys.stderr)
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(options.keep or os.path.join(scratch, 'answers')).resolve()
@@ -150,7 +158,7 @@ def main():
             print(f'skipped: {text}')
         checks = ['--checks', options.checks] if options.checks else []
         failed = subprocess.run([sys.executable, ROOT / 'tests' / 'hta' / 'run.py', '--goldens', out / 'answers', *checks]).returncode
-    return failed if options.folders or only else max(failed, compare_torch('', options.keep))
+    return failed if options.folders or only else max(failed, compare_torch('', options.keep), compare_planned())
 
 
 if __name__ == '__main__':
