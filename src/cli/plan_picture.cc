@@ -52,10 +52,12 @@ PlanPicture::Bar bar_of(const PlanProblem& problem, const Candidate& c, int32_t 
         plan::chunk_bytes(problem, stage, c.plan.bounds[stage], c.plan.bounds[stage + 1], c.plan.recompute[stage]).act;
     sum += kept[k];
   }
+  // A run that measured less than the model says has held fewer activations.
+  const double activations = std::max(0.0, peak.activations + std::min(0.0, peak.other));
   for (size_t k = 0; k < kept.size(); ++k)
-    add(kActivations, sum > 0 ? peak.activations * kept[k] / sum : 0, static_cast<int32_t>(k));
+    add(kActivations, sum > 0 ? activations * kept[k] / sum : 0, static_cast<int32_t>(k));
   add(kRecompute, peak.recompute), add(kHead, peak.head), add(kScratch, peak.scratch);
-  add(kTransient, peak.transient), add(kOther, peak.other);
+  add(kTransient, peak.transient), add(kOther, std::max(0.0, peak.other));
   add(kReserve, plan::needed(peak, problem.bar, problem.memory) - peak.sum());
   bar.low = peak.sum() * problem.bar.low, bar.high = peak.sum() * problem.bar.high;
   return bar;

@@ -141,7 +141,6 @@ LayoutBytes layout_bytes(const Model& m, const Layout& l, const MemoryOptions& o
     for (size_t i = 0; i < kModules; ++i) b.saved[i] = kept.saved[i] * tokens;
     b.input = kElement * m.hidden * tokens / t;
     if (!kind.custom) b.backward = dense_backward;
-    b.w_keeps = 1;
     if (kind.moe) {
       // Three buffers as large as an exchange, two of gate and up: fitted to two measured layouts.
       b.backward = std::max(b.backward, kElement * tokens * m.moe->top_k * (3 * m.hidden + 4 * m.moe->ffn));

@@ -191,8 +191,7 @@ void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type)
     m.mla = LatentAttention{s.size("q_lora_rank", 0, 0), s.size("kv_lora_rank"), s.size("qk_nope_head_dim"),
                             s.size("qk_rope_head_dim"), s.size("v_head_dim")};
   add_kinds(m, layers, is_moe);
-  s.find(
-      "q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
+  s.find("q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
   for (const char* key : {"moe", "mla"})
     if (s.has(key)) s.fail(std::string(key) + " belongs to a description in Megatron's terms");
   for (const char* key : {"rope_scaling", "vision_config"})

@@ -20,7 +20,8 @@ const SEQUENCES = [2048, 4096, 8192, 16384, 32768, 65536, 131072];
 
 function Bars({plan, limit, worst}: {plan: OnePlan; limit: number | null; worst: number}) {
   const most = Math.max(limit ?? 0, ...plan.stages.map(stage => stage.high)) * 1.05;
-  const share = (bytes: number): string => `${bytes / most * 100}%`;
+  // A run that measured less than the model says has an "other" below 0, which has no height.
+  const share = (bytes: number): string => `${Math.max(0, bytes) / most * 100}%`;
   const parts = PARTS.filter(part => plan.stages.some(stage => stage[part] > 0));
   return (
     <figure class="plan-memory">
