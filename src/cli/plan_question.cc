@@ -169,16 +169,8 @@ Result<RecordedRun> recorded_run(const WhatIf& model, const Arguments& a, int32_
     TRY(layers, parse_layers(a.get("layers"), out.sizes.stages, out.sizes.chunks, order.layout()));
     out.layers = std::move(*layers);
   }
-  const std::vector<double> links = model.latencies();
-  const size_t stages = out.sizes.stages, copies = std::max<size_t>(1, links.size() / (2 * stages));
-  for (size_t s = 0; s + 1 < stages; ++s) {
-    double there = 0, back = 0;
-    for (size_t k = 0; k < copies; ++k) {
-      there = std::max(there, links[k * 2 * stages + 2 * (s + 1)]);
-      back = std::max(back, links[k * 2 * stages + 2 * s + 1]);
-    }
-    out.there.push_back(there), out.back.push_back(back);
-  }
+  SlowestLinks links = slowest_links(model.latencies(), out.sizes.stages);
+  out.there = std::move(links.there), out.back = std::move(links.back);
   const StepGraph& graph = model.graph();
   replicas = 1;
   for (size_t op = 0; op < graph.size(); ++op) replicas = std::max(replicas, graph.dp(op) + 1);

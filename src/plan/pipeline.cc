@@ -47,7 +47,7 @@ int64_t min_latency(const PlanProblem& p) {
   int64_t least = p.times.latency;
   for (const auto* list : {&p.times.there, &p.times.back})
     for (const int64_t ns : *list) least = std::min(least, ns);
-  return p.times.there.empty() ? p.times.latency : least;
+  return least;
 }
 
 }  // namespace
@@ -88,6 +88,10 @@ LayerSums::LayerSums(const PlanProblem& p) : before(1) {
 
 LayerTime LayerSums::stage(const PlanProblem& p, int32_t stage, int32_t lo, int32_t hi) const {
   LayerTime out = before[hi] - before[lo];
+  size_t direction = 0;
+  for (int64_t* ns : {&out.forward, &out.input, &out.weight})
+    if (const size_t d = direction++; !p.times.slow.empty())
+      *ns = std::llround(static_cast<double>(*ns) * p.times.slow[stage][d]);
   if (stage == 0) out += p.times.embedding;
   if (stage + 1 == p.stages()) out += p.times.head;
   return out;

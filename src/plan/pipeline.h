@@ -50,6 +50,8 @@ class Layers {
 struct Times {
   std::vector<LayerTime> kinds;
   LayerTime embedding, head;
+  // For each virtual stage how many times as long its layers take (F, B or I, W), at least 1; empty: 1
+  std::vector<std::array<double, 3>> slow;
   std::vector<int64_t> there, back;  // the time of a message from rank r to r + 1, and from r + 1 to r; empty: latency
   int64_t latency = 0;
   double overlap = 0;  // F&B ÷ (F + B) where a run measured it; 0: from the communication

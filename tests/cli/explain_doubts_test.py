@@ -255,16 +255,34 @@ class RealJobs(Doubts):
         self.assertIn('Replicas spend 23.7 % of each step waiting', first['detail_en'].replace('\u202f', ' '))
         self.assertIn('等待的', first['detail_zh'])
 
-    @needs_shared
-    def test_a_head_that_layers_cannot_lighten(self):
-        job = SHARED / 'pipeline_ops/megatronapp'
+    def balance(self, job):
+        """The slow stage's finding, and the split that what-if finds."""
         slow = next(f for f in self.reported(job)['findings'] if f['id'] == 'stage.slow')
-        self.assertIn("chunk 3 (the last)", slow['title_en'])
-        self.assertIn('split the output head, or', slow['title_en'])
         fixes = next(t for t in json.loads(run('what-if', job, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'fixes')
-        balance = next(r for r in fixes['rows'] if r['fix'] == 'balance')
+        return slow, next(r for r in fixes['rows'] if r['fix'] == 'balance')
+
+    def test_a_head_that_layers_cannot_lighten(self):
+        job = self.dir / 'head'
+        run('simulate', '1f1b', '--format', 'cells', '--stages', 4, '--micro-batches', 16, '--steps', 4, '--cost', '8,16', '--fault', 'heavy-head:3', '-o', job, check=0)
+        slow, balance = self.balance(job)
+        self.assertIn('split the output head, or', slow['title_en'])
         # A step of explain lasts until the next one starts, one of what-if until its work ends: the saving is the same.
         self.assertAlmostEqual(slow['saving_ns'] / balance['saving_ns'], 1, delta=0.01)
+        # One layer stays with the head; the others spread, since many splits take as long.
+        layers = [int(n) for n in balance['what'].split(' → ')[1].split(', ')]
+        self.assertEqual((layers[-1], sum(layers)), (1, 32))
+        self.assertLessEqual(max(layers) - min(layers[:-1]), 1)
+
+    @needs_shared
+    def test_a_head_whose_rank_gets_fewer_layers_in_its_other_chunks(self):
+        slow, balance = self.balance(SHARED / 'pipeline_ops/megatronapp')
+        self.assertIn('chunk 3 (the last)', slow['title_en'])
+        self.assertIn('move layers off it, or', slow['title_en'])
+        layers = [int(n) for n in balance['what'].split(' → ')[1].split(', ')]
+        self.assertEqual(sum(layers), 8 * 16)
+        ranks = [sum(layers[rank::4]) for rank in range(4)]
+        self.assertLess(ranks[3], min(ranks[:3]) - 8)
+        self.assertGreater(balance['saving_share'], 0.1)
 
 
 if __name__ == '__main__':

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "pipeline/replay/replay.h"
+#include "schedules/make.h"
+
 using namespace stageline;
 
 namespace {
@@ -11,6 +16,25 @@ StageCosts stages_of(std::vector<DirectionCost> costs) {
   for (size_t s = 0; s < costs.size(); ++s) stages.owner.push_back(static_cast<int32_t>(s));
   stages.cost_ns = std::move(costs);
   return stages;
+}
+
+// The split of 1F1B or, with two chunks, of VPP.
+std::vector<int32_t> planned(const StageCosts& stages, const LayerCosts& costs, const std::vector<int32_t>& layers,
+                             int32_t micro_batches = 64, const char* schedule = "1f1b", int32_t chunks = 1) {
+  ScheduleSizes sizes;
+  sizes.stages = static_cast<int32_t>(layers.size()) / chunks, sizes.micro_batches = micro_batches;
+  sizes.chunks = chunks;
+  const auto order = make_schedule(schedule, sizes);
+  REQUIRE(order);
+  StageCosts wide = stages;
+  LayerCosts long_ones = costs;  // in units of 1 µs
+  for (auto* list : {&wide.cost_ns, &long_ones.constant_ns, &long_ones.per_layer_ns})
+    for (DirectionCost& cost : *list)
+      for (double& ns : cost) ns *= 1000;
+  const auto found = planned_layers(*order, wide, long_ones, layers, {}, 1, nullptr);
+  REQUIRE(found);
+  CHECK(found->gap >= 0);
+  return found->layers;
 }
 
 }  // namespace
@@ -25,10 +49,10 @@ TEST_CASE("layers: a heavy head is a constant of the last stage") {
   CHECK(costs.constant_ns[3] == DirectionCost{3, 6, 0});
   CHECK(costs.per_layer_ns[3] == DirectionCost{1, 2, 0});
   CHECK(costs.constant_ns[0] == DirectionCost{});
-  // 35 layers' cost over four stages: 9, 9, 9 and 8.
-  const std::vector<int32_t> then = balanced_layers(stages, costs, now);
-  CHECK(then[3] == 6);
-  CHECK(then[0] + then[1] + then[2] == 26);
+  // 35 layers' cost over four stages: the slowest takes 9 in any case, and less on the last one shortens the way.
+  const std::vector<int32_t> then = planned(stages, costs, now);
+  CHECK(then[3] == 5);
+  CHECK(then[0] + then[1] + then[2] == 27);
   for (size_t s = 0; s < 3; ++s) CHECK(then[s] <= 9);
   const auto factors = split_factors(stages, costs, {9, 9, 9, 5});
   CHECK(factors[0][0] == doctest::Approx(9.0 / 8));
@@ -41,32 +65,69 @@ TEST_CASE("layers: a stage between the ends keeps its own price of a layer") {
   const StageCosts stages = stages_of({{4, 0, 0}, {8, 0, 0}, {4, 0, 0}, {4, 0, 0}});
   const LayerCosts costs = layer_costs(stages, {4, 4, 4, 4});
   CHECK(costs.per_layer_ns[1][0] == 2);
-  // Loads 4.57 each would be even: the slow stage gets 2 or 3 of the 16.
-  const std::vector<int32_t> then = balanced_layers(stages, costs, {4, 4, 4, 4});
-  CHECK(then[1] == 2);
-  CHECK(then[0] + then[2] + then[3] == 14);
+  // Loads 4.57 each would be even: the others take 5 with 14 and with 15 of the 16, and the way is shorter with 15.
+  const std::vector<int32_t> then = planned(stages, costs, {4, 4, 4, 4});
+  CHECK(then[1] == 1);
+  CHECK(then[0] + then[2] + then[3] == 15);
 }
 
 TEST_CASE("layers: an even pipeline stays as it is, whatever its chunks") {
   StageCosts stages = stages_of({{2, 4, 0}, {2, 4, 0}, {2, 4, 0}, {2, 4, 0}});
-  CHECK(balanced_layers(stages, layer_costs(stages, {3, 3, 3, 3}), {3, 3, 3, 3}) == std::vector<int32_t>{3, 3, 3, 3});
-  stages.owner = {0, 1, 1, 0};  // a V of two ranks
-  CHECK(balanced_layers(stages, layer_costs(stages, {3, 3, 3, 3}), {3, 3, 3, 3}) == std::vector<int32_t>{3, 3, 3, 3});
-  // With a head on rank 0's second chunk its other chunk can give way too.
+  const std::vector<int32_t> even = {3, 3, 3, 3};
+  CHECK(planned(stages, layer_costs(stages, even), even) == even);
+  stages.owner = {0, 1, 0, 1};
+  CHECK(planned(stages, layer_costs(stages, even), even, 64, "vpp", 2) == even);
+  // A head on rank 1's second chunk lets its other chunk give way too.
   stages.cost_ns[3] = {4, 8, 0};
-  const LayerCosts costs = layer_costs(stages, {3, 3, 3, 3});
-  const std::vector<int32_t> then = balanced_layers(stages, costs, {3, 3, 3, 3});
-  CHECK(then[0] + then[3] + 3 == doctest::Approx(then[1] + then[2]).epsilon(0.15));
+  const std::vector<int32_t> then = planned(stages, layer_costs(stages, even), even, 64, "vpp", 2);
+  CHECK(then[1] + then[3] + 3 == doctest::Approx(then[0] + then[2]).epsilon(0.15));
   CHECK(then[0] + then[1] + then[2] + then[3] == 12);
 }
 
-TEST_CASE("layers: of equal costs what moves least") {
-  // Loads that cannot be even: 10 layers on 4 stages, as they are now.
+TEST_CASE("layers: no split of all is faster than the planned one") {
+  // Every split of 14 layers over four stages, with a slow rank, a head and slow links.
+  StageCosts stages = stages_of({{300, 600, 0}, {450, 900, 0}, {300, 600, 0}, {500, 1000, 0}});
+  const std::vector<int32_t> now = {4, 4, 3, 3};
+  const LayerCosts costs = layer_costs(stages, now);
+  ScheduleSizes sizes;
+  sizes.stages = 4, sizes.micro_batches = 6;
+  const auto order = make_schedule("1f1b", sizes);
+  REQUIRE(order);
+  const SlowestLinks links{{50, 200, 10}, {50, 100, 10}};
+  const auto span = [&](const std::vector<int32_t>& layers) {
+    ReplayCosts at;
+    at.cell_ns = [&](int32_t rank, const ScheduleCell& cell) {
+      const auto direction = [&](size_t d) {
+        return costs.constant_ns[rank][d] + costs.per_layer_ns[rank][d] * layers[rank];
+      };
+      return std::llround(cell.actions()[0].kind == CellKind::kForward ? direction(0) : direction(1) + direction(2));
+    };
+    at.arrival_ns = [&](int32_t from, int32_t to, const Action&, int64_t sent) {
+      return sent + std::llround(from < to ? links.there[from] : links.back[to]);
+    };
+    const auto cells = replay(*order, at);
+    REQUIRE(cells);
+    int64_t end = 0;
+    for (const auto& rank : *cells) end = std::max(end, rank.back().end_ns);
+    return end;
+  };
+  int64_t best = INT64_MAX;
+  for (int32_t a = 1; a < 12; ++a)
+    for (int32_t b = 1; a + b < 13; ++b)
+      for (int32_t c = 1; a + b + c < 14; ++c) best = std::min(best, span({a, b, c, 14 - a - b - c}));
+  const auto found = planned_layers(*order, stages, costs, now, links, 1, nullptr);
+  REQUIRE(found);
+  CHECK(found->gap == 0);
+  CHECK(static_cast<double>(span(found->layers)) == doctest::Approx(static_cast<double>(best)).epsilon(0.002));
+  CHECK(span(now) > best);
+}
+
+TEST_CASE("layers: of equal costs the present split stays") {
   const StageCosts stages = stages_of({{2, 0, 0}, {3, 0, 0}, {2, 0, 0}, {3, 0, 0}});
   LayerCosts costs;
   costs.constant_ns.assign(4, {});
-  costs.per_layer_ns.assign(4, {1, 0, 0});
-  CHECK(balanced_layers(stages, costs, {2, 3, 2, 3}) == std::vector<int32_t>{2, 3, 2, 3});
+  costs.per_layer_ns.assign(4, {1, 2, 0});
+  CHECK(planned(stages, costs, {3, 3, 3, 3}) == std::vector<int32_t>{3, 3, 3, 3});
 }
 
 TEST_CASE("layers: splits between two") {

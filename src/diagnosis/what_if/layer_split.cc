@@ -1,18 +1,23 @@
 #include "diagnosis/what_if/layer_split.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/what_if/stage_bytes.h"
 #include "pipeline/sums/stage_costs.h"
-#include "plan/pipeline.h"
+#include "plan/split.h"
 
 namespace stageline {
 namespace {
 
-double direction_sum(const DirectionCost& cost) { return cost[0] + cost[1] + cost[2]; }
+constexpr int64_t kMaxTable = 4'000'000;  // layers · virtual stages
+constexpr double kAsFast = 0.001;         // splits whose spans differ by less are as fast
+constexpr int64_t kMinWork = 4'000'000;   // in replayed cells: some 0.2 s
 
 // Returns the price of a layer on the stages between the first and the last; with two virtual stages, the cheaper
 // one's.
@@ -27,6 +32,33 @@ double usual_layer_ns(const StageCosts& stages, const std::vector<int32_t>& laye
   }
   for (size_t s = 1; s + 1 < count; ++s) prices.push_back(price(s));
   return median_of(std::move(prices));
+}
+
+// Moves layers back towards the present split as long as it stays as fast: among many splits that are as fast, the
+// search finds any, such as 15, 14, 2, 1 where a heavy head decides and 10, 10, 11, 1 takes as long. Returns the split
+// where no move of a layer brings it nearer, in squares of what stages have too many. `tries` bounds the replays.
+std::vector<int32_t> nearest_split(const plan::PlanProblem& p, const plan::Plan& best, const std::vector<int32_t>& now,
+                                   int64_t tries) {
+  std::vector<int32_t> split = best.layers();
+  const auto limit = std::llround(static_cast<double>(best.span_ns) * (1 + kAsFast));
+  for (bool nearer = true; nearer;) {
+    nearer = false;
+    std::vector<std::tuple<int32_t, size_t, size_t>> moves;
+    for (size_t a = 0; a < now.size(); ++a)
+      for (size_t b = 0; b < now.size(); ++b)
+        if (const int32_t apart = split[a] - now[a] - (split[b] - now[b]); apart > 1 && split[a] > 1)
+          moves.emplace_back(-apart, a, b);
+    std::ranges::sort(moves);
+    for (const auto& [_, a, b] : moves) {
+      if (tries-- <= 0) return split;
+      --split[a], ++split[b];
+      const auto plan = plan::price_split(p, split);
+      nearer = plan && *plan && (*plan)->span_ns <= limit;
+      if (nearer) break;
+      ++split[a], --split[b];
+    }
+  }
+  return split;
 }
 
 }  // namespace
@@ -53,55 +85,69 @@ LayerCosts layer_costs(const StageCosts& stages, const std::vector<int32_t>& lay
   return costs;
 }
 
-std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts& costs,
-                                     const std::vector<int32_t>& layers) {
-  const size_t count = layers.size();
-  int64_t total = 0;
-  for (const int32_t n : layers) total += n;
-  std::vector<int32_t> split(count, 1);
-  int32_t ranks = 0;
-  for (const int32_t owner : stages.owner) ranks = std::max(ranks, owner + 1);
-  std::vector<double> load(ranks, 0);  // for each rank
-  for (size_t s = 0; s < count; ++s)
-    load[stages.owner[s]] += direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
-  // The cost of a rank grows by the same amount with every layer it gets. So the layer of every turn goes to the
-  // rank with the smallest load after it. A load may have grown since its entry was made; such an entry is put
-  // back.
-  struct Entry {
-    double load;
-    int32_t surplus;  // layers it has beyond its present number; of equal loads the one that moves fewest is taken
-    uint32_t stage;
-    bool operator>(const Entry& other) const {
-      return std::tie(load, surplus, stage) > std::tie(other.load, other.surplus, other.stage);
+SlowestLinks slowest_links(const std::vector<double>& latencies, size_t stages) {
+  SlowestLinks out;
+  const size_t copies = stages == 0 ? 0 : latencies.size() / (2 * stages);
+  for (size_t s = 0; s + 1 < stages && copies > 0; ++s) {
+    double there = 0, back = 0;
+    for (size_t k = 0; k < copies; ++k) {
+      there = std::max(there, latencies[k * 2 * stages + 2 * (s + 1)]);
+      back = std::max(back, latencies[k * 2 * stages + 2 * s + 1]);
     }
-  };
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
-  // The chunks of a rank all count with the rank's mean price of a layer. So its layers are spread evenly over its
-  // chunks, instead of gathering in one that is cheaper by chance.
-  std::vector<double> price(ranks, 0), chunks(ranks, 0);
-  for (size_t s = 0; s < count; ++s) {
-    price[stages.owner[s]] += direction_sum(costs.per_layer_ns[s]);
-    ++chunks[stages.owner[s]];
+    out.there.push_back(there), out.back.push_back(back);
   }
-  const auto entry = [&](size_t s) {
-    const size_t rank = stages.owner[s];
-    return Entry{load[rank] + price[rank] / chunks[rank], split[s] - layers[s], static_cast<uint32_t>(s)};
-  };
-  for (size_t s = 0; s < count; ++s) next.push(entry(s));
-  for (int64_t left = std::min<int64_t>(total, kMaxLayers) - static_cast<int64_t>(count); left > 0;) {
-    const Entry top = next.top();
-    next.pop();
-    const Entry now = entry(top.stage);
-    if (now > top) {
-      next.push(now);
-      continue;
-    }
-    ++split[top.stage];
-    load[stages.owner[top.stage]] += direction_sum(costs.per_layer_ns[top.stage]);
-    --left;
-    next.push(entry(top.stage));
+  return out;
+}
+
+std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCosts& stages, const LayerCosts& costs,
+                                            const std::vector<int32_t>& layers, const SlowestLinks& links,
+                                            double overlap, const StageBytes* bytes) {
+  const int64_t total = std::accumulate(layers.begin(), layers.end(), int64_t{0});
+  const auto ranks = static_cast<int32_t>(order.ranks.size());
+  if (total * std::ssize(layers) > kMaxTable || std::ssize(layers) != virtual_stage_count(order)) return {};
+  plan::PlanProblem p;
+  if (bytes && !bytes->full && bytes->model.layers() == total) {
+    plan::Layout layout = bytes->layout;
+    layout.pp = ranks;
+    p = plan::problem_of(order, bytes->model, layout, bytes->options);
+    if (std::ssize(bytes->beyond) == ranks) p.other_bytes = bytes->beyond;
+  } else {
+    p.schedule = order;
+    p.kind_of = std::vector<uint8_t>(total, 0);
   }
-  return split;
+  p.full = false;
+  std::vector<DirectionCost> price(ranks, DirectionCost{});  // mean over the rank's chunks
+  for (size_t s = 0; s < layers.size(); ++s)
+    for (size_t d = 0; d < kDirections; ++d)
+      price[stages.owner[s]][d] += costs.per_layer_ns[s][d] / static_cast<double>(order.sizes.chunks);
+  DirectionCost cheapest = price.front();
+  for (const DirectionCost& own : price)
+    for (size_t d = 0; d < kDirections; ++d) cheapest[d] = std::min(cheapest[d], own[d]);
+  const auto time_of = [](const DirectionCost& ns) {
+    plan::LayerTime time;
+    time.forward = std::llround(ns[0]), time.input = std::llround(ns[1]), time.weight = std::llround(ns[2]);
+    return time;
+  };
+  p.times.kinds.assign(std::max<size_t>(1, p.bytes.kinds.size()), time_of(cheapest));
+  p.times.embedding = time_of(costs.constant_ns.front()), p.times.head = time_of(costs.constant_ns.back());
+  for (size_t s = 0; s < layers.size(); ++s) {
+    p.times.slow.push_back({1, 1, 1});
+    for (size_t d = 0; d < kDirections; ++d)
+      if (cheapest[d] > 0) p.times.slow[s][d] = price[stages.owner[s]][d] / cheapest[d];
+  }
+  for (const double ns : links.there) p.times.there.push_back(std::llround(ns));
+  for (const double ns : links.back) p.times.back.push_back(std::llround(ns));
+  if (overlap != 1) p.times.overlap = overlap;
+  int64_t cells = 0;
+  for (const RankOrder& rank : order.ranks) cells += std::ssize(rank);
+  const int64_t work = std::max(kMinWork, 20 * cells);
+  const plan::SplitAnswer answer = plan::best_split(p, {work, INT64_MAX});
+  if (!answer.best) return {};
+  PlannedLayers out{nearest_split(p, *answer.best, layers, work / std::max<int64_t>(1, cells)), 0};
+  const auto plan = plan::price_split(p, out.layers);
+  if (plan && *plan && (*plan)->span_ns > 0)
+    out.gap = std::max(0.0, 1 - static_cast<double>(answer.bound_ns) / static_cast<double>((*plan)->span_ns));
+  return out;
 }
 
 std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,

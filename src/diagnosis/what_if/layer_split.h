@@ -1,5 +1,5 @@
-// Finds the best stage for each layer: the cost of a layer in this run, and the contiguous split whose slowest rank is
-// fastest.
+// Finds the best stage for each layer: the cost of a layer in this run, and the contiguous split with which the order
+// that ran takes the least time.
 //
 //   cost of a virtual stage = its own constant (embedding, head) + layers · cost of a layer there.
 //
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "pipeline/sums/virtual_stage_costs.h"
 
 namespace stageline {
+
+struct StageBytes;
 
 struct LayerCosts {
   std::vector<DirectionCost> constant_ns;   // for each virtual stage; 0 except for the first and the last
@@ -32,12 +35,25 @@ inline constexpr double kMinConstant = 0.03;
 // cheaper layer is the price of both. O(stages).
 LayerCosts layer_costs(const StageCosts& stages, const std::vector<int32_t>& layers);
 
-// Cuts the same layers, in the same order, in new places: returns the split for which the largest sum of a rank's
-// virtual stages' costs is least. Of equally good splits it looks for the one that moves fewest layers. Every virtual
-// stage keeps at least one layer. At most kMaxLayers. O(layers · log stages).
+// A message's time over each link of a pipeline, of the slowest replica.
+struct SlowestLinks {
+  std::vector<double> there, back;  // from stage s to s + 1, and from s + 1 to s
+};
+// `latencies` are those of OrderModel.
+SlowestLinks slowest_links(const std::vector<double>& latencies, size_t stages);
+
+// Cuts the same layers, in the same order, in new places: finds the split with which `order` takes the least time at
+// these costs, replayed as a plan is (plan/split.h). Of splits that are as fast it takes the nearest to the present
+// one. The chunks of a rank count with the rank's mean price of a layer. Every virtual stage keeps at least one layer;
+// with a limit in `bytes`, the split fits. Nothing where none fits, or where the table of splits would be too large.
+struct PlannedLayers {
+  std::vector<int32_t> layers;
+  double gap = 0;  // no split of these layers is faster by a larger share
+};
+std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCosts& stages, const LayerCosts& costs,
+                                            const std::vector<int32_t>& layers, const SlowestLinks& links,
+                                            double overlap, const StageBytes* bytes);
 inline constexpr int32_t kMaxLayers = 100'000;
-std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts& costs,
-                                     const std::vector<int32_t>& layers);
 
 // Returns the splits on the way from one to another, moving one layer at a time from the stage that has most too many
 // to the stage that lacks most. Where there are more than `most`, evenly spaced ones are returned; `to` is always the

@@ -120,8 +120,14 @@ class Finder {
     const StageCosts& stages = model_.order().stages();
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
     spread_evenly(stages);
-    const std::vector<int32_t> min = balanced_layers(stages, model_.layers(), list_.layers);
-    auto splits = splits_between(list_.layers, min, kMaxSplits);
+    const Result<Schedule> ran = model_.schedule_of({});
+    if (!ran) return;
+    const OrderModel& order = model_.order();
+    const auto planned =
+        planned_layers(*ran, stages, model_.layers(), list_.layers,
+                       slowest_links(model_.latencies(), order.sizes().stages), order.overlap_ratio(), options_.bytes);
+    if (!planned) return;
+    auto splits = splits_between(list_.layers, planned->layers, kMaxSplits);
     if (limited())
       list_.over_memory += std::erase_if(splits, [&](const auto& split) { return !within_limit({}, split); });
     std::vector<Changes> worlds;
@@ -135,7 +141,8 @@ class Finder {
       if (best == SIZE_MAX || prices[i].saving_ns > prices[best].saving_ns) best = i;
     if (best == SIZE_MAX) return;
     balanced_ = splits[best];
-    add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers()));
+    const double gap = splits[best] == planned->layers ? planned->gap : kNaN;
+    add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers(), gap));
   }
 
   // A bound: the spread that explain uses to price slow stages. Whole layers may not divide that way, and how many
@@ -224,9 +231,9 @@ class Finder {
     const OrderModel& order = model_.order();
     const ScheduleSizes& sizes = order.sizes();
     if (order.recognition().best().name != "1f1b" || order.leaves_schedule() || sizes.chunks != 1) return;
-    const std::vector<double> links = model_.latencies();
-    const size_t stages = sizes.stages, copies = links.size() / (2 * stages);
-    if (stages < 2 || copies == 0) return;
+    const size_t stages = sizes.stages;
+    const SlowestLinks links = slowest_links(model_.latencies(), stages);
+    if (links.there.empty()) return;
     LinkCosts costs;
     costs.micro_batches = sizes.micro_batches;
     double slowest = 0, both = 0;
@@ -236,14 +243,9 @@ class Finder {
       costs.backward.push_back(std::llround(cost[1] + cost[2]));
       slowest = std::max(slowest, load_of(cost));
       if (s + 1 == stages) break;
-      double there = 0, back = 0;
-      for (size_t k = 0; k < copies; ++k) {
-        there = std::max(there, links[k * 2 * stages + 2 * (s + 1)]);
-        back = std::max(back, links[k * 2 * stages + 2 * s + 1]);
-      }
-      costs.there.push_back(std::llround(there));
-      costs.back.push_back(std::llround(back));
-      both = std::max(both, there + back);
+      costs.there.push_back(std::llround(links.there[s]));
+      costs.back.push_back(std::llround(links.back[s]));
+      both = std::max(both, links.there[s] + links.back[s]);
     }
     if (both < kSlowLink * slowest) return;
     std::vector<int32_t> room(stages, std::min(kMaxMoreInFlight, sizes.micro_batches));

@@ -1,6 +1,7 @@
 #include "diagnosis/what_if/what_if_words.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/number.h"
@@ -65,7 +66,7 @@ FixWords words_of(const std::string& name, const Args& args = {}) {
 FixWords own_words(const std::string& name) { return {{name, name}, words("fix.own.assumes"), words("fix.own.how")}; }
 
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
-                       const LayerCosts& costs) {
+                       const LayerCosts& costs, double gap) {
   Text ends;
   if (costs.embedding || costs.head)
     ends = words(!costs.head        ? "fix.balance.ends.embedding"
@@ -73,7 +74,7 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
                                     : "fix.balance.ends.both");
   Args args;
   args.set("from", layers_text(now)).set("to", layers_text(then)).set("ends", ends);
-  args.set("assumed", assumed ? number(kAssumedLayers) : "");
+  args.set("assumed", assumed ? number(kAssumedLayers) : "").set("gap", std::isnan(gap) ? "" : percent(gap));
   return {words("fix.balance.name", args), words("fix.balance.assumes", args), layout_text(then)};
 }
 

@@ -16,7 +16,7 @@ struct FixWords {
 
 FixWords own_words(const std::string& name);
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
-                       const LayerCosts& costs);
+                       const LayerCosts& costs, double gap);
 FixWords even_words();
 FixWords fair_stage_words(int32_t stage, double ratio);
 // `lists` of `of` lists leave the order.
