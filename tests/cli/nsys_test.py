@@ -99,6 +99,14 @@ class NsysTest(unittest.TestCase):
         self.assertNotIn('nsys.no_nccl_sizes', flaws(info(self.make())))
         self.assertEqual(flaws(info(self.make('b.sqlite', blobs=False)))['nsys.no_nccl_sizes']['count'], 6)
 
+    def test_counts_of_one_ranks_part_are_taken_as_often_as_there_are_ranks(self):
+        for call, size in (('ncclAllReduce', 4096), ('ncclAllGather', 3 * 4096), ('ncclReduceScatter', 3 * 4096), ('ncclAlltoAll', 3 * 4096), ('ncclBroadcast', 4096)):
+            path = self.make(ranks=3)
+            with contextlib.closing(sqlite3.connect(path)) as db:
+                db.execute("UPDATE StringIds SET value = ? WHERE value = 'ncclAllReduce'", (call,))
+                db.commit()
+            self.assertEqual({r['bytes'] for r in events(path) if r['name'].startswith('ncclDevKernel')}, {str(size)}, call)
+
     def test_whole_graphs_and_lost_events_are_known(self):
         names = flaws(info(self.make(graphs=True, lost=True)))
         self.assertEqual(names['nsys.whole_graphs']['count'], 6)

@@ -1,4 +1,5 @@
 """Databases of AMD's profilers: ranks, launches, ranges, collectives, memory, dialects, secrets, damage."""
+import contextlib
 import csv
 import io
 import json
@@ -56,6 +57,28 @@ class RocpdTest(unittest.TestCase):
         self.assertEqual([p['rank'] for p in report['parts']], [0, 1])
         for words in (run('info', self.folder, '--json').out, run('export', self.folder, '--to', 'json', '-o', '-', '-q').out, run('info', self.folder).out):
             self.assertNotIn(rocpd.SECRET, words)
+
+    def test_counts_of_one_ranks_part_are_taken_as_often_as_there_are_ranks(self):
+        for call, size in (('ncclAllReduce', 2048), ('ncclAllGather', 4 * 2048), ('ncclReduceScatter', 4 * 2048), ('ncclAllToAll', 4 * 2048)):
+            for with_size in (True, False):
+                path = rocpd.make(self.folder / 'sizes_results.db')
+                with contextlib.closing(sqlite3.connect(path)) as db:
+                    suffix = next(name.removeprefix('rocpd_string') for name, in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_string%'"))
+                    db.execute(f"UPDATE rocpd_string{suffix} SET string = ? WHERE string = 'ncclAllReduce'", (call,))
+                    if with_size:  # one of the calls made the communicator
+                        made, = db.execute(f"SELECT event_id FROM rocpd_arg{suffix} WHERE name = 'count' LIMIT 1").fetchone()
+                        db.execute(f"UPDATE rocpd_arg{suffix} SET name = 'nranks', value = '4' WHERE event_id = ? AND name = 'count'", (made,))
+                        init, = db.execute(f'SELECT max(id) + 1 FROM rocpd_string{suffix}').fetchone()
+                        columns = [row[1] for row in db.execute(f'PRAGMA table_info(rocpd_string{suffix})')]
+                        values = {'id': init, 'string': 'ncclCommInitRank'}
+                        db.execute(f"INSERT INTO rocpd_string{suffix} ({', '.join(columns)}) SELECT {', '.join('?' if c in values else c for c in columns)} FROM rocpd_string{suffix} LIMIT 1",
+                                   [values[c] for c in columns if c in values])
+                        db.execute(f'UPDATE rocpd_region{suffix} SET name_id = ? WHERE event_id = ?', (init, made))
+                    db.commit()
+                known = with_size or call == 'ncclAllReduce'
+                self.assertIn(str(size) if known else '', {r['bytes'] for r in events(path) if r['name'] == call}, (call, with_size))
+                if not known:
+                    self.assertEqual({r['bytes'] for r in events(path) if r['name'] == call}, {''})
 
     def test_nothing_says_the_rank(self):
         for k in range(2):

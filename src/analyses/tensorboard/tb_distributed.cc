@@ -10,6 +10,7 @@
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
 #include "base/parallel.h"
+#include "model/collective_kind.h"
 #include "model/statistics.h"
 #include "model/table.h"
 #include "profile/tb_work.h"
@@ -62,16 +63,6 @@ size_t size_class(int64_t bytes) {
   return c;
 }
 
-// Returns the bytes moved over the bus for each byte of the collective, as nccl-tests counts them.
-double bus_factor(std::string_view name, int64_t group_size) {
-  if (group_size < 2) return 1;
-  const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  const double n = group_size, others = (n - 1) / n;
-  if (holds("allreduce") || holds("all_reduce")) return 2 * others;
-  const bool spreads = holds("gather") || holds("reduce_scatter") || holds("all_to_all") || holds("alltoall");
-  return spreads ? others : 1;
-}
-
 struct CallSum {
   int64_t calls = 0, sized = 0, joined = 0;
   double bytes = 0, latency_ns = 0;              // sums
@@ -122,7 +113,8 @@ Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
   for (const TbRankWork& r : ranks)
     for (const TbCollective& call : r.calls) {
       const std::string_view name = names.text(call.label);
-      sums[{name, size_class(call.bytes)}].add(call, bus_factor(name, call.group_size));
+      const double factor = call.group_size < 2 ? 1 : bus_factor(collective_kind(name), call.group_size);
+      sums[{name, size_class(call.bytes)}].add(call, factor);
     }
   for (const auto& [key, s] : sums) {
     const auto& [name, size] = key;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "model/collective_kind.h"
 #include "model/torch_facts.h"
 #include "readers/common/range_message.h"
 #include "readers/nsys/problems.h"
@@ -71,6 +72,9 @@ void Process::project() {
       if (!out.text_of(out.name_of(work.row)).starts_with("nccl")) return;
       CollectiveFact fact = call.fact;
       fact.slice = work.row;
+      if (const auto size = communicator_sizes.find(call.communicator); size != communicator_sizes.end())
+        fact.group_size = size->second;
+      fact.bytes = message_bytes(collective_kind(out.text_of(fact.name)), fact.group_size, fact.bytes);
       out.collectives.push_back(fact);
     });
   if (launched.gave_up()) out.notes.add(problem::nsys_not_projected, {out.part.source});

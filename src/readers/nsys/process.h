@@ -70,10 +70,11 @@ class Process {
 
   struct Call {  // of NCCL, with what it says
     int64_t global_tid, start_ns, end_ns;
-    CollectiveFact fact;
+    uint64_t communicator;
+    CollectiveFact fact;  // its bytes are those of the call's count
   };
   std::vector<Call> calls;
-  std::map<uint64_t, int64_t> communicator_calls;
+  std::map<uint64_t, int64_t> communicator_calls, communicator_sizes;
 
   // Once all rows are there: ranges on the devices, and what NCCL's calls say on the kernels they launched.
   void project();

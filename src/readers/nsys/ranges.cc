@@ -109,8 +109,9 @@ class RangeReader {
     ++payloads_;
     if (payload.rank >= 0 && payload.ranks > p.communicator_size)
       p.communicator_rank = payload.rank, p.communicator_size = payload.ranks;
+    if (payload.ranks > 0) p.communicator_sizes[payload.communicator] = payload.ranks;
     if (payload.bytes < 0) return;
-    Process::Call call{tid, start, end, {}};
+    Process::Call call{tid, start, end, payload.communicator, {}};
     const std::string short_name(p.out.text_of(name));
     call.fact.name = p.out.text(short_name.starts_with("nccl") ? std::string_view(short_name).substr(4) : short_name);
     call.fact.group = p.out.text("communicator " + std::to_string(payload.communicator));

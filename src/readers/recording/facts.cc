@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "model/collective_kind.h"
 #include "readers/common/range_message.h"
 
 namespace stageline::recording {
@@ -50,6 +51,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     message.size = std::min<uint32_t>(lane->thread, kMaxRankNumber);
     message.timed = !row.host_instead;
     if (name.starts_with(kNccl)) name.remove_prefix(kNccl.size());
+    message.bytes = message_bytes(collective_kind(name), message.size, row.bytes);
     message.name = trace_.names.intern(name);
     messages_.push_back(message);
     return;

@@ -5,6 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "model/collective_kind.h"
 #include "model/source_limits.h"
 #include "model/statistics.h"
 #include "readers/common/range_message.h"
@@ -131,6 +132,10 @@ void Processes::describe_kernel(Process& p, uint32_t row, const Shape& shape) {
 
 void Processes::describe_collective(Process& p, uint32_t row, std::string_view name,
                                     std::map<std::string, std::string>& arguments) {
+  if (name.starts_with("ncclCommInit"))
+    p.communicator_sizes.insert(parse_int(arguments["nranks"]).value_or(0));
+  else if (name == "ncclCommSplit")
+    p.communicator_sizes.insert(0);  // the sizes of its parts are not in its arguments
   const auto count = parse_int(arguments["count"].empty() ? arguments["sendcount"] : arguments["count"]);
   if (!count || *count < 0 || !name.starts_with("nccl")) return;
   CollectiveFact fact;
@@ -147,7 +152,7 @@ void Processes::describe_collective(Process& p, uint32_t row, std::string_view n
       if (*count < (int64_t{1} << 58)) fact.bytes = *count * known.second;
       break;
     }
-  fact.in_elements = *count;
+  fact.in_elements = fact.out_elements = *count;
   if (!arguments["comm"].empty()) fact.group = p.out.text("communicator " + arguments["comm"]);
   if (const auto peer = parse_int(arguments["peer"])) fact.peer = *peer;
   p.out.collectives.push_back(fact);
@@ -173,6 +178,23 @@ void Processes::add_allocation(Process& p, int64_t at, int64_t address, int64_t 
   p.out.part.memory.push_back(record);
 }
 
+// RCCL's count is one rank's part of some operations, whose size follows where all communicators have one size.
+void Processes::settle_sizes(Process& p) {
+  const int64_t n = p.communicator_sizes.size() == 1 ? *p.communicator_sizes.begin() : 0;
+  for (CollectiveFact& fact : p.out.collectives) {
+    const CollectiveKind kind = collective_kind(p.out.text_of(fact.name));
+    const bool is_part = message_bytes(kind, 2, 1) == 2;
+    fact.group_size = n;
+    fact.bytes = message_bytes(kind, n, fact.bytes);
+    if (!is_part) continue;
+    const int64_t whole = std::max<int64_t>(message_bytes(kind, n, fact.in_elements), 0);
+    const bool both = kind == CollectiveKind::kAllToAll || whole == 0;
+    const bool gathers = kind == CollectiveKind::kAllGather || kind == CollectiveKind::kGather;
+    if (both || gathers) fact.out_elements = whole;
+    if (both || !gathers) fact.in_elements = whole;
+  }
+}
+
 void Processes::finish(Record& out) {
   bool any_device = false;
   for (const auto& [key, p] : all_) any_device = any_device || p->device_rows > 0;
@@ -187,6 +209,7 @@ void Processes::finish(Record& out) {
     done.host_rows = p->host_rows;
     done.first_device = p->first_device;
     done.stated_rank = p->stated_rank;
+    settle_sizes(*p);
     p->launched.settle();
     p->launched.project(p->out, kDeviceRange);
     if (p->launched.gave_up()) p->out.notes.add(problem::rocpd_not_projected, {path_});

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,7 @@ class Processes {
     LaunchedWork launched;
     std::map<int64_t, int64_t> size_at;  // address → bytes of what is allocated, since frees do not say how much
     std::map<int64_t, std::string> device_name;  // by the device's number
+    std::set<int64_t> communicator_sizes;        // of RCCL; 0: unknown
   };
 
   explicit Processes(std::string path) : path_(std::move(path)) {}
@@ -73,6 +75,7 @@ class Processes {
 
  private:
   uint32_t number_of(int64_t launch);
+  static void settle_sizes(Process& p);
 
   std::string path_;
   int generation_ = 0;
