@@ -50,7 +50,7 @@ struct EventOne {
     ProxyOp proxy;
   };
 };
-struct EventTwo {  // 3 has no traffic behind the data type
+struct EventTwo {
   uint8_t type;
   void* parent;
   int rank;
@@ -65,6 +65,35 @@ struct EventTwo {  // 3 has no traffic behind the data type
       int root;
       const char* datatype;
       size_t traffic;
+      uint8_t max_channels, warps;
+      const char *algo, *proto;
+    } coll;
+    struct {
+      const char* name;
+      uint64_t hash;
+      const char* func;
+      void* buff;
+      const char* datatype;
+      size_t count;
+      int peer;
+    } p2p;
+    ProxyOp proxy;
+  };
+};
+struct EventThree {
+  uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    struct {
+      const char* name;
+      uint64_t hash, sequence;
+      const char* func;
+      const void* send;
+      void* recv;
+      size_t count;
+      int root;
+      const char* datatype;
       uint8_t max_channels, warps;
       const char *algo, *proto;
     } coll;
@@ -159,6 +188,7 @@ struct Table {
 };
 using TableOne = Table<EventOne, void**, int*>;
 using TableTwo = Table<EventTwo, void**, int*>;
+using TableThree = Table<EventThree, void**, int*>;
 using TableFour = Table<EventFour<uint8_t>, void**, int*, const char*, uint64_t, int, int, int, void*>;
 using TableFive = Table<EventFour<uint64_t>, void**, uint64_t, int*, const char*, int, int, int, void*>;
 

@@ -192,15 +192,24 @@ void note_kernel(Op& op, uint64_t start_timer, uint64_t stop_timer) {
   }
 }
 
-// "Send" → "nccl:send", "AllReduce" → "nccl:all_reduce": as torch calls them.
-slr_str name_of_function(const char* function) {
-  char text[64] = "nccl:";
+// How NCCL runs a collective, in its own words: "RING", "LL128"; nullptr where it does not say.
+struct How {
+  const char *algorithm, *protocol;
+  int channels;
+};
+
+// "Send" → "nccl:send", "AllReduce" → "nccl:all_reduce (RING LL128, 16 channels)": functions as torch calls them.
+slr_str name_of_function(const char* function, const How& how) {
+  char text[128] = "nccl:";
   size_t n = 5;
-  for (const char* c = function ? function : "?"; *c && n + 3 < sizeof text; ++c) {
+  for (const char* c = function ? function : "?"; *c && n + 3 < 64; ++c) {
     const bool capital = *c >= 'A' && *c <= 'Z';
     if (capital && n > 5 && c[-1] >= 'a' && c[-1] <= 'z') text[n++] = '_';
     text[n++] = capital ? static_cast<char>(*c - 'A' + 'a') : *c;
   }
+  if (how.algorithm && how.protocol && how.channels > 0)
+    n += static_cast<size_t>(
+        snprintf(text + n, sizeof text - n, " (%.16s %.16s, %d channels)", how.algorithm, how.protocol, how.channels));
   return slr_intern(text, n);
 }
 
@@ -218,7 +227,8 @@ struct Said {  // of an operation, in whatever version
   size_t count;
   int64_t sequence;
   int peer;
-  int channels;
+  int channels;  // that will report
+  How how;
 };
 
 void* start_op(Comm* comm, const Said& said) {
@@ -242,7 +252,7 @@ void* start_op(Comm* comm, const Said& said) {
   op->range = {now_ticks(),
                0,
                comm->lane,
-               name_of_function(said.function),
+               name_of_function(said.function, said.how),
                state.step.load(std::memory_order_relaxed),
                said.peer,
                bytes_of(said.datatype, said.count),
@@ -328,6 +338,19 @@ const char* datatype_v1(uint8_t datatype) {
   return datatype < sizeof kNames / sizeof kNames[0] ? kNames[datatype] : nullptr;
 }
 
+How how_v1(const CollV1& coll) {
+  static const char* const kAlgorithms[] = {"TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
+                                            "NVLS_TREE", "PAT"};
+  static const char* const kProtocols[] = {"LL", "LL128", "SIMPLE"};
+  return {coll.algorithm < sizeof kAlgorithms / sizeof kAlgorithms[0] ? kAlgorithms[coll.algorithm] : nullptr,
+          coll.protocol < sizeof kProtocols / sizeof kProtocols[0] ? kProtocols[coll.protocol] : nullptr,
+          coll.channels};
+}
+template <class Coll>
+How how_of(const Coll& coll) {
+  return {coll.algorithm, coll.protocol, coll.channels};
+}
+
 int start_ours_v1(void*, void** handle, EventV1* e) {
   if (!handle) return 0;
   *handle = nullptr;
@@ -335,23 +358,25 @@ int start_ours_v1(void*, void** handle, EventV1* e) {
   if (e->type == kColl)
     *handle = start_op(comm_of(e->coll.comm_hash, e->coll.name, e->rank, 0),
                        {function_v1(e->coll.function), datatype_v1(e->coll.datatype), e->coll.count,
-                        static_cast<int64_t>(e->coll.sequence), -1, 0});
+                        static_cast<int64_t>(e->coll.sequence), -1, 0, how_v1(e->coll)});
   else if (e->type == kP2p)
-    *handle = start_op(comm_of(e->p2p.comm_hash, e->p2p.name, e->rank, 0),
-                       {function_v1(e->p2p.function), datatype_v1(e->p2p.datatype), e->p2p.count, -1, e->p2p.peer, 0});
+    *handle =
+        start_op(comm_of(e->p2p.comm_hash, e->p2p.name, e->rank, 0),
+                 {function_v1(e->p2p.function), datatype_v1(e->p2p.datatype), e->p2p.count, -1, e->p2p.peer, 0, {}});
   return 0;
 }
-int start_ours_v2(void*, void** handle, EventV2* e) {
+template <class EventOf>
+int start_ours_v2(void*, void** handle, EventOf* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
   if (e->type == kColl)
-    *handle =
-        start_op(comm_of(e->coll.comm_hash, e->coll.name, e->rank, 0),
-                 {e->coll.function, e->coll.datatype, e->coll.count, static_cast<int64_t>(e->coll.sequence), -1, 0});
+    *handle = start_op(comm_of(e->coll.comm_hash, e->coll.name, e->rank, 0),
+                       {e->coll.function, e->coll.datatype, e->coll.count, static_cast<int64_t>(e->coll.sequence), -1,
+                        0, how_of(e->coll)});
   else if (e->type == kP2p)
     *handle = start_op(comm_of(e->p2p.comm_hash, e->p2p.name, e->rank, 0),
-                       {e->p2p.function, e->p2p.datatype, e->p2p.count, -1, e->p2p.peer, 0});
+                       {e->p2p.function, e->p2p.datatype, e->p2p.count, -1, e->p2p.peer, 0, {}});
   return 0;
 }
 Comm* comm_at(void* context) {
@@ -368,10 +393,10 @@ int start_ours(void* context, void** handle, EventOf* e) {
   switch (static_cast<uint64_t>(e->type)) {
     case kColl:
       *handle = start_op(comm, {e->coll.function, e->coll.datatype, e->coll.count,
-                                static_cast<int64_t>(e->coll.sequence), -1, e->coll.channels});
+                                static_cast<int64_t>(e->coll.sequence), -1, e->coll.channels, how_of(e->coll)});
       break;
     case kP2p:
-      *handle = start_op(comm, {e->p2p.function, e->p2p.datatype, e->p2p.count, -1, e->p2p.peer, e->p2p.channels});
+      *handle = start_op(comm, {e->p2p.function, e->p2p.datatype, e->p2p.count, -1, e->p2p.peer, e->p2p.channels, {}});
       break;
     case kKernelCh: *handle = start_kernel(e->parent, e->kernel.timer); break;
     case kCollApi: see_capture(comm, e->coll_api.captured); break;
@@ -382,7 +407,10 @@ int start_ours(void* context, void** handle, EventOf* e) {
 }
 
 int start_v1(void* context, void** handle, EventV1* e) { return start_both(context, handle, e, start_ours_v1); }
-int start_v2(void* context, void** handle, EventV2* e) { return start_both(context, handle, e, start_ours_v2); }
+template <class EventOf>
+int start_v2(void* context, void** handle, EventOf* e) {
+  return start_both(context, handle, e, start_ours_v2<EventOf>);
+}
 template <class EventOf>
 int start_new(void* context, void** handle, EventOf* e) {
   return start_both(context, handle, e, start_ours<EventOf>);
@@ -440,14 +468,14 @@ using namespace slr::nccl;
 extern "C" {
 SLR_API extern const Plugin<InitV1, EventV1> ncclProfiler_v1;
 SLR_API extern const Plugin<InitV1, EventV2> ncclProfiler_v2;
-SLR_API extern const Plugin<InitV1, EventV2> ncclProfiler_v3;
+SLR_API extern const Plugin<InitV1, EventV3> ncclProfiler_v3;
 SLR_API extern const Plugin<InitV4, EventV4> ncclProfiler_v4;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v5;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v6;
 SLR_API extern const Plugin<InitV5, EventV5> ncclProfiler_v7;
 const Plugin<InitV1, EventV1> ncclProfiler_v1 = {SLR_NAME, init_v1<1>, start_v1, stop, record_state, finalize};
 const Plugin<InitV1, EventV2> ncclProfiler_v2 = {SLR_NAME, init_v1<2>, start_v2, stop, record_state, finalize};
-const Plugin<InitV1, EventV2> ncclProfiler_v3 = {SLR_NAME, init_v1<3>, start_v2, stop, record_state, finalize};
+const Plugin<InitV1, EventV3> ncclProfiler_v3 = {SLR_NAME, init_v1<3>, start_v2, stop, record_state, finalize};
 const Plugin<InitV4, EventV4> ncclProfiler_v4 = {SLR_NAME, init_v4, start_new<EventV4>, stop, record_state, finalize};
 const Plugin<InitV5, EventV5> ncclProfiler_v5 = {SLR_NAME, init_v5<5>,   start_new<EventV5>,
                                                  stop,     record_state, finalize};

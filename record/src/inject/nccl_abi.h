@@ -3,7 +3,7 @@
 //
 //   version    what changed for us
 //   1          functions and data types are numbers
-//   2, 3       … are texts; the communicator is named in every event
+//   2, 3       … are texts, and so are algorithm and protocol; the communicator is named in every event
 //   4          the communicator is named at init; kernels tell the device's times (KernelCh)
 //   5, 6, 7    the type of an event has 64 bits; API events say whether a graph is being captured
 #pragma once
@@ -33,6 +33,9 @@ struct CollV1 {
   size_t count;
   int root;
   uint8_t datatype;
+  uint32_t operation;
+  size_t traffic_bytes;
+  uint8_t channels, warps, algorithm, protocol;
 };
 struct P2pV1 {
   const char* name;
@@ -52,6 +55,21 @@ struct CollV2 {
   size_t count;
   int root;
   const char* datatype;
+  size_t traffic_bytes;
+  uint8_t channels, warps;
+  const char *algorithm, *protocol;
+};
+struct CollV3 {
+  const char* name;
+  uint64_t comm_hash, sequence;
+  const char* function;
+  const void* send;
+  void* receive;
+  size_t count;
+  int root;
+  const char* datatype;
+  uint8_t channels, warps;
+  const char *algorithm, *protocol;
 };
 struct P2pV2 {
   const char* name;
@@ -70,7 +88,8 @@ struct CollV4 {
   size_t count;
   int root;
   const char* datatype;
-  uint8_t channels;
+  uint8_t channels, warps;
+  const char *algorithm, *protocol;
 };
 struct P2pV4 {
   const char* function;
@@ -114,7 +133,8 @@ struct Event {
   };
 };
 using EventV1 = Event<uint8_t, CollV1, P2pV1>;
-using EventV2 = Event<uint8_t, CollV2, P2pV2>;  // and 3
+using EventV2 = Event<uint8_t, CollV2, P2pV2>;
+using EventV3 = Event<uint8_t, CollV3, P2pV2>;
 using EventV4 = Event<uint8_t, CollV4, P2pV4>;
 using EventV5 = Event<uint64_t, CollV4, P2pV4>;  // and 6, 7: what is behind is not looked at
 static_assert(offsetof(EventV1, coll) == 24 && offsetof(EventV5, coll) == 24);

@@ -51,6 +51,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     message.size = std::min<uint32_t>(lane->thread, kMaxRankNumber);
     message.timed = !row.host_instead;
     if (name.starts_with(kNccl)) name.remove_prefix(kNccl.size());
+    name = name.substr(0, name.find(" ("));  // without algorithm, protocol and channels
     message.bytes = message_bytes(collective_kind(name), message.size, row.bytes);
     message.name = trace_.names.intern(name);
     messages_.push_back(message);
