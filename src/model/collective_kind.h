@@ -1,5 +1,5 @@
 // The operations of communication libraries: their many spellings, the size of a whole message, and nccl-tests' factors
-// from the algorithm's rate to the bus rate. Definitions: docs/analyses/tb-distributed.md.
+// from the algorithm's rate to the bus rate. Definitions: docs/analyses/communication.md.
 #pragma once
 
 #include <cstdint>

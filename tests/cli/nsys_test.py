@@ -105,7 +105,7 @@ class NsysTest(unittest.TestCase):
             with contextlib.closing(sqlite3.connect(path)) as db:
                 db.execute("UPDATE StringIds SET value = ? WHERE value = 'ncclAllReduce'", (call,))
                 db.commit()
-            self.assertEqual({r['bytes'] for r in events(path) if r['name'].startswith('ncclDevKernel')}, {str(size)}, call)
+            self.assertEqual({r['size_bytes'] for r in events(path) if r['name'].startswith('ncclDevKernel')}, {str(size)}, call)
 
     def test_whole_graphs_and_lost_events_are_known(self):
         names = flaws(info(self.make(graphs=True, lost=True)))

@@ -76,9 +76,9 @@ class RocpdTest(unittest.TestCase):
                         db.execute(f'UPDATE rocpd_region{suffix} SET name_id = ? WHERE event_id = ?', (init, made))
                     db.commit()
                 known = with_size or call == 'ncclAllReduce'
-                self.assertIn(str(size) if known else '', {r['bytes'] for r in events(path) if r['name'] == call}, (call, with_size))
+                self.assertIn(str(size) if known else '', {r['size_bytes'] for r in events(path) if r['name'] == call}, (call, with_size))
                 if not known:
-                    self.assertEqual({r['bytes'] for r in events(path) if r['name'] == call}, {''})
+                    self.assertEqual({r['size_bytes'] for r in events(path) if r['name'] == call}, {''})
 
     def test_nothing_says_the_rank(self):
         for k in range(2):

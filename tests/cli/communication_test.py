@@ -1,0 +1,225 @@
+"""The ledger of communication: planned arrivals and ends give every number of the tables."""
+import csv
+import json
+import sys
+import unittest
+
+from support import SHARED, SOURCE, Case, needs_shared, run
+
+sys.path.insert(0, str(SOURCE / 'tests/gen'))
+from collectives import Job, example  # noqa: E402
+
+COMMUNICATION = SHARED / 'communication'
+GROUP = [('0', 'dp', [0, 1, 2, 3])]
+
+
+def table(path, name, *options):
+    out = run('analyze', 'communication', path, '--format', 'json', '--table', name, *options, check=0)
+    return next(t['rows'] for t in json.loads(out.out)['tables'] if t['name'] == name)
+
+
+class LedgerTest(Case):
+    def rows(self, job, *options, name='communication', **how):
+        job.write(self.dir / 'trace', **how)
+        return table(self.dir / 'trace', name, *options)
+
+    def one(self, job, *options, **how):
+        rows = self.rows(job, *options, **how)
+        self.assertEqual(len(rows), 1, rows)
+        return rows[0]
+
+    def test_transfer_begins_with_the_last_arrival(self):
+        job = example()
+        rows = {row['operation']: row for row in self.rows(job)}
+        reduce = rows['all_reduce']
+        self.assertEqual((reduce['group'], reduce['description'], reduce['ranks'], reduce['hosts'], reduce['channels']), ('0-3', 'mesh_dp', 4, 1, 16))
+        self.assertEqual((reduce['count'], reduce['calls'], reduce['bytes'], reduce['bucket_bytes']), (2, 8, 400_000_000, 1 << 27))
+        self.assertEqual(reduce['transfer_ns'], 2 * 850_000)
+        self.assertEqual(reduce['wait_ns'], 2 * (300 + 290 + 270) * 1000)
+        # 100 µs of each kernel are covered: of those who wait, before rank 2 came; of rank 2, in the transfer.
+        self.assertEqual(reduce['exposed_wait_ns'], 2 * (200 + 190 + 170) * 1000)
+        self.assertEqual(reduce['exposed_transfer_ns'], 2 * (4 * 850 - 100) * 1000)
+        self.assertAlmostEqual(reduce['algorithm_gbps'], 400 / 1.7)
+        self.assertAlmostEqual(reduce['bus_gbps'], 600 / 1.7)
+        self.assertEqual((reduce['last_rank'], reduce['last_count'], reduce['basis'], reduce['verdict']), (2, 2, 'clock', 'normal'))
+        message = rows['send_recv']
+        self.assertEqual((message['group'], message['count'], message['bytes'], message['transfer_ns'], message['wait_ns']),
+                         ('0-1', 2, 64_000_000, 200_000, 100_000))
+        ranks = table(self.dir / 'trace', 'communication-ranks')
+        self.assertEqual([(r['last_count'], r['late_ns'], r['wait_ns']) for r in ranks],
+                         [(0, 0, 600_000), (0, 0, 580_000), (2, 540_000, 0), (0, 0, 540_000)])
+
+    def reduce(self, took_us, elements=400_000_000, hosts=('a',) * 4, number=1, **how):
+        job = Job(list(hosts), groups=GROUP, **how)
+        for rank in range(4):
+            job.call(rank, 500 + rank, 503 + took_us, [job.args('allreduce', 0, (elements, elements), number)])
+        return job
+
+    def test_a_time_is_judged_by_the_links_of_the_device(self):
+        expected = self.one(self.reduce(9000))['expected_ns']
+        wires = 800e6 / 450
+        for took, verdict in ((wires * 0.9, 'impossible'), (expected, 'normal'), (expected * 1.9, 'normal'), (expected * 2.2, 'slow')):
+            self.assertEqual(self.one(self.reduce(round(took / 1000, 3)))['verdict'], verdict, took)
+        self.assertEqual(self.one(self.reduce(30, elements=1000))['verdict'], 'small')
+        self.assertEqual(self.one(self.reduce(9000, device='NVIDIA H100 PCIe'))['verdict'], 'unknown')
+        self.assertEqual(self.one(self.reduce(9000, device='NVIDIA H100 PCIe'), '--fabric', 'pcie5')['verdict'], 'impossible')
+        self.assertEqual(self.one(self.reduce(9000, device='NVIDIA H100 NVL'))['expected_ns'], None)
+
+    def test_a_rate_above_the_links_is_reduction_inside_the_network(self):
+        self.assertEqual(self.one(self.reduce(2500))['algorithm'], 'in-network (by rate)')
+        self.assertEqual(self.one(self.reduce(2800))['algorithm'], '')
+
+    def test_clocks_of_hosts_do_not_matter(self):
+        hosts = ('a', 'a', 'b', 'b')
+        truth = self.one(self.reduce(9000, hosts=hosts), '--network', '400')
+        self.assertEqual((truth['hosts'], truth['basis'], truth['transfer_ns']), (2, 'durations', 9_000_000))
+        self.assertEqual(truth['across_bytes'], 2 * 800_000_000)
+        self.assertEqual(self.one(self.reduce(9000, hosts=hosts))['verdict'], 'unknown')
+        for shift in (-1e6, -10e3, 10e3, 1e6):
+            row = self.one(self.reduce(9000, hosts=hosts, shift_us={'b': shift}), '--network', '400')
+            self.assertEqual(row, truth)
+
+    def test_a_missing_member_leaves_no_time(self):
+        row = self.one(self.reduce(9000), without=[2])
+        self.assertEqual((row['count'], row['partly'], row['calls'], row['transfer_ns'], row['wait_ns'], row['bus_gbps']), (0, 1, 3, 0, 0, None))
+        self.reduce(9000).write(self.dir / 'trace2', without=[2])
+        said = run('analyze', 'communication', self.dir / 'trace2', check=0)
+        self.assertIn('the traces of ranks 2 are missing', said.out + said.err)
+
+    def test_all_to_all_v_waits_only_for_peers_with_bytes(self):
+        rows = [[0, 100, 0, 300], [50, 7, 50, 50], [0, 10, 5, 0], [20, 20, 0, 0]]  # rows[a][b]: from a to b
+        for unit in (1, 64):  # the lists count rows or elements
+            job = Job(['a'] * 4, groups=GROUP)
+            for rank in range(4):
+                sent, came = rows[rank], [rows[other][rank] for other in range(4)]
+                job.call(rank, 500 + 100 * (rank == 2), 700, [job.args('all_to_allv', 0, (sum(sent) * 64, sum(came) * 64), 1,
+                                                              In_split_size=str([v * unit for v in sent]), Out_split_size=str([v * unit for v in came]))])
+            row = self.one(job)
+            self.assertEqual(row['bytes'], 400 * 128)
+            self.assertEqual(row['transfer_ns'], 200_000)  # ranks 0 and 3 have nothing for or from rank 2
+            self.assertEqual(row['wait_ns'], 100_000)      # only rank 1 waits for it
+            self.assertAlmostEqual(row['bus_gbps'], 400 * 128 / 200_000)
+
+    def test_coalesced_calls_belong_to_the_kernel_behind_them(self):
+        job = Job(['a'] * 4, groups=GROUP)
+        for rank in range(4):
+            gather = job.args('_allgather_base', 0, (1000, 4000), 1)
+            job.call(rank, 500, 600, [gather] * 3, kernel='ncclDevKernel_AllGather_RING_LL')
+            after, before = (rank + 1) % 4, (rank - 1) % 4
+            job.call(rank, 800, 900, [job.args('send', 0, (500, 500), 2, Dst_Rank=after), job.args('recv', 0, (500, 500), 2, Src_Rank=before)])
+            job.call(rank, 1000, 1050, [], kernel='void vllm::cross_device_reduce_1stage<__nv_bfloat16, 4>(int)')
+        rows = {(row['group'], row['operation']): row for row in self.rows(job)}
+        self.assertEqual(rows['0-3', 'all_gather']['bytes'], 3 * 4000 * 2)
+        for pair in ('0-1', '1-2', '2-3', '0,3'):  # one operation for each peer of a batch
+            self.assertEqual((rows[pair, 'send_recv']['count'], rows[pair, 'send_recv']['bytes']), (1, 1000))
+        own = rows['', 'unknown']
+        self.assertEqual((own['unmatched'], own['count'], own['algorithm'], own['ranks'], own['bucket_bytes']), (4, 0, 'custom', 0, -1))
+
+    def test_a_number_that_never_moves_is_none(self):
+        job = Job(['a'] * 4, groups=GROUP)
+        for rank in range(4):
+            for k in range(3):
+                job.call(rank, 500 + 1000 * k, 600 + 1000 * k, [job.args('allreduce', 0, (8, 8), 0)])
+        self.assertEqual(self.one(job)['count'], 3)
+        job.call(1, 4000, 4100, [job.args('allreduce', 0, (8, 8), 0)])  # one more on one rank: nothing is shifted
+        row = self.one(job)
+        self.assertEqual((row['count'], row['unmatched']), (0, 13))
+
+    def test_members_beyond_the_cut_list_come_from_the_groups_of_the_trace(self):
+        job = Job(['a'] * 36, groups=[('0', 'dp', list(range(36)))])
+        for rank in range(36):
+            job.call(rank, 500, 600, [job.args('allreduce', 0, (8, 8), 1)])
+        row = self.one(job)
+        self.assertEqual((row['group'], row['ranks'], row['count']), ('0-35', 36, 1))
+
+    def test_groups_of_one_name_are_siblings(self):
+        groups = [('2 mesh_tp', 'tp', [2 * k, 2 * k + 1]) for k in range(4)]
+        job = Job(['a'] * 8, groups=groups)
+        for rank in range(8):
+            job.call(rank, 500, 700 if rank in (4, 5) else 600, [job.args('_allgather_base', rank // 2, (8_000_000, 16_000_000), 1)])
+        rows = {row['group']: row for row in self.rows(job)}
+        self.assertEqual(sorted(rows), ['0-1', '2-3', '4-5', '6-7'])
+        self.assertAlmostEqual(rows['4-5']['siblings_ratio'], 2)
+        self.assertAlmostEqual(rows['0-1']['siblings_ratio'], 1)
+
+    def test_options_are_checked(self):
+        self.reduce(9000).write(self.dir / 'trace')
+        for option in (['--network', '-1'], ['--fabric', 'nvlink9'], ['--nvlink-domain', '0'], ['--gpus-per-host', 'x']):
+            run('analyze', 'communication', self.dir / 'trace', *option, check=2)
+
+
+@needs_shared
+class TruthTest(Case):
+    COLUMNS = ('description ranks hosts count partly calls unmatched bytes transfer_ns wait_ns exposed_transfer_ns exposed_wait_ns algorithm_gbps bus_gbps '
+               'last_rank last_count verdict siblings_ratio across_bytes').split()
+
+    def same(self, got, truth, where):
+        if isinstance(truth, float) and got is not None:
+            self.assertLessEqual(abs(got - truth), 1e-6 * max(1, abs(truth)), where)
+        else:
+            self.assertEqual(got, truth, where)
+
+    def test_planned_cases(self):
+        for case in sorted((COMMUNICATION / 'ledger').iterdir()):
+            truth = json.loads((case / 'truth.json').read_text())
+            options = ['--network', str(truth['nic'] * 8)] if truth['nic'] else []
+            keys = ('group', 'operation', 'bucket_bytes')
+            rows = {tuple(row[k] for k in keys): row for row in table(case, 'communication', *options)}
+            self.assertEqual(sorted(rows), sorted(tuple(row[k] for k in keys) for row in truth['communication']), case.name)
+            for row in truth['communication']:
+                got = rows[tuple(row[k] for k in keys)]
+                for column in self.COLUMNS:
+                    if column in row:
+                        self.same(got[column], row[column], (case.name, row['group'], row['operation'], column))
+                if 'transfer_true_ns' in row:
+                    self.assertTrue(row['transfer_at_least_ns'] - 1 <= got['transfer_ns'] <= row['transfer_true_ns'] * 1.001, case.name)
+                    self.assertEqual((got['bus_gbps'], got['verdict']), (None, 'unknown'))
+            ranks = {row['rank']: row for row in table(case, 'communication-ranks', *options)}
+            for row in truth['ranks']:
+                for column in ('calls', 'last_count', 'late_ns', 'wait_ns', 'exposed_wait_ns'):
+                    self.assertEqual(ranks[row['rank']][column], row[column], (case.name, row['rank'], column))
+
+    def sizes(self, fabric, nic, nodes, n, times):
+        """One trace with all operations of a table's rows: the answer's instances by operation and size."""
+        job = Job([f'node{rank * nodes // n}' for rank in range(n)], groups=[('0', 'dp', list(range(n)))])
+        for k, (operation, size, took_ns) in enumerate(times):
+            name, elements = {'all_reduce': ('allreduce', (size // 4, size // 4)), 'all_gather': ('_allgather_base', (size // 4 // n, size // 4)),
+                              'reduce_scatter': ('_reduce_scatter_base', (size // 4, size // 4 // n)), 'all_to_all': ('all_to_all', (size // 4, size // 4)),
+                              'broadcast': ('broadcast', (size // 4, size // 4)), 'send_recv': ('send', (size // 4, size // 4))}[operation]
+            at = 1e7 * k
+            ends = (0, n - 1) if operation == 'send_recv' else range(n)
+            for rank in ends:
+                more = {'Dst_Rank': ends[1]} if operation == 'send_recv' and rank == 0 else {'Src_Rank': 0} if operation == 'send_recv' else {}
+                job.call(rank, at + 100, at + 100 + took_ns / 1000, [job.args('recv' if 'Src_Rank' in more else name, 0, elements, k, dtype='Float', **more)])
+        job.write(self.dir / 'sizes')
+        options = ['--fabric', fabric] + (['--network', str(nic * 8)] if nic else [])
+        rows = table(self.dir / 'sizes', 'communication-instances', *options)
+        return [sorted(rows, key=lambda row: row['start_ns'])[k] for k in range(len(times))]
+
+    @staticmethod
+    def by_setup(name):
+        lines = [line for line in (COMMUNICATION / name).read_text().splitlines() if not line.startswith('#')]
+        setups = {}
+        for row in csv.DictReader(lines):
+            setups.setdefault((row['fabric'], float(row['nic']), int(row['nodes']), int(row['n'])), []).append(row)
+        return setups
+
+    def test_expected_times(self):
+        for setup, rows in self.by_setup('expected.csv').items():
+            got = self.sizes(*setup, [(row['operation'], int(row['size']), 9e6) for row in rows])
+            for row, answer in zip(rows, got):
+                self.assertLessEqual(abs(answer['expected_ns'] - float(row['expected_ns'])), 0.5 + 1e-6 * float(row['expected_ns']), row)
+
+    def test_measured_sweeps_are_healthy(self):
+        for setup, rows in self.by_setup('sweeps.csv').items():
+            whole = [dict(row, size=str(int(row['size']) // 4 * 4)) for row in rows]
+            for factor, allowed in ((1.0, {'normal', 'small'}),):
+                got = self.sizes(*setup, [('all_reduce', int(row['size']), factor * float(row['measured_ns'])) for row in whole])
+                self.assertLessEqual({answer['verdict'] for answer in got}, allowed, setup)
+            slow = [row for row in whole if row['verdict'] == 'normal']
+            got = self.sizes(*setup, [('all_reduce', int(row['size']), 2.2 * float(row['expected_ns'])) for row in slow])
+            self.assertEqual({answer['verdict'] for answer in got}, {'slow'} if slow else set())
+
+
+if __name__ == '__main__':
+    unittest.main()
