@@ -86,7 +86,7 @@ HttpRequest s3_request(std::string_view bucket, std::string_view key, S3Query qu
   const std::string whole_host = place.substr(place.find("://") + 3);
   const std::string host = whole_host.substr(0, whole_host.find('/')), before = whole_host.substr(host.size());
   path = before + path;
-  std::sort(query.begin(), query.end());
+  std::ranges::sort(query);
   std::string text;
   for (const auto& [name, value] : query)
     append_item(text, percent_encoded(name, false) + "=" + percent_encoded(value, false), "&");

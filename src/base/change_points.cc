@@ -41,7 +41,7 @@ Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t
 
 double median_between(const std::vector<double>& series, size_t first, size_t last) {
   std::vector<double> part(series.begin() + first, series.begin() + last);
-  std::sort(part.begin(), part.end());
+  std::ranges::sort(part);
   const size_t n = part.size();
   return n == 0 ? 0 : n % 2 == 1 ? part[n / 2] : (part[n / 2 - 1] + part[n / 2]) / 2;
 }
@@ -71,7 +71,7 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
     open.push_back({first, split.at});
     open.push_back({split.at, last});
   }
-  std::sort(found.begin(), found.end(), [](const ChangePoint& a, const ChangePoint& b) { return a.at < b.at; });
+  std::ranges::sort(found, {}, &ChangePoint::at);
   for (size_t i = 0; i < found.size(); ++i) {
     found[i].before = median_between(series, i == 0 ? 0 : found[i - 1].at, found[i].at);
     found[i].after = median_between(series, found[i].at, i + 1 < found.size() ? found[i + 1].at : series.size());

@@ -35,7 +35,7 @@ bool Diagnostics::count_again(std::string_view name, const Where& where, int64_t
   // kMaxFiles get entries of their own.
   constexpr int64_t kMaxFiles = 1000;
   int64_t files = 0;
-  auto it = std::find_if(items_.begin(), items_.end(), [&](const Diagnostic& d) {
+  auto it = std::ranges::find_if(items_, [&](const Diagnostic& d) {
     if (d.name != name) return false;
     return d.severity != Severity::kLoss || d.first.file == where.file || ++files >= kMaxFiles;
   });
@@ -60,7 +60,7 @@ int64_t Diagnostics::count(std::string_view name) const {
 }
 
 int64_t Diagnostics::flaw_count() const {
-  return std::count_if(items_.begin(), items_.end(), [](const Diagnostic& d) { return d.severity != Severity::kInfo; });
+  return std::ranges::count_if(items_, [](const Diagnostic& d) { return d.severity != Severity::kInfo; });
 }
 
 }  // namespace stageline

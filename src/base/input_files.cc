@@ -8,7 +8,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <string_view>
 #include <utility>
 
 namespace stageline {

@@ -33,7 +33,7 @@ void append_code_point_escaped(std::string& out, std::string_view utf8) {
 void append_json_string(std::string& out, std::string_view text, bool ascii) {
   out += '"';
   std::string repaired;  // only a text that is not ASCII is copied
-  if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
+  if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     text = repaired = valid_utf8(text);
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);

@@ -20,7 +20,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "base/input_files.h"
 #include "base/number.h"

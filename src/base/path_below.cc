@@ -26,7 +26,7 @@ Error not_allowed(std::string_view name, const Args& args = {}) {
 }  // namespace
 
 bool is_below(const std::vector<std::string>& roots, std::string_view real_path) {
-  return std::any_of(roots.begin(), roots.end(), [&](const std::string& root) {
+  return std::ranges::any_of(roots, [&](const std::string& root) {
     return real_path == root || root == "/" ||
            (real_path.size() > root.size() && real_path.starts_with(root) && real_path[root.size()] == '/');
   });

@@ -22,7 +22,7 @@ std::string terminal_text(std::string_view text, bool lines) {
   const auto harmless = [lines](char c) {
     return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || (lines && c == '\n');
   };
-  const bool plain = std::all_of(text.begin(), text.end(), [&](char c) { return harmless(c) && (c & 0x80) == 0; });
+  const bool plain = std::ranges::all_of(text, [&](char c) { return harmless(c) && (c & 0x80) == 0; });
   if (plain) return std::string(text);
   std::string out = valid_utf8(text);
   for (size_t i = 0; i < out.size(); ++i)

@@ -151,7 +151,7 @@ void append_item(std::string& list, std::string_view item, std::string_view betw
 
 std::string dashed(std::string_view name) {
   std::string out(name);
-  std::replace(out.begin(), out.end(), '_', '-');
+  std::ranges::replace(out, '_', '-');
   return out;
 }
 

@@ -42,7 +42,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   if (input.paths.empty())
     return make_error(ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…");
   if (needs == AnalysisNeeds::kFiles) return {};
-  const bool across = std::any_of(chosen.begin(), chosen.end(), [](const Analysis* a) { return a->across_ranks; });
+  const bool across = std::ranges::any_of(chosen, [](const Analysis* a) { return a->across_ranks; });
   if (Status taken =
           take(open_run(arguments, terminal, input.paths, chosen[0]->compat, across ? Clocks::kCompared : Clocks::kRaw),
                runs.trace);

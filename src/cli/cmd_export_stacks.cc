@@ -41,7 +41,7 @@ Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
     if (trace.parts[p].slices.size() > 0 && trace.parts[p].slices.has_facts() &&
-        (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)))
+        (wanted.empty() || std::ranges::binary_search(wanted, trace.parts[p].rank)))
       parts.push_back(p);
   if (!parts.empty()) return parts;
   return make_error(ErrorCode::kBadInput, "no rank with profiler slices is left",
@@ -49,9 +49,9 @@ Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
 }
 
 bool any_slice(const Trace& trace, const std::vector<size_t>& parts, bool (*is)(Category)) {
-  return std::any_of(parts.begin(), parts.end(), [&](size_t p) {
+  return std::ranges::any_of(parts, [&](size_t p) {
     const auto& ids = trace.parts[p].slices.category_id;
-    return std::any_of(ids.begin(), ids.end(), [&](uint8_t id) { return is(trace.categories[id].kind); });
+    return std::ranges::any_of(ids, [&](uint8_t id) { return is(trace.categories[id].kind); });
   });
 }
 

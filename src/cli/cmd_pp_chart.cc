@@ -113,7 +113,7 @@ Result<int> run_pp_chart(const Arguments& arguments) {
   if (!chart) return std::move(chart).error();
   print_notes(*terminal, chart->notes, options->folder);
   say_ranks(*terminal, *chart);
-  const auto some_rank = [&](auto has) { return std::any_of(chart->ranks.begin(), chart->ranks.end(), has); };
+  const auto some_rank = [&](auto has) { return std::ranges::any_of(chart->ranks, has); };
   if (some_rank([](const PpChartRank& rank) { return rank.error.has_value(); })) {
     if (some_rank([](const PpChartRank& rank) { return !rank.written.empty(); }))
       say_total(*terminal, *chart, *options);

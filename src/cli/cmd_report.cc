@@ -28,7 +28,7 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
   const std::string list = arguments.get("fail-on");
   for (const std::string_view item : split(list, ',')) {
     const std::string id(trim(item));
-    if (std::find(known.begin(), known.end(), id) == known.end()) {
+    if (std::ranges::find(known, id) == known.end()) {
       if (id.ends_with("%"))
         return make_error(ErrorCode::kUsage,
                           "--fail-on takes a share or a list of findings, and \"" + list + "\" mixes them",
@@ -38,9 +38,9 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
                         near.empty() ? "stageline report --help lists them" : "did you mean " + near + "?");
     }
     const auto is = [&](const Finding& finding) { return finding.id == id || (id == "any" && finding.id != "none"); };
-    if (std::any_of(findings.list.begin(), findings.list.end(), is)) return kExitFinding;
+    if (std::ranges::any_of(findings.list, is)) return kExitFinding;
     // A wait of ranks is not a fault and is not in the list, but --fail-on may name it.
-    if (id != "any" && std::any_of(findings.others.begin(), findings.others.end(), is)) return kExitFinding;
+    if (id != "any" && std::ranges::any_of(findings.others, is)) return kExitFinding;
   }
   return kExitGood;
 }

@@ -226,7 +226,7 @@ std::vector<Flag> every_flag() {
   for (const Command& command : command_table())
     for (const Flag& own : command.own_flags) {
       const auto same =
-          std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return std::string_view(f.name) == own.name; });
+          std::ranges::find_if(flags, [&](const Flag& f) { return std::string_view(f.name) == own.name; });
       if (same == flags.end())
         flags.push_back(own);
       else if (own.choices[0] != '\0' && std::string_view(same->choices).find(own.choices) == std::string_view::npos)
@@ -247,7 +247,7 @@ std::string bash_completion() {
   std::vector<std::string> done;
   const auto choose = [&](const Flag& f) {
     const auto words = value_words(f);
-    if (words.empty() || std::find(done.begin(), done.end(), f.name) != done.end()) return;
+    if (words.empty() || std::ranges::find(done, f.name) != done.end()) return;
     done.emplace_back(f.name);
     out +=
         "    --" + std::string(f.name) + ") COMPREPLY=($(compgen -W \"" + join(words) + "\" -- \"$cur\")); return ;;\n";

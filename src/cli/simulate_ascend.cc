@@ -16,7 +16,7 @@ constexpr int64_t kReduceNs = 500'000;   // time to reduce the gradients
 Status check_choice(const Arguments& a, const char* name) {
   const std::string choices = flag_of(*a.command, name).choices, given = a.get(name);
   const auto known = split(choices, ',');
-  if (!a.has(name) || std::find(known.begin(), known.end(), given) != known.end()) return {};
+  if (!a.has(name) || std::ranges::find(known, given) != known.end()) return {};
   return make_error(ErrorCode::kUsage, "--" + std::string(name) + " is one of " + choices + ", not \"" + given + "\"");
 }
 

@@ -176,7 +176,7 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
   const std::string lines = wrapped(title, std::max(room, 20), 0);
   const size_t first = lines.find('\n');
   std::string rest = lines.substr(first + 1);
-  std::replace(rest.begin(), rest.end(), '\n', ' ');
+  std::ranges::replace(rest, '\n', ' ');
   const std::string_view below = trim(rest);
   return line(lines.substr(0, first)) + (below.empty() ? "" : wrapped(std::string(below), terminal.width, 3));
 }

@@ -45,7 +45,7 @@ std::vector<AccountLine> undealt(const CauseList& causes) {
 }
 
 bool much_is_left(const Account& account, double step_ns) {
-  return std::any_of(account.parts.begin(), account.parts.end(), [&](const AccountPart& part) {
+  return std::ranges::any_of(account.parts, [&](const AccountPart& part) {
     return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * step_ns;
   });
 }

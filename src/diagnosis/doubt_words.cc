@@ -1,7 +1,5 @@
 #include "diagnosis/doubt_words.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "diagnosis/account_words.h"
 #include "diagnosis/causes/place_text.h"

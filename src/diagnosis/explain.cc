@@ -1,7 +1,7 @@
 #include "diagnosis/explain.h"
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/error_words.h"
@@ -58,7 +58,7 @@ void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
   orders.bytes = bytes;
   const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
-    const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
+    const auto best = std::ranges::find_if(list.fixes, [&](const Fix& fix) { return fix.id == id; });
     if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kMinLost) continue;
     Finding f;
     f.id = std::string("offer.") + id;
@@ -75,8 +75,7 @@ void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
     f.uncertainty_ns = half_interval(best->price.error_ns, best->price.steps);
     e.offers.push_back(std::move(f));
   }
-  std::stable_sort(e.offers.begin(), e.offers.end(),
-                   [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  std::ranges::stable_sort(e.offers, std::greater(), &Finding::weight);
 }
 
 // Returns the finding without the advice: the part before the colon of "Stage 2 takes 1.40× the time of the other
@@ -111,8 +110,8 @@ void say_costs(const Headline& headline, Explanation& e) {
   if (e.findings.empty() || !(e.lost_ns > 0)) return;
   Args args;
   args.set("lost", human_duration(e.lost_ns)).set("share", percent(e.lost_share()));
-  args.flag("part", std::any_of(e.findings.begin(), e.findings.end(),
-                                [](const Finding& f) { return f.weight > 0 && !f.value.starts_with("−"); }));
+  args.flag("part", std::ranges::any_of(e.findings,
+                                        [](const Finding& f) { return f.weight > 0 && !f.value.starts_with("−"); }));
   e.opening = words("explain.opening", args.set("step", human_duration(e.wall_ns)));
 }
 
@@ -147,8 +146,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
           words(costs ? "explain.culprit.profile.costs" : "explain.culprit.profile", args.set("note", f.value_note));
     }
   } else {
-    const auto computing =
-        std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
+    const auto computing = std::ranges::find_if(e.parts, [](const SpanPart& p) { return p.id == "compute"; });
     if (!e.doubt.empty() || computing == e.parts.end()) return;
     if (much_is_left(e.account, e.step_ns)) return;  // what no finding names
     // Without device work (then the headline has no step) it is unknown whether devices computed.
@@ -259,7 +257,7 @@ void sort_findings(Explanation& e) {
   const auto leads = [&](const Finding& f) {
     return e.unpriced ? !f.is_time && !key_of(f).empty() : f.price.saving_ns >= kMuch * e.step_ns;
   };
-  std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
+  std::ranges::stable_sort(e.findings, [&](const Finding& a, const Finding& b) {
     if (leads(a) != leads(b)) return leads(a);
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
@@ -283,9 +281,8 @@ Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
   add_known(std::move(known.list), e);
   e.others = std::move(known.others);
   sort_findings(e);
-  const bool has_steps = std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
-    return !part.steps.empty() || !part.step_summaries.empty();
-  });
+  const bool has_steps = std::ranges::any_of(
+      trace.parts, [](const Part& part) { return !part.steps.empty() || !part.step_summaries.empty(); });
   if (!cells && !has_steps && trace.slice_count() > 0 && nothing_known && e.headline.parts.empty()) {
     const Text why = words("explain.unread", Args().set("names", longest_names(trace)));
     e.why_not = why.en;

@@ -5,8 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json_writer.h"
-
 namespace stageline {
 namespace {
 

@@ -29,12 +29,12 @@ double waiting_share(const Headline& headline) {
 }
 
 Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  const auto it = std::ranges::find_if(list, [&](const Finding& x) { return x.id == id; });
   return it == list.end() ? nullptr : &*it;
 }
 
 bool takes(const std::vector<Finding>& list, std::string_view id) {
-  return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  return std::ranges::any_of(list, [&](const Finding& x) { return x.id == id; });
 }
 
 // Whether a finding is about idle time that may be waiting for a message, since the host sits in it as well. Waits for
@@ -51,8 +51,7 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
   if (!bubble) bubble = find(pipeline.others, "bubble");
   const double idle = share_of_parts(devices.headline, "idle"), exposed = share_of_parts(devices.headline, "comm");
   if (!bubble || waiting_share(pipeline.headline) < 0.5 * (idle + exposed)) return;
-  const bool says_idle = std::any_of(devices.list.begin(), devices.list.end(), is_idle),
-             says_comm = takes(devices.list, "comm.exposed");
+  const bool says_idle = std::ranges::any_of(devices.list, is_idle), says_comm = takes(devices.list, "comm.exposed");
   if (!says_idle && !says_comm) return;
   std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
   Args args;
@@ -82,8 +81,8 @@ Findings merge_findings(Findings pipeline, Findings devices) {
 }
 
 bool is_profile(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+  return std::ranges::any_of(trace.parts,
+                             [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
 }
 
 Findings findings_of(const Run& run) {

@@ -5,9 +5,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/number.h"
 #include "base/words.h"
@@ -40,8 +38,7 @@ double left_share(const CauseList& causes, std::string_view id) {
 double left_error_ns(const CauseList& causes, std::initializer_list<std::string_view> ids) {
   double variance = 0;
   for (const AccountLine& line : causes.left)
-    if (std::find(ids.begin(), ids.end(), line.id) != ids.end() && line.error_ns > 0)
-      variance += line.error_ns * line.error_ns;
+    if (std::ranges::find(ids, line.id) != ids.end() && line.error_ns > 0) variance += line.error_ns * line.error_ns;
   return std::sqrt(variance);
 }
 
@@ -100,8 +97,7 @@ LastReplica last_replica(const StepGraph& graph) {
         end = std::max(end, graph.ended_ns(op));
       }
     if (ends.empty()) continue;
-    const auto last =
-        std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto last = std::ranges::max_element(ends, {}, [](const auto& of) { return of.second; });
     found.replicas = std::max<int64_t>(found.replicas, ends.size());
     ++found.steps;
     ++last_in[last->first];
@@ -120,7 +116,7 @@ LastReplica last_replica(const StepGraph& graph) {
 // Returns whether a cause can make one replica later than the others.
 bool is_of_a_replica(const Cause& c) {
   return c.kind->takes("replica-jitter") ||
-         std::any_of(c.places.begin(), c.places.end(), [](const Place& place) { return place.replica != kUnknown; });
+         std::ranges::any_of(c.places, [](const Place& place) { return place.replica != kUnknown; });
 }
 // Returns whether a cause compares links with each other.
 bool compares_links(const Cause& c) { return c.kind->takes("message") && c.kind->measured == Measured::kInferred; }
@@ -179,8 +175,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
       if (c.kind->takes("message") && !(compares_links(c) && alike)) messages -= share;
     }
   if (messages >= kLargePart) {
-    const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(),
-                                      [](const Cause& c) { return c.kind->takes("message"); });
+    const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
     double error_ns = left_error_ns(causes, {"message"});
     // As for every cause, the finding gives the cost in the run as it was; links that are named have their cost in
     // their own finding.
@@ -195,7 +190,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
     const bool recorded = graph.source != GraphSource::kComputeCells || graph.messages_recorded;
-    const bool links = std::any_of(causes.causes.begin(), causes.causes.end(), compares_links);
+    const bool links = std::ranges::any_of(causes.causes, compares_links);
     args.set("known", words(!recorded             ? "messages.slow.inferred"
                             : usual.words.empty() ? "messages.slow.unknown"
                                                   : "messages.slow.recorded",

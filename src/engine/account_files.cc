@@ -131,9 +131,9 @@ void find_missing_ranks(Trace& trace) {
     if (rank >= 0 && rank < kMaxRanks && !here.contains(static_cast<int32_t>(rank)))
       missing.insert(static_cast<int32_t>(rank));
   };
-  for (const FlightGroup& group : trace.flight_groups) std::for_each(group.ranks.begin(), group.ranks.end(), name);
+  for (const FlightGroup& group : trace.flight_groups) std::ranges::for_each(group.ranks, name);
   for (const Part& part : trace.parts) {
-    for (const RankGroup& group : groups_of_metadata(part)) std::for_each(group.ranks.begin(), group.ranks.end(), name);
+    for (const RankGroup& group : groups_of_metadata(part)) std::ranges::for_each(group.ranks, name);
     for (const LinkSummary& link : part.link_summaries) name(link.src_rank), name(link.dst_rank);
     int64_t world = part.rank;
     for (const MetaField& field : part.metadata)

@@ -24,7 +24,7 @@ std::vector<StampsOfPart> stamps_of(const Trace& trace) {
     if (part.steps.empty() || part.steps.back().second != cells.step[i])
       part.steps.emplace_back(cells.start_ns[i], cells.step[i]);
   }
-  for (StampsOfPart& part : out) std::sort(part.steps.begin(), part.steps.end());
+  for (StampsOfPart& part : out) std::ranges::sort(part.steps);
   return out;
 }
 
@@ -32,7 +32,7 @@ std::vector<StampsOfPart> stamps_of(const Trace& trace) {
 bool by_step(const Trace& trace) { return trace.steps_laid_end_to_end && trace.clock == ClockState::kPerRank; }
 
 int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
-  const auto at = std::lower_bound(part.steps.begin(), part.steps.end(), std::pair(segment.from_ns, INT32_MIN));
+  const auto at = std::ranges::lower_bound(part.steps, std::pair(segment.from_ns, INT32_MIN));
   return at == part.steps.end() ? kNullInteger : at->second;
 }
 

@@ -65,7 +65,7 @@ Status check_slices_left(const Trace& trace, const std::string& path) {
   std::vector<int64_t> steps;
   for (const size_t p : left.parts)
     for (const ProfilerStep& step : trace.parts[p].steps) steps.push_back(step.number);
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
   if (by_step && left.steps.empty()) {
@@ -80,13 +80,13 @@ Status check_slices_left(const Trace& trace, const std::string& path) {
 }
 
 bool is_wanted(const std::vector<int32_t>& ranks, int32_t rank) {
-  return ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank);
+  return ranks.empty() || std::ranges::binary_search(ranks, rank);
 }
 
 // True for profiles without ProfilerSteps whose cells count their own steps; those numbers mean nothing to slices.
 bool steps_are_of_cells(const Trace& trace) {
   return trace.cells.size() > 0 &&
-         std::all_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.steps.empty(); });
+         std::ranges::all_of(trace.parts, [](const Part& part) { return part.steps.empty(); });
 }
 
 // Returns a range's name in a recording whose ranges have only names (NVTX, mstx); "" when there is none.
@@ -141,8 +141,8 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
 }
 
 bool has_other_ranks(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [&](const Part& part) { return !is_wanted(trace.slice_filter.ranks, part.rank); });
+  return std::ranges::any_of(trace.parts,
+                             [&](const Part& part) { return !is_wanted(trace.slice_filter.ranks, part.rank); });
 }
 
 void drop_other_ranks(Trace& trace) {

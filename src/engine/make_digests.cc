@@ -92,7 +92,7 @@ std::vector<std::string> digests_in(const std::string& folder) {
       if (std::string_view(entry->d_name).ends_with(digest::kExtension)) names.emplace_back(entry->d_name);
     closedir(dir);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -139,13 +139,12 @@ std::string place_among(const std::string& folder, const std::vector<std::string
 int64_t drop_older(const DigestPlan& plan, const digest::Head& head) {
   const std::string own = digest::file_name_of(head), begin = own.substr(0, own.find('.') + 1);
   int64_t dropped = 0;
-  for (auto name = std::lower_bound(plan.there.begin(), plan.there.end(), begin);
-       name != plan.there.end() && name->starts_with(begin); ++name) {
+  for (auto name = std::ranges::lower_bound(plan.there, begin); name != plan.there.end() && name->starts_with(begin);
+       ++name) {
     if (*name == own) continue;
     const std::string path = plan.folder + "/" + *name;
     const Known known = look_at(path);
-    if (known.state == Known::kWhole && known.head.root == head.root)
-      dropped += ::unlink(path.c_str()) == 0;
+    if (known.state == Known::kWhole && known.head.root == head.root) dropped += ::unlink(path.c_str()) == 0;
   }
   return dropped;
 }
@@ -407,8 +406,7 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
                  "none of the ranks named by --ranks is there",
                  {paths[0]},
                  "stageline info lists the ranks"};
-  std::stable_sort(plan.units.begin(), plan.units.end(),
-                   [](const DigestUnit& a, const DigestUnit& b) { return a.rank.size_bytes > b.rank.size_bytes; });
+  std::ranges::stable_sort(plan.units, std::greater(), [](const DigestUnit& a) { return a.rank.size_bytes; });
   return plan;
 }
 

@@ -88,7 +88,7 @@ Table steps_table(const Run& run) {
   }
   const SliceFilter& filter = trace.slice_filter;
   for (const Part& part : trace.parts) {
-    if (!filter.ranks.empty() && !std::binary_search(filter.ranks.begin(), filter.ranks.end(), part.rank)) continue;
+    if (!filter.ranks.empty() && !std::ranges::binary_search(filter.ranks, part.rank)) continue;
     for (const ProfilerStep& step : part.steps)
       if (step.number >= filter.first_step && step.number <= filter.last_step)
         table.add_row(

@@ -21,10 +21,10 @@ struct CallTreesFact {
 }  // namespace
 
 bool has_calls(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
-    return part.slices.size() > 0 && part.slices.has_facts() &&
-           std::any_of(part.lanes.begin(), part.lanes.end(),
-                       [](const Lane& lane) { return lane.kind == LaneKind::kHostThread && lane.end > lane.begin; });
+  return std::ranges::any_of(trace.parts, [](const Part& part) {
+    return part.slices.size() > 0 && part.slices.has_facts() && std::ranges::any_of(part.lanes, [](const Lane& lane) {
+             return lane.kind == LaneKind::kHostThread && lane.end > lane.begin;
+           });
   });
 }
 

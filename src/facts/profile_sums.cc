@@ -104,7 +104,7 @@ ProfileSums sums_of(const Trace& trace) {
   }
   if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, ops, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };
-  if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
+  if (std::ranges::any_of(trace.parts, has_transfers)) add_slow_links(torch, sums);
   const std::vector<bool> lacks = parts_without_kernels(*torch.trace, torch.parts);
   for (size_t k = count; k-- > 0;)
     if (lacks[k]) sums.ranks.erase(sums.ranks.begin() + k);
@@ -188,7 +188,7 @@ std::string longest_names(const Trace& trace) {
     }
   std::vector<std::pair<int64_t, StringId>> order;
   for (const auto& [name, ns] : self_ns) order.emplace_back(-ns, name);
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::string out;
   for (size_t k = 0; k < order.size() && k < 3 && order[k].first < 0; ++k)
     append_item(out, std::string(trace.names.text(order[k].second)) + " (" +

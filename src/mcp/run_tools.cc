@@ -56,8 +56,8 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t c = 0; !sort.empty() && c < table.columns().size(); ++c)
     if (table.columns()[c].name == sorted_column(sort))
-      std::stable_sort(order.begin(), order.end(),
-                       [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
+      std::ranges::stable_sort(
+          order, [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
   CappedRows sink(limits_.max_chars);
   sink.begin({});
   for (const size_t row : order) {
@@ -149,8 +149,8 @@ Result<std::string> Tools::ask(const Value& arguments) {
   const Value options = arguments["options"];
   for (size_t i = 0; i < options.size(); ++i) {
     const std::string option = dashed(options.key(i).text());
-    const bool known = std::any_of(analysis->options().begin(), analysis->options().end(),
-                                   [&](const AnalysisOption& o) { return option == o.name; });
+    const bool known =
+        std::ranges::any_of(analysis->options(), [&](const AnalysisOption& o) { return option == o.name; });
     if (!known)
       return wrong(name + " has no option \"" + clean_text(option, 60) + "\"", "call analyses for its options");
     const Value value = options.item(i);
@@ -180,7 +180,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
     std::vector<std::string> columns;
     for (const ColumnSpec& c : table->columns()) columns.push_back(c.name);
     const std::string column = sorted_column(arguments["sort"].text());
-    if (std::find(columns.begin(), columns.end(), column) == columns.end()) {
+    if (std::ranges::find(columns, column) == columns.end()) {
       const std::string near = nearest(column, columns);
       return wrong(table->name() + " has no column \"" + clean_text(column, 60) + "\"",
                    near.empty() ? "schema lists columns" : "did you mean " + near + "?");

@@ -32,7 +32,7 @@ std::vector<std::string> words_of(std::string_view text) {
       std::string word;
       for (; i < text.size() && (letter(text[i]) || (text[i] >= '0' && text[i] <= '9')); ++i) word += to_lower(text[i]);
       --i;
-      if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
+      if (std::ranges::find(out, word) == out.end()) out.push_back(word);
     }
   }
   return out;

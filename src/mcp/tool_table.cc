@@ -128,7 +128,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
   for (const Argument& a : tool.arguments) names.emplace_back(a.name);
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string name(given.key(i).text());
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (std::ranges::find(names, name) != names.end()) continue;
     const std::string near = nearest(name, names);
     std::string list;
     for (const std::string& known : names) append_item(list, known);
@@ -155,7 +155,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
       for (size_t i = 0; i < value.size(); ++i)
         if (value.item(i).tag() != ValueTag::kText) return wrong(name + " is a list of texts");
     const auto choices = split(a.choices, ',');
-    if (a.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value.text()) == choices.end())
+    if (a.choices[0] != '\0' && std::ranges::find(choices, value.text()) == choices.end())
       return wrong(name + " is one of " + a.choices);
   }
   return {};

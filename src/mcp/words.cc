@@ -32,7 +32,7 @@ std::string canonical_json(const Value& value, int depth) {
       std::vector<std::pair<std::string, std::string>> members;
       for (size_t i = 0; i < value.size(); ++i)
         members.emplace_back(canonical_json(value.key(i), depth + 1), canonical_json(value.item(i), depth + 1));
-      std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      std::ranges::stable_sort(members, {}, &std::pair<std::string, std::string>::first);
       std::string out = "{";
       for (const auto& [key, text] : members) out += (out.size() > 1 ? "," : "") + key + ":" + text;
       return out + "}";

@@ -25,8 +25,7 @@ bool is_measured(ClockEvidence evidence) {
 }
 
 const ClockSegment& ClockMap::segment_at(int64_t stamp_ns) const {
-  auto next = std::upper_bound(segments.begin(), segments.end(), stamp_ns,
-                               [](int64_t stamp, const ClockSegment& s) { return stamp < s.from_ns; });
+  auto next = std::ranges::upper_bound(segments, stamp_ns, {}, &ClockSegment::from_ns);
   return next == segments.begin() ? segments.front() : *(next - 1);
 }
 

@@ -39,7 +39,7 @@ std::vector<int32_t> RankGrid::group(int32_t rank, std::initializer_list<GridDim
       for (int32_t i = 0; i < of(dim); ++i) wider.push_back(r + (i - coordinate(r, dim)) * stride);
     ranks = std::move(wider);
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   return ranks;
 }
 

@@ -20,7 +20,7 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
     follow = rows.start_ns[i] >= end_ns;
     end_ns = rows.start_ns[i] + rows.dur_ns[i];
   }
-  if (!follow) std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  if (!follow) std::ranges::sort(order, {}, key);
   const size_t begin = slices.size();
   std::vector<uint32_t> new_index(rows.size());
   for (size_t k = 0; k < order.size(); ++k) {

@@ -123,7 +123,7 @@ DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int pr
                         {std::string(f[3]), number(f[4]), number(f[5])},
                         std::string(f[6])}});
   }
-  std::stable_sort(by_rank.begin(), by_rank.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(by_rank, {}, [](const auto& of) { return of.first; });
   for (auto& [rank, error] : by_rank) out.failures.push_back(std::move(error));
   return out;
 }
@@ -161,7 +161,7 @@ struct Job {
 Result<Job> job_of(std::vector<std::string> words) {
   static const std::vector<std::string> known = {"digest", "explain", "report", "analyze"};
   Job job;
-  if (words.empty() || std::find(known.begin(), known.end(), words[0]) == known.end())
+  if (words.empty() || std::ranges::find(known, words[0]) == known.end())
     return make_error(ErrorCode::kUsage, "stageline-mpi has the commands digest, explain, report and analyze");
   const Command* command = find_command(words[0]);
   words.erase(words.begin());

@@ -235,8 +235,7 @@ class Backwards {
     const auto order = [](const AllocatorLife& life) {
       return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
     };
-    std::ranges::stable_sort(out_.lives,
-                             [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
+    std::ranges::stable_sort(out_.lives, {}, order);
   }
 
   const AllocatorSnapshot& all_;

@@ -89,9 +89,7 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
   });
   for (size_t i = 1; i < out.size(); ++i)
     if (out[i].like() == out[i - 1].like()) out[i].position = out[i - 1].position + 1;
-  std::ranges::sort(out, [](const CommunicationOp& a, const CommunicationOp& b) {
-    return std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
-  });
+  std::ranges::sort(out, {}, [](const CommunicationOp& a) { return std::tie(a.start_ns, a.slice); });
   return out;
 }
 

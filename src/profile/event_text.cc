@@ -57,8 +57,7 @@ Result<std::string> read_through(const std::string& path, int64_t offset, size_t
 
 // Returns the file that holds this position of the part's decompressed bytes.
 const SourceRef& file_of(const Part& part, int64_t offset) {
-  const auto after = std::upper_bound(part.files.begin(), part.files.end(), offset,
-                                      [](int64_t at, const SourceRef& file) { return at < file.first_offset; });
+  const auto after = std::ranges::upper_bound(part.files, offset, {}, &SourceRef::first_offset);
   return *(after == part.files.begin() ? after : after - 1);
 }
 

@@ -457,9 +457,8 @@ class Matcher {
     const auto held_by_root = [&](const FlightProblem& p) {
       return std::ranges::any_of(p.culprits, [&](int32_t r) { return std::ranges::binary_search(report_.roots, r); });
     };
-    std::ranges::stable_sort(report_.problems, [&](const FlightProblem& a, const FlightProblem& b) {
-      return std::tuple(weight(a), !held_by_root(a)) < std::tuple(weight(b), !held_by_root(b));
-    });
+    std::ranges::stable_sort(report_.problems, {},
+                             [&](const FlightProblem& a) { return std::tuple(weight(a), !held_by_root(a)); });
   }
 
   const Trace& trace_;

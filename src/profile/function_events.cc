@@ -303,8 +303,7 @@ class Builder {
     if (at < filter.from_ns || at > filter.to_ns) return false;
     if (filter.first_step == INT64_MIN && filter.last_step == INT64_MAX) return true;
     const auto& steps = part_.steps;
-    const auto after = std::upper_bound(steps.begin(), steps.end(), time_ns,
-                                        [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
+    const auto after = std::ranges::upper_bound(steps, time_ns, {}, &ProfilerStep::start_ns);
     if (after == steps.begin() || time_ns >= (after - 1)->end_ns) return false;
     return (after - 1)->number >= filter.first_step && (after - 1)->number <= filter.last_step;
   }

@@ -52,8 +52,7 @@ class Answer {
   bool kept_time(int64_t time_ns) const {
     const SliceFilter& filter = trace_.slice_filter;
     if (filter.first_step != INT64_MIN || filter.last_step != INT64_MAX) {
-      const auto after = std::upper_bound(part_.steps.begin(), part_.steps.end(), time_ns,
-                                          [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+      const auto after = std::ranges::upper_bound(part_.steps, time_ns, {}, &ProfilerStep::start_ns);
       if (after == part_.steps.begin() || time_ns >= (after - 1)->end_ns) return false;
       if ((after - 1)->number < filter.first_step || (after - 1)->number > filter.last_step) return false;
     }

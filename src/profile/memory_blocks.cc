@@ -1,6 +1,7 @@
 #include "profile/memory_blocks.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "model/open_slices.h"
@@ -65,10 +66,8 @@ MemoryHistory memory_history(const Part& part) {
       return !std::ranges::binary_search(history.devices, device_of(records[i]));
     });
   }
-  std::ranges::stable_sort(history.by_time, [&](uint32_t a, uint32_t b) {
-    return records[a].time_ns != records[b].time_ns ? records[a].time_ns < records[b].time_ns
-                                                    : records[a].file_index < records[b].file_index;
-  });
+  std::ranges::stable_sort(history.by_time, {},
+                           [&](uint32_t a) { return std::tie(records[a].time_ns, records[a].file_index); });
   history.block_of.assign(records.size(), MemoryBlock::kNone);
   std::unordered_map<Place, uint32_t, PlaceHash> live;
   for (const uint32_t i : history.by_time) {

@@ -42,9 +42,7 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
     task.data = !task.wait && fact.bytes > 0 && far && run.trace->names.text(fact.transport) != "LOCAL";
     if (task.wait || task.data) tasks.push_back(task);
   }
-  std::ranges::sort(tasks, [](const Task& a, const Task& b) {
-    return std::tie(a.op, a.start, a.end) < std::tie(b.op, b.start, b.end);
-  });
+  std::ranges::sort(tasks, {}, [](const Task& a) { return std::tie(a.op, a.start, a.end); });
   return tasks;
 }
 
@@ -95,8 +93,7 @@ std::vector<OpTime> op_times(const TorchRun& run, const std::vector<Communicatio
   for (const CommunicationOp& op : ops) {
     OpTime time;
     time.op = op;
-    const auto begin = std::lower_bound(tasks.begin(), tasks.end(), op.slice,
-                                        [](const Task& task, uint32_t slice) { return task.op < slice; });
+    const auto begin = std::ranges::lower_bound(tasks, op.slice, {}, &Task::op);
     auto end = begin;
     while (end != tasks.end() && end->op == op.slice) ++end;
     if (begin != end) {

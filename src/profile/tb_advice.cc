@@ -20,8 +20,7 @@ std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDe
   double fullest = 0;
   for (const MemoryRecord& record : part.memory) {
     if (record.device_type != kCuda && record.device_type != kHip) continue;
-    const auto device = std::lower_bound(devices.begin(), devices.end(), int64_t{record.device_id},
-                                         [](const TbDevice& d, int64_t number) { return d.number < number; });
+    const auto device = std::ranges::lower_bound(devices, int64_t{record.device_id}, {}, &TbDevice::number);
     if (device == devices.end() || device->number != record.device_id || !(device->memory_bytes > 0)) continue;
     const double full = record.total_allocated / device->memory_bytes;
     if (full <= fullest) continue;

@@ -1,9 +1,9 @@
 #include "profile/tb_run.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/number.h"
-#include "model/intervals.h"
 #include "profile/tensor_cores.h"
 
 namespace stageline {
@@ -83,9 +83,7 @@ class Sorter {
     if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
-    std::ranges::stable_sort(steps_, [](const auto& a, const auto& b) {
-      return a.first.start_ns != b.first.start_ns ? a.first.start_ns < b.first.start_ns : a.second < b.second;
-    });
+    std::ranges::stable_sort(steps_, {}, [](const auto& a) { return std::tie(a.first.start_ns, a.second); });
     for (const auto& step : steps_) out_.steps.push_back(step.first);
     if (out_.steps.empty() && span_.any()) out_.steps.push_back({kNullInteger, span_.start_ns, span_.end_ns});
   }
@@ -162,10 +160,7 @@ struct StepWork {
 std::vector<StepWork> work_of_steps(const std::vector<TbStep>& steps, const std::vector<Launch>& launches) {
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
-    return launches[a].start_ns != launches[b].start_ns ? launches[a].start_ns < launches[b].start_ns
-                                                        : launches[a].index < launches[b].index;
-  });
+  std::ranges::sort(order, {}, [&](uint32_t a) { return std::tie(launches[a].start_ns, launches[a].index); });
   std::vector<StepWork> work(steps.size());
   size_t s = 0, k = 0;
   while (s < steps.size() && k < order.size()) {

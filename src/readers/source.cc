@@ -52,8 +52,7 @@ Error too_many_files(const std::string& folder) {
 
 // Adds a file behind an address, or the files below a folder of S3 by the same rules as for other folders.
 Status scan_remote(const std::string& path, bool several, Source& source) {
-  Result<std::vector<RemoteFile>> found = find_remote(path, kMaxSourceFiles);
-  if (!found) return std::move(found).error();
+  TRY(found, find_remote(path, kMaxSourceFiles));
   if (found->size() == 1 && found->front().path == path) {
     // In "https://host/run/rank0.json.gz?signature" the part from the question mark on does not belong to the name.
     const std::string name = file_name(path.starts_with("s3:") ? path : path.substr(0, path.find_first_of("?#")));
@@ -64,7 +63,7 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
   const std::string prefix = several ? file_name(folder.substr(0, folder.size() - 1)) + "/" : "";
   for (const RemoteFile& file : *found) {
     const std::string rel = file.path.substr(folder.size()), name = file_name(rel);
-    const auto depth = 1 + static_cast<int>(std::count(rel.begin(), rel.end(), '/'));
+    const auto depth = 1 + static_cast<int>(std::ranges::count(rel, '/'));
     const bool hidden = rel.starts_with('.') || rel.find("/.") != std::string::npos;
     if (hidden || depth > kMaxFolderDepth || !is_wanted(name, depth)) continue;
     source.files.push_back({file.path, prefix + rel, file.size_bytes, false});
@@ -177,8 +176,7 @@ bool is_ascend_file(std::string_view name) {
 }
 
 Result<Source> scan_source(const std::vector<std::string>& given) {
-  Result<std::vector<std::string>> expanded = expand_patterns(given);
-  if (!expanded) return std::move(expanded).error();
+  TRY(expanded, expand_patterns(given));
   std::vector<std::string>& paths = *expanded;
   for (std::string& path : paths) path = shown_address(path);
   Source source;
@@ -210,12 +208,12 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   }
   // Files are sorted first. Among two names of one file the plain one then stays, in any order of the folder ("a.db",
   // and not the "a.db.stageline-backup" that a killed pp-chart --in-place left).
-  std::stable_sort(source.files.begin(), source.files.end(),
-                   [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
+  std::ranges::stable_sort(source.files,
+                           [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
   drop_repeats(source);
-  std::sort(source.passed.begin(), source.passed.end(),
-            [](const Source::Passed& a, const Source::Passed& b) { return natural_less(a.rel, b.rel); });
-  std::sort(source.copies.begin(), source.copies.end());
+  std::ranges::sort(source.passed,
+                    [](const Source::Passed& a, const Source::Passed& b) { return natural_less(a.rel, b.rel); });
+  std::ranges::sort(source.copies);
   return source;
 }
 

@@ -103,12 +103,12 @@ class Planner {
   }
 
   void reset(const std::vector<int64_t>& allowance) {
-    std::fill(forward_end_.begin(), forward_end_.end(), -1);
-    std::fill(input_end_.begin(), input_end_.end(), -1);
+    std::ranges::fill(forward_end_, -1);
+    std::ranges::fill(input_end_, -1);
     ranks_.assign(p_, {});
     worst_bubble_ = 0;
     allowance_ = allowance;
-    max_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
+    max_allowed_ = *std::ranges::max_element(allowance_);
   }
 
   // Returns the end of the job on the neighbouring rank that this one waits for: 0 at the ends of the V, where there is

@@ -419,8 +419,8 @@ class Block {
       const Range expression = expression_of(item);
       if (expression.end != item.end) continue;
       const size_t begin = at(item.begin).begin, end = at(item.end - 1).end;
-      const bool changed = std::any_of(edits_.begin(), edits_.end(),
-                                       [&](const Edit& edit) { return edit.begin >= begin && edit.end <= end; });
+      const bool changed =
+          std::ranges::any_of(edits_, [&](const Edit& edit) { return edit.begin >= begin && edit.end <= end; });
       if (!changed) continue;
       std::string quoted;
       for (const char c : sql_.substr(begin, end - begin)) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -493,7 +493,7 @@ std::string aggregate_query(std::string_view statement) {
     if (is_leaf && block.read()) edits.insert(edits.end(), block.edits().begin(), block.edits().end());
   }
   if (edits.empty()) return {};
-  std::stable_sort(edits.begin(), edits.end(), [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+  std::ranges::stable_sort(edits, {}, &Edit::begin);
   std::string out;
   size_t at = 0;
   for (const Edit& edit : edits) {

@@ -13,7 +13,7 @@ namespace {
 
 std::string underscored(std::string_view name) {
   std::string out(name);
-  std::replace(out.begin(), out.end(), '-', '_');
+  std::ranges::replace(out, '-', '_');
   return out;
 }
 

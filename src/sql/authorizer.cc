@@ -28,7 +28,7 @@ bool same(const char* a, std::string_view b) {
 
 bool is_known_function(const char* name) {
   static const std::vector<std::string_view> known = split(kFunctions, ' ');
-  return std::any_of(known.begin(), known.end(), [&](std::string_view one) { return same(name, one); });
+  return std::ranges::any_of(known, [&](std::string_view one) { return same(name, one); });
 }
 
 int refuse(void* stopped, std::string why) {

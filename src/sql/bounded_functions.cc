@@ -73,7 +73,7 @@ void trim_ends(sqlite3_context* context, int count, sqlite3_value** values) {
   const auto ends = reinterpret_cast<intptr_t>(sqlite3_user_data(context));
   const auto cut = [&](auto has, auto remove) {
     for (auto at = letters.begin(); at != letters.end();) {
-      at = std::find_if(letters.begin(), letters.end(), [&](std::string_view letter) { return has(letter); });
+      at = std::ranges::find_if(letters, [&](std::string_view letter) { return has(letter); });
       if (at != letters.end()) remove(at->size());
     }
   };
@@ -101,7 +101,7 @@ void like(sqlite3_context* context, int count, sqlite3_value** values) {
     for (const char c : letter) escape = is_inside_letter(c) ? escape << 6 | (c & 0x3f) : static_cast<unsigned char>(c);
     if (letter.size() > 1)  // the bits of the first byte that say how many follow
       escape &= letter.size() == 2 ? 0x7ff : letter.size() == 3 ? 0xffff : 0x1fffff;
-    if (letter.empty() || std::count_if(letter.begin(), letter.end(), is_inside_letter) + 1 != std::ssize(letter))
+    if (letter.empty() || std::ranges::count_if(letter, is_inside_letter) + 1 != std::ssize(letter))
       return sqlite3_result_error(context, "ESCAPE expression must be a single character", -1);
   }
   sqlite3_result_int(context, sqlite3_strlike(p, t, escape) == 0);

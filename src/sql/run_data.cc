@@ -19,7 +19,7 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
   std::vector<int64_t> first(t.parts.size(), INT64_MAX);
   for (uint32_t p = 0; p < t.parts.size(); ++p) {
     const std::vector<int32_t>& wanted = t.slice_filter.ranks;
-    in_filter_.push_back(wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), t.parts[p].rank));
+    in_filter_.push_back(wanted.empty() || std::ranges::binary_search(wanted, t.parts[p].rank));
     for (const Lane& lane : t.parts[p].lanes)
       if (lane.begin < lane.end) first[p] = std::min(first[p], t.common_ns(p, t.parts[p].slices.start_ns[lane.begin]));
   }

@@ -32,7 +32,7 @@ void SliceScan::start(int mode) {
     std::vector<size_t> parts;
     for (size_t p = 0; p < trace_->parts.size(); ++p)
       if (wants_part(p)) parts.push_back(p);
-    if (mode & kBackwards) std::reverse(parts.begin(), parts.end());
+    if (mode & kBackwards) std::ranges::reverse(parts);
     if (mode & kByName)
       order_by_name(parts, (mode & kBackwards) != 0);
     else
@@ -156,7 +156,7 @@ void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) 
   std::vector<StringId> names(trace_->names.size());
   std::iota(names.begin(), names.end(), StringId{0});
   std::erase_if(names, [&](StringId id) { return !filter_.names.empty() && !filter_.names[id]; });
-  std::sort(names.begin(), names.end(), [&](StringId a, StringId b) {
+  std::ranges::sort(names, [&](StringId a, StringId b) {
     return backwards ? trace_->names.text(a) > trace_->names.text(b) : trace_->names.text(a) < trace_->names.text(b);
   });
   std::vector<std::vector<uint32_t>> ends(parts.size());

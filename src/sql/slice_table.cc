@@ -93,12 +93,12 @@ class SliceCursor : public Cursor {
         const Ranked one = {number_of(field, part, slice), slice_id(part, slice)};
         if (first_.size() == max) {
           if (!before(one, first_.front())) continue;
-          std::pop_heap(first_.begin(), first_.end(), before);
+          std::ranges::pop_heap(first_, before);
           first_.back() = one;
         } else {
           first_.push_back(one);
         }
-        std::push_heap(first_.begin(), first_.end(), before);
+        std::ranges::push_heap(first_, before);
       }
     }
     std::sort_heap(first_.begin(), first_.end(), before);
@@ -218,7 +218,7 @@ class SliceTable : public TableSource {
  private:
   bool ranks_ascend() const {
     const std::vector<Part>& parts = data_->trace().parts;
-    return std::is_sorted(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
+    return std::ranges::is_sorted(parts, {}, &Part::rank);
   }
 
   std::shared_ptr<const RunData> data_;

@@ -264,7 +264,7 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   for (const std::vector<KeySums>& piece : made)
     for (const KeySums& one : piece) merged[one.key].merge(one.sums);
   std::vector<std::pair<int64_t, Sums>> all(merged.begin(), merged.end());
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(all, {}, [](const auto& of) { return of.first; });
   std::vector<Total> out;
   for (const auto& [key, sums] : all) {
     if (sums.count == 0) continue;
@@ -311,7 +311,7 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
   std::vector<std::string> names;
   for (const auto& [name, by] : kBys) names.emplace_back(name);
   const std::string by = std::holds_alternative<std::monostate>(arguments[0]) ? "name" : argument_text(arguments[0]);
-  const auto found = std::find(names.begin(), names.end(), by);
+  const auto found = std::ranges::find(names, by);
   if (found == names.end()) {
     const std::string near = nearest(by, names);
     return make_error(ErrorCode::kUsage, "totals() does not add up by \"" + by + "\"",

@@ -2,6 +2,7 @@
 // docs/analyses/aten-op-kernels-and-delay.md.
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "analyses/analysis.h"
 #include "analyses/aten_op_kernels_and_delay/problems.h"
@@ -75,9 +76,7 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
     }
     out.push_back(std::move(row));
   }
-  std::ranges::sort(out, [](const OpSequence& a, const OpSequence& b) {
-    return a.op != b.op ? a.op < b.op : a.sequence < b.sequence;
-  });
+  std::ranges::sort(out, {}, [](const OpSequence& a) { return std::tie(a.op, a.sequence); });
   return out;
 }
 
@@ -95,7 +94,7 @@ class OperatorsByStart {
   explicit OperatorsByStart(const TorchRank& rank, const std::vector<uint8_t>& is_op) : rank_(rank) {
     for (size_t i = 0; i < rank.rows.size(); ++i)
       if (is_op[rank.rows[i].name]) ops_.push_back(static_cast<uint32_t>(i));
-    std::ranges::stable_sort(ops_, [&](uint32_t a, uint32_t b) { return start(a) < start(b); });
+    std::ranges::stable_sort(ops_, {}, [&](int32_t op) { return start(op); });
     // One more than there are operators, so that a prefix is never the whole tree.
     while (leaves_ <= ops_.size()) leaves_ *= 2;
     most_.assign(2 * leaves_, INT64_MIN);
@@ -228,9 +227,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   }
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
-    return launches[a].op != launches[b].op ? launches[a].op < launches[b].op : when[a] < when[b];
-  });
+  std::ranges::stable_sort(order, {}, [&](uint32_t a) { return std::tie(launches[a].op, when[a]); });
   std::vector<Launch> sorted;
   sorted.reserve(launches.size());
   for (const uint32_t i : order) sorted.push_back(launches[i]);

@@ -1,7 +1,6 @@
 // Which rank sent how much to which, over which link, and how fast. Definitions: docs/analyses/communication-matrix.md.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>

@@ -24,8 +24,7 @@ double us(int64_t ns) { return ns < 0 ? 0 : ns / 1000.0; }
 // of steps; msprof-analyze drops such times.
 int64_t step_at(const Part& part, int64_t time_ns) {
   if (part.steps.empty()) return -1;
-  const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), time_ns,
-                                      [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+  const auto after = std::ranges::upper_bound(part.steps, time_ns, {}, &ProfilerStep::start_ns);
   if (after == part.steps.begin()) return INT64_MIN;
   const ProfilerStep& step = *(after - 1);
   return time_ns <= step.end_ns ? step.number : INT64_MIN;
@@ -71,8 +70,7 @@ void add_memory(const TorchRun& run, const TorchRank& rank, const Part& part, in
     int64_t memory = 0;
     for (const Busy& busy : list) memory += busy.kind == Kind::kMemory ? busy.end - busy.start : 0;
     if (std::ranges::none_of(list, [](const Busy& b) { return b.kind == Kind::kMemory; })) continue;
-    std::ranges::stable_sort(
-        list, [](const Busy& a, const Busy& b) { return std::tie(a.start, a.end) < std::tie(b.start, b.end); });
+    std::ranges::stable_sort(list, {}, [](const Busy& a) { return std::tie(a.start, a.end); });
     Row& row = rows[{number, step}];
     row.memory = us(memory);
     row.memory_alone = us(memory_alone_ns(list));

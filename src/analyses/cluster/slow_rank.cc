@@ -114,7 +114,7 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
     whole = sum_or_limit(whole, sums.ranks[k].lost_ns);
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return sums.ranks[a].lost_ns > sums.ranks[b].lost_ns; });
+  std::ranges::stable_sort(order, std::greater(), [&](size_t a) { return sums.ranks[a].lost_ns; });
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
     table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes, share_of(r.votes, r.collectives),
@@ -127,8 +127,7 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   Table table(declared_table("slow-rank/slow-rank-groups"));
   for (const auto& [key, group] : sums.groups) {
     const auto& [name, members, kind] = key;
-    const auto worst = std::ranges::max_element(
-        group.of, [](const auto& a, const auto& b) { return a.second.lost_ns < b.second.lost_ns; });
+    const auto worst = std::ranges::max_element(group.of, {}, [](const auto& a) { return a.second.lost_ns; });
     const bool any = worst != group.of.end() && worst->second.lost_ns > 0;
     table.add_row({std::string(name), std::string(run.trace->names.text(group.description)), std::string(members),
                    std::string(kind), group.ranks, group.collectives, group.votes, group.wait_ns,

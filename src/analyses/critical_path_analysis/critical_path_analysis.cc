@@ -304,7 +304,7 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
     if (row.category == Category::kUserAnnotation ||  // old versions write all annotations as operators
         (row.category == Category::kCpuOp && run.name(row).substr(0, 13) == "ProfilerStep#"))
       notes.push_back(&row);
-  std::ranges::stable_sort(notes, [](auto* x, auto* y) { return x->start_ns < y->start_ns; });
+  std::ranges::stable_sort(notes, {}, [](auto* x) { return x->start_ns; });
   std::vector<std::string_view> kinds;  // names without their number: ProfilerStep#
   std::string list;
   for (const TorchRow* row : notes) {

@@ -9,6 +9,7 @@
 // names, else for the thread of its process that was last at work. Without recorded stream waits, work that had been
 // launched long before waited for the other stream whose work ended last.
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 namespace stageline {
@@ -57,9 +58,7 @@ class Builder {
         instances.push_back(i);
     }
     if (!options_.annotation.empty()) {
-      std::ranges::sort(instances, [&](int32_t a, int32_t b) {
-        return row(a).start_ns != row(b).start_ns ? row(a).start_ns < row(b).start_ns : row(a).index < row(b).index;
-      });
+      std::ranges::sort(instances, {}, [&](int32_t a) { return std::tie(row(a).start_ns, row(a).index); });
       graph_.matches = instances.size();
       if (options_.first >= instances.size()) return false;
       instances.resize(std::min(instances.size(), options_.last + 1));

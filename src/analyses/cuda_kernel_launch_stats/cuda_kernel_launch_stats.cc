@@ -174,8 +174,7 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
   for (const RankLaunches& rank : ranks)
     for (const Launch& l : rank.launches) {
       if (l.place > 0) continue;
-      const auto bin = std::upper_bound(kBins.begin(), kBins.end(), l.delay_ns,
-                                        [](int64_t delay, const Bin& b) { return delay < b.from_ns; });
+      const auto bin = std::ranges::upper_bound(kBins, l.delay_ns, {}, &Bin::from_ns);
       const size_t at = bin - kBins.begin() - 1;
       ++count[at];
       call_ns[at] += l.call_ns;

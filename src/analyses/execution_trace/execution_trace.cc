@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "analyses/analysis.h"
 #include "base/json_tree.h"
@@ -58,10 +59,8 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
     std::map<int64_t, Tensor> known;
     std::vector<const GraphNodeFact*> order;
     for (const GraphNodeFact& fact : part.graph_nodes) order.push_back(&fact);
-    std::ranges::stable_sort(order, [&](const GraphNodeFact* a, const GraphNodeFact* b) {
-      return s.start_ns[a->slice] != s.start_ns[b->slice] ? s.start_ns[a->slice] < s.start_ns[b->slice]
-                                                          : a->node < b->node;
-    });
+    std::ranges::stable_sort(order, {},
+                             [&](const GraphNodeFact* a) { return std::tie(s.start_ns[a->slice], a->node); });
     for (const GraphNodeFact* fact : order) {
       const uint32_t i = fact->slice;
       const std::string name(trace.names.text(s.name_id[i]));

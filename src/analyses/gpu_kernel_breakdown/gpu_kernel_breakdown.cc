@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "analyses/analysis.h"
 #include "model/intervals.h"
@@ -153,10 +154,7 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
     for (size_t c = 0; c < options.class_count(); ++c)
       for (const HtaTotal& total : hta_fold(answer.names[c], run.trace->names, options.fold))
         lines.push_back({total, kernel_class_name(kClasses[c]), answer.rank});
-  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) {
-    if (a.type != b.type) return a.type < b.type;
-    return a.total.name != b.total.name ? a.total.name < b.total.name : a.rank < b.rank;
-  });
+  std::ranges::stable_sort(lines, {}, [](const Line& a) { return std::tie(a.type, a.total.name, a.rank); });
   for (const Line& line : lines)
     table.add_row({std::string(line.total.name), line.total.sum, line.total.max, line.total.min, line.total.std,
                    line.total.mean, std::string(line.type), int64_t{line.rank}});

@@ -1,11 +1,10 @@
 #include "analyses/idle_time_breakdown/hta_idle.h"
 
-#include <algorithm>
 #include <array>
+#include <tuple>
 #include <unordered_map>
 
 #include "analyses/analysis.h"
-#include "model/statistics.h"
 
 namespace stageline {
 namespace {
@@ -67,8 +66,7 @@ RankIdle idle_of(const TorchRun& run, const TorchRank& rank, const IdleOptions& 
     const uint32_t times = launch < 0 ? 1 : rows_with_index[row.partner_index];
     work.insert(work.end(), times, item);
   }
-  std::ranges::stable_sort(
-      work, [](const Work& a, const Work& b) { return a.group != b.group ? a.group < b.group : a.start < b.start; });
+  std::ranges::stable_sort(work, {}, [](const Work& a) { return std::tie(a.group, a.start); });
   for (size_t i = 0; i < work.size(); ++i) {
     StreamIdle& stream = idle.streams[work[i].group];
     if (i == 0 || work[i - 1].group != work[i].group) {

@@ -139,8 +139,7 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
     }
     const std::string file(file_name(path));
     for (const Point& p : points) timeline.add_row(exact_row(file, p));
-    const auto peak =
-        std::ranges::max_element(points, [](const Point& a, const Point& b) { return a.total() < b.total(); });
+    const auto peak = std::ranges::max_element(points, {}, &Point::total);
     if (peak != points.end()) peaks.add_row(exact_row(file, *peak));
   }
   result.tables.push_back(std::move(peaks));

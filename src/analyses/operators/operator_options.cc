@@ -44,7 +44,7 @@ Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) 
 Result<SortKey> sort_key(std::string_view name) {
   if (name.empty()) return SortKey::kNone;
   std::string key(name);
-  std::replace(key.begin(), key.end(), '-', '_');
+  std::ranges::replace(key, '-', '_');
   for (const std::string_view device : {"cuda", "xpu", "privateuse1"})
     for (size_t at = key.find(device); at != std::string::npos; at = key.find(device, at + 6))
       key.replace(at, device.size(), "device");

@@ -146,8 +146,7 @@ Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::v
 const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   std::vector<const ChosenStep*> order;
   for (const ChosenStep& chosen : steps) order.push_back(&chosen);
-  std::ranges::stable_sort(
-      order, [](const ChosenStep* a, const ChosenStep* b) { return a->step->span_ns < b->step->span_ns; });
+  std::ranges::stable_sort(order, {}, [](const ChosenStep* a) { return a->step->span_ns; });
   return *order[(order.size() - 1) / 2];
 }
 

@@ -157,8 +157,7 @@ class Answer {
   }
 
   size_t lane_of(uint32_t slice) const {
-    const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
-                                        [](uint32_t at, const Lane& lane) { return at < lane.begin; });
+    const auto after = std::ranges::upper_bound(part_.lanes, slice, {}, &Lane::begin);
     return after - part_.lanes.begin();
   }
 

@@ -58,9 +58,7 @@ std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank
   std::vector<const TorchRow*> rows;
   for (const TorchRow& row : rank.rows)
     if (run.is_kernel(rank, row)) rows.push_back(&row);
-  std::ranges::sort(rows, [](const TorchRow* a, const TorchRow* b) {
-    return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->index < b->index;
-  });
+  std::ranges::sort(rows, {}, [](const TorchRow* a) { return std::tie(a->start_ns, a->index); });
   return rows;
 }
 

@@ -62,11 +62,6 @@ std::string cleaned(std::string_view name, bool shorten) {
 }
 
 using Key = std::pair<std::string, std::string_view>;  // cleaned name, category
-struct RunSums {
-  std::map<Key, Sums> names;
-  size_t ranks = 0, steps = 0;
-};
-
 struct Side {
   TorchRun run;
   std::vector<size_t> parts;

@@ -77,8 +77,7 @@ class Steps {
   // Finds the steps that contain [start, end], in file order.
   void around(int64_t start_ns, int64_t end_ns, std::vector<Step>& found) const {
     found.clear();
-    const auto after = std::upper_bound(steps_.begin(), steps_.end(), start_ns,
-                                        [](int64_t t, const Step& s) { return t < s.start_ns; });
+    const auto after = std::ranges::upper_bound(steps_, start_ns, {}, &Step::start_ns);
     collect(1, 0, leaves_, after - steps_.begin(), end_ns, found);
     if (found.size() > 1) std::ranges::sort(found, {}, &Step::order);
   }

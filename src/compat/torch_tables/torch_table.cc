@@ -196,7 +196,7 @@ class Printer {
       if (e.owner >= 0) device_rows.push_back(i);
     }
     const auto file_index = [&](uint32_t i) { return part_.slices.file_index[events[i].slice]; };
-    std::ranges::sort(device_rows, [&](uint32_t a, uint32_t b) { return file_index(a) < file_index(b); });
+    std::ranges::sort(device_rows, {}, file_index);
     for (const uint32_t i : device_rows) work[events[i].owner] += dur[i];
     const bool has_device = !options_.use_device.empty();
     add_device_below(work, below, device);

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/cause_findings.h"
 
-#include <cmath>
 #include <span>
 
 #include "diagnosis/causes/telling.h"
@@ -78,7 +77,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& list, c
     const Together& together = cause.together;
     if (together.follows()) continue;
     if (!together.id.empty()) {
-      if (std::find(reported.begin(), reported.end(), together.id) != reported.end()) continue;
+      if (std::ranges::find(reported, together.id) != reported.end()) continue;
       reported.push_back(together.id);
     }
     findings.push_back(finding_of(context, reported_with(list, cause)));

@@ -4,8 +4,6 @@
 
 namespace stageline {
 
-bool CauseKind::takes(std::string_view line) const {
-  return std::find(takes_from.begin(), takes_from.end(), line) != takes_from.end();
-}
+bool CauseKind::takes(std::string_view line) const { return std::ranges::find(takes_from, line) != takes_from.end(); }
 
 }  // namespace stageline

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/cause_worlds.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/parallel.h"
@@ -44,7 +43,7 @@ WorldTimes CauseWorlds::compare_work(const std::vector<World>& worlds) const {
       each({g.steps[s].begin, g.steps[s].end}, worlds[w], [&](uint32_t op, double dur_ns) {
         if (is_compute(g.kind[op])) longer[g.part[op]] += dur_ns - g.dur_ns[op];
       });
-      out.step_ns[s * worlds.size() + w] = *std::min_element(longer.begin(), longer.end());
+      out.step_ns[s * worlds.size() + w] = *std::ranges::min_element(longer);
     }
   });
   return out;

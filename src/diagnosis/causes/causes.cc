@@ -9,7 +9,6 @@
 #include "diagnosis/causes/account_rest.h"
 #include "diagnosis/causes/search.h"
 #include "facts/period_facts.h"
-#include "facts/pipeline_facts.h"
 #include "facts/step_means.h"
 #include "model/statistics.h"
 #include "pipeline/sums/pipeline_sums.h"
@@ -46,7 +45,7 @@ bool is_mostly_read(const RunCoverage& coverage, const StepGraph& graph) {
 // Where only a small part of the run was read, the trace does not show what the rest did between steps.
 bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
   return ((coverage.whole() && !coverage.by_warm_up()) || is_mostly_read(coverage, graph)) &&
-         std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
+         std::ranges::any_of(graph.kind, [](CellKind kind) { return is_backward(kind); });
 }
 
 // Finds the steps that count, and fills what the list says of all steps.
@@ -65,8 +64,7 @@ CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const
   list.step_ns = means.usual.period_ns();
   list.wall_ns = means.all.period_ns();
   list.error_ns = standard_error(steps.usual_ns);
-  const bool forwards_alone =
-      std::none_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
+  const bool forwards_alone = std::ranges::none_of(graph.kind, [](CellKind kind) { return is_backward(kind); });
   if (forwards_alone && list.gap_ns < 0 && list.step_ns > 0) steps.pace = list.step_ns / means.usual.span_ns;
   return steps;
 }

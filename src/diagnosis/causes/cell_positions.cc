@@ -58,7 +58,7 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
   const auto [low, high] = std::minmax(course.low, course.high);
   if (!shaped || !(low > 0) || high < kLongPosition * low || high - low < kErrors * course.noise) return {};
   const double middle = (low + high) / 2;
-  const bool all = std::all_of(places.begin(), places.end(), [&](size_t p) {
+  const bool all = std::ranges::all_of(places, [&](size_t p) {
     Seen less, more;
     for (size_t b = 0; b < m; ++b) {
       Seen& sum = course.level[b] > middle ? more : less;
@@ -96,7 +96,7 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
     position.last_micro_batch = static_cast<int32_t>(m) - 1;
     position.ratio = std::max(course.low, course.high) / std::min(course.low, course.high);
     position.within = course;
-    const auto same = std::find_if(out.list.begin(), out.list.end(), [&](const CellPosition& other) {
+    const auto same = std::ranges::find_if(out.list, [&](const CellPosition& other) {
       return other.stage == position.stage && other.chunk == position.chunk && alike(other.within, course);
     });
     for (const size_t p : places) shape[p] = course, number[p] = static_cast<uint8_t>(same - out.list.begin() + 1);
@@ -112,9 +112,8 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
       for (const size_t p : places) of_stage[{what[p].stage, what[p].chunk}].push_back(p);
   for (const auto& [stage, places] : of_stage) {
     const Course first = shape_of(seen, {places.front()}, m);
-    const bool all = first.varies() && places.size() > 1 && std::all_of(places.begin(), places.end(), [&](size_t p) {
-                       return alike(shape_of(seen, {p}, m), first);
-                     });
+    const bool all = first.varies() && places.size() > 1 &&
+                     std::ranges::all_of(places, [&](size_t p) { return alike(shape_of(seen, {p}, m), first); });
     for (const size_t p : places)
       if (all) take({p}, false);
   }
@@ -162,7 +161,7 @@ class PositionSearch {
     drop_occasional_cells();
     std::vector<Batch> batches;
     for (size_t b = 0; b < m_; ++b) batches.push_back(batch(b));
-    if (std::find(is_long_.begin(), is_long_.end(), 1) != is_long_.end()) list_positions(batches, out);
+    if (std::ranges::find(is_long_, 1) != is_long_.end()) list_positions(batches, out);
     return out;
   }
 
@@ -300,7 +299,7 @@ class PositionSearch {
 CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts,
                              const std::function<double(uint32_t op)>& ratio,
                              const std::function<uint32_t(uint32_t op)>& place, size_t places) {
-  const size_t m = g.micro_batch.empty() ? 0 : *std::max_element(g.micro_batch.begin(), g.micro_batch.end()) + 1;
+  const size_t m = g.micro_batch.empty() ? 0 : *std::ranges::max_element(g.micro_batch) + 1;
   if (m < 2 || places * m > kMaxCells) return {};
   return PositionSearch(g, counts, ratio, place, places, m).find();
 }

@@ -1,6 +1,7 @@
 #include "diagnosis/causes/findings.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -62,7 +63,7 @@ FindingFacts collect(const Run& run) {
 void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vector<Finding>& out) {
   // Without recorded backwards, ranks may have run some while they seem to wait.
   const std::vector<CellKind>& kinds = f.trace.cells.kind;
-  if (f.bubble < kBubbleShare || f.coverage.repeats() || std::none_of(kinds.begin(), kinds.end(), is_backward)) return;
+  if (f.bubble < kBubbleShare || f.coverage.repeats() || std::ranges::none_of(kinds, is_backward)) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
   Finding finding;
   finding.id = "bubble";
@@ -240,9 +241,8 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 }  // namespace
 
 void by_weight(std::vector<Finding>& list) {
-  std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-  std::stable_partition(list.begin(), list.end(),
-                        [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
+  std::ranges::stable_sort(list, std::greater(), &Finding::weight);
+  std::ranges::stable_partition(list, [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
 }
 
 Findings find_findings(const Run& run) {

@@ -23,8 +23,8 @@ std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<Sp
     parts.push_back(span_part("between", "part.between", (period_ns - span_ns) / period_ns));
     return parts;
   }
-  const auto outside = std::find_if(parts.begin(), parts.end(),
-                                    [](const SpanPart& part) { return part.id == "tail" || part.id == "outside"; });
+  const auto outside =
+      std::ranges::find_if(parts, [](const SpanPart& part) { return part.id == "tail" || part.id == "outside"; });
   if (outside != parts.end()) {
     const double hidden = std::clamp(sum - 1, 0.0, std::max(0.0, outside->share));
     outside->share -= hidden, sum -= hidden;

@@ -118,8 +118,8 @@ class Judge {
       if (!list_.causes[i].price.unmovable || kept_.taken.size() == 1) continue;
       const Suspect& own = priced_.all[kept_.taken[i]];
       World others;
-      std::copy_if(kept_.gone.begin(), kept_.gone.end(), std::back_inserter(others),
-                   [&](const CauseWorld& world) { return world != own.without; });
+      std::ranges::copy_if(kept_.gone, std::back_inserter(others),
+                           [&](const CauseWorld& world) { return world != own.without; });
       worlds.push_back(others);
       look(i, own, others, worlds.size() - 1);
     }

@@ -7,7 +7,7 @@ namespace stageline {
 
 LateLengths::LateLengths(const std::vector<double>& late_ns) {
   if (late_ns.size() < 3) return;
-  min_ns_ = *std::min_element(late_ns.begin(), late_ns.end());
+  min_ns_ = *std::ranges::min_element(late_ns);
   if (!(min_ns_ > 0)) return;
   count_ = late_ns.size();
   // The shortest adds nothing, so it is not counted.

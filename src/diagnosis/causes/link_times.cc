@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <set>
-#include <tuple>
 
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/machines.h"
 #include "pipeline/measure/links.h"
-#include "pipeline/measure/op_values.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -64,9 +60,8 @@ class BlockEdges {
     const size_t part = g.part[op];
     if (known_.empty()) known_.resize(g.stage_of.size()), oldest_.resize(g.stage_of.size());
     auto& known = known_[part];
-    auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
-      return k.edge != CellTimes::kNone && k.other == other && k.in == in;
-    });
+    auto at = std::ranges::find_if(
+        known, [&](const Known& k) { return k.edge != CellTimes::kNone && k.other == other && k.in == in; });
     if (at == known.end()) {
       const ReplicaLink edge =
           in ? ReplicaLink{g.dp(op), other, g.stage(op)} : ReplicaLink{g.dp(op), g.stage(op), other};
@@ -158,17 +153,17 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     medians.push_back(median_link[link] = median_of(std::move(values)));
     across[link] = link_machines(trace, link.first, link.second) == LinkMachines::kSeveral;
   }
-  std::sort(medians.begin(), medians.end());
+  std::ranges::sort(medians);
   std::array<std::vector<double>, 2> alike;  // medians of the links within a machine, and of those between two; sorted
   for (const auto& [link, ns] : median_link) alike[across[link] ? 1 : 0].push_back(ns);
-  for (std::vector<double>& of_kind : alike) std::sort(of_kind.begin(), of_kind.end());
+  for (std::vector<double>& of_kind : alike) std::ranges::sort(of_kind);
   std::vector<SlowTransfer> found;
   for (const auto& [link, replicas] : t.links) {
     // others_ns is the link's own median where there is no other link.
     SlowTransfer slow{link, 0, median_link[link], kUnknown, {}};
     if (medians.size() > 1) slow.others_ns = median_beside(medians, slow.others_ns);
     const std::vector<double>& kin = alike[across[link] ? 1 : 0];
-    const auto own_place = std::lower_bound(kin.begin(), kin.end(), median_link[link]) - kin.begin();
+    const auto own_place = std::ranges::lower_bound(kin, median_link[link]) - kin.begin();
     if (const double quick = usual_link_ns(kin, own_place); quick > 0 && slow.others_ns >= kFarSlower * quick)
       slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
@@ -182,9 +177,7 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     }
     found.push_back(std::move(slow));
   }
-  std::stable_sort(found.begin(), found.end(), [](const SlowTransfer& a, const SlowTransfer& b) {
-    return a.own_ns - a.others_ns > b.own_ns - b.others_ns;
-  });
+  std::ranges::stable_sort(found, std::greater(), [](const SlowTransfer& a) { return a.own_ns - a.others_ns; });
   return found;
 }
 

@@ -174,8 +174,7 @@ class StepSearch {
     const Suspect* best = nullptr;
     double best_ns = 0;
     const auto try_largest = [&](std::vector<Suspect>& list, double beyond_best) {
-      std::stable_sort(list.begin(), list.end(),
-                       [](const Suspect& a, const Suspect& b) { return a.excess_ns > b.excess_ns; });
+      std::ranges::stable_sort(list, std::greater(), &Suspect::excess_ns);
       if (list.size() > kMaxSuspects) list.resize(kMaxSuspects);
       for (const Suspect& suspect : list) {
         OpTimes world = base_;
@@ -187,9 +186,8 @@ class StepSearch {
     try_largest(single, 1);
     try_largest(everywhere, kMuchMore);
     if (!best || !enough(best_ns)) return false;
-    const uint32_t worst = *std::max_element(best->ops.begin(), best->ops.end(), [&](uint32_t a, uint32_t b) {
-      return now_ns(a, best->delay) < now_ns(b, best->delay);
-    });
+    const uint32_t worst = *std::ranges::max_element(
+        best->ops, [&](uint32_t a, uint32_t b) { return now_ns(a, best->delay) < now_ns(b, best->delay); });
     name(worst, best->delay, best->excess_ns);
     found_.replicas = replicas_of(best->ops);
     found_.share = best_ns / found_.excess_ns;
@@ -234,7 +232,7 @@ class StepSearch {
       auto& [first, last] = ends.try_emplace(g_.dp(op), std::array{INT64_MAX, INT64_MIN}).first->second;
       first = std::min(first, g_.ended_ns(op)), last = std::max(last, g_.ended_ns(op));
     }
-    return std::all_of(ends.begin(), ends.end(), [&](const auto& entry) {
+    return std::ranges::all_of(ends, [&](const auto& entry) {
       return static_cast<double>(entry.second[1] - entry.second[0]) <= kSameEnd * longest;
     });
   }

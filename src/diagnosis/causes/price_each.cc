@@ -48,9 +48,8 @@ void add_worlds_of_equals(const std::vector<size_t>& alike, PricedSuspects& pric
 
 // Followers hide a part of what the cause that leads them costs.
 void add_worlds_of_leader(const std::vector<size_t>& group, PricedSuspects& priced, std::vector<World>& worlds) {
-  const auto leader = std::find_if(group.begin(), group.end(), [&](size_t i) {
-    return priced.all[i].cause.together.role == Together::Role::kLeads;
-  });
+  const auto leader = std::ranges::find_if(
+      group, [&](size_t i) { return priced.all[i].cause.together.role == Together::Role::kLeads; });
   if (leader == group.end() || group.size() < 2) return;
   priced.worlds[*leader].others_gone = worlds.size(), priced.worlds[*leader].all_gone = worlds.size() + 1;
   worlds.push_back(without(priced.all, group, *leader));
@@ -107,8 +106,8 @@ GoneTogether price_together(const Search& search, const PricedSuspects& priced, 
   for (size_t i = 0; i < kept.taken.size(); ++i)
     if (!causes[i].together.id.empty()) groups[causes[i].together.id].push_back(i);
   for (auto& [id, group] : groups) {
-    const auto leader = std::find_if(group.begin(), group.end(),
-                                     [&](size_t i) { return causes[i].together.role == Together::Role::kLeads; });
+    const auto leader =
+        std::ranges::find_if(group, [&](size_t i) { return causes[i].together.role == Together::Role::kLeads; });
     const bool equals = causes[group.front()].together.role == Together::Role::kEqual;
     if (!equals && leader == group.end())
       for (const size_t i : group) causes[i].together = {};

@@ -25,9 +25,7 @@ std::vector<Send> sorted_sends(const Cells& cells) {
     if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
       sends.push_back(
           {cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i], cells.kind[i] == CellKind::kSendForward});
-  std::sort(sends.begin(), sends.end(), [](const Send& a, const Send& b) {
-    return std::tuple(a.part, a.step, a.end_ns, a.start_ns) < std::tuple(b.part, b.step, b.end_ns, b.start_ns);
-  });
+  std::ranges::sort(sends, {}, [](const Send& a) { return std::tuple(a.part, a.step, a.end_ns, a.start_ns); });
   return sends;
 }
 
@@ -49,7 +47,7 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
     const auto begin = cell.start_ns - static_cast<int64_t>(delay);
     const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
     // Finds the last send that ended by the cell's start, and whether one still ran then.
-    auto at = std::partition_point(sends.begin(), sends.end(), [&](const Send& s) {
+    auto at = std::ranges::partition_point(sends, [&](const Send& s) {
       return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
     });
     if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {

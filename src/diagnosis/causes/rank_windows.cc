@@ -17,9 +17,7 @@ constexpr double kMinFilled = 0.5;  // share of the windows' time, and of a wind
 class Windows {
  public:
   explicit Windows(std::vector<RankWindow> windows) : all_(std::move(windows)) {
-    std::sort(all_.begin(), all_.end(), [](const RankWindow& a, const RankWindow& b) {
-      return std::pair(a.part, a.from_ns) < std::pair(b.part, b.from_ns);
-    });
+    std::ranges::sort(all_, {}, [](const RankWindow& a) { return std::pair(a.part, a.from_ns); });
     for (const RankWindow& window : all_) ns_ += length(window);
   }
 
@@ -28,9 +26,8 @@ class Windows {
   // Calls body(number of the window, ns of it) for windows of the part that a row lies in.
   template <class Body>
   void under(int32_t part, int64_t start_ns, int64_t end_ns, Body body) const {
-    auto at = std::partition_point(all_.begin(), all_.end(), [&](const RankWindow& w) {
-      return w.part < part || (w.part == part && w.to_ns <= start_ns);
-    });
+    auto at = std::ranges::partition_point(
+        all_, [&](const RankWindow& w) { return w.part < part || (w.part == part && w.to_ns <= start_ns); });
     for (; at != all_.end() && at->part == part && at->from_ns < end_ns; ++at)
       body(static_cast<size_t>(at - all_.begin()),
            static_cast<double>(std::min(at->to_ns, end_ns) - std::max(at->from_ns, start_ns)));

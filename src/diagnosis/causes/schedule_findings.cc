@@ -84,8 +84,8 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       const int64_t apart = apart_ns(trace, a, b);
       if (apart < 0) continue;
       const auto& [micro_batch, times] = own.forwards.front();
-      const auto sent = std::find_if(before->second.forwards.begin(), before->second.forwards.end(),
-                                     [&, mb = micro_batch](const auto& f) { return f.first == mb; });
+      const auto sent =
+          std::ranges::find_if(before->second.forwards, [&, mb = micro_batch](const auto& f) { return f.first == mb; });
       if (sent == before->second.forwards.end()) continue;
       Lateness& late = by_stage[place.second];
       ++late.steps;
@@ -143,7 +143,7 @@ bool on_one_clock(const Trace& trace) {
   if (trace.clock == ClockState::kShared || trace.parts.size() < 2) return true;
   const int32_t machine = trace.parts.front().machine;
   return trace.clock != ClockState::kPerRank && machine != kUnknown &&
-         std::all_of(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.machine == machine; });
+         std::ranges::all_of(trace.parts, [&](const Part& p) { return p.machine == machine; });
 }
 
 // One reason why cells start late; its sentences are "finding.late.NAME".
@@ -168,8 +168,7 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
   }
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
   if (share < kMinLate || worst->ns < kMinOfLate * sum) return;
-  const bool listed =
-      std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
+  const bool listed = std::ranges::any_of(out, [](const Finding& f) { return f.id == "schedule.late_start"; });
   if (listed && worst >= &reasons[3]) return;
   const double steps = c.steps;
   Finding f;

@@ -120,8 +120,8 @@ void StartDelays::compare_late_workers() {
 
 bool StartDelays::waits_alone(uint32_t op) const {
   const std::span<const uint32_t> waits = g_.waits(op);
-  return std::all_of(waits.begin(), waits.end(),
-                     [&](uint32_t on) { return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]); });
+  return std::ranges::all_of(waits,
+                             [&](uint32_t on) { return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]); });
 }
 
 std::function<double(uint32_t)> StartDelays::excess() const {

@@ -1,7 +1,6 @@
 #include "diagnosis/causes/start_reasons.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace stageline {
 namespace {
@@ -55,9 +54,8 @@ class LateLinks {
     // Links whose messages are late in some steps are looked for over all replicas, because one replica shows too few.
     Links links;
     for (const WorkerWay& key : left) links[link_of(scene_, key)].push_back(key);
-    const double tries = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
-      return starts_.sum_of(entry.second).count >= kMinLateCells;
-    });
+    const double tries = std::ranges::count_if(
+        links, [&](const auto& entry) { return starts_.sum_of(entry.second).count >= kMinLateCells; });
     for (const auto& [link, keys] : links) {
       if (!is_message_tail(keys, tries)) continue;
       add(keys, !comes_by_steps(keys));
@@ -132,7 +130,7 @@ class LateLinks {
     // If the same places are late in every step, the cause is the order of work or the loop, because a link has no
     // places.
     const StartDelays::Places places = starts_.places_of(keys);
-    const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
+    const auto steps = std::ranges::count(scene_.counts, true);
     if (2 * late.count >= steps * std::ssize(places.late)) return false;
     if (starts_.messages().any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
     const LateStarts other = starts_.sum_of(other_ways(keys));
@@ -161,7 +159,7 @@ bool few_links_are_late(const StartDelays& starts) {
   Links links;
   for (const WorkerWay& key : starts.ways())
     if (starts.sender_of(key) != kUnknown) links[link_of(starts.scene(), key)].push_back(key);
-  const auto late = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
+  const auto late = std::ranges::count_if(links, [&](const auto& entry) {
     const LateStarts sum = starts.sum_of(entry.second);
     return sum.count >= kRareLate * sum.of;
   });
@@ -206,7 +204,7 @@ double standing_out_above_ns(const StartDelays& starts) {
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker)
     for (const double ns : starts.delays().of(worker))
       if (ns > limit) late.push_back(ns - starts.best_ns()), all_ns += ns - starts.best_ns();
-  std::sort(late.begin(), late.end(), std::greater<>());
+  std::ranges::sort(late, std::greater<>());
   const auto max = static_cast<size_t>(kRareLate * starts.cells());
   double above_ns = 0;
   for (size_t i = 0; i + 1 < late.size() && i < max; ++i) {
@@ -233,9 +231,8 @@ StartReasons::StartReasons(const CauseScene& scene) : starts(scene) {
 }
 
 WorkerWay worst_way(const StartDelays& starts, const LateLink& link) {
-  return *std::max_element(link.ways.begin(), link.ways.end(), [&](const WorkerWay& a, const WorkerWay& b) {
-    return starts.late_at(a).ns < starts.late_at(b).ns;
-  });
+  return *std::ranges::max_element(
+      link.ways, [&](const WorkerWay& a, const WorkerWay& b) { return starts.late_at(a).ns < starts.late_at(b).ns; });
 }
 
 Suspect suspect_of(const StartDelays& starts, const LateLink& link) {

@@ -44,7 +44,7 @@ std::vector<BeginsOfWorker> compare_begins(const CauseScene& scene, double min_l
       for (const uint32_t w : peers)
         if (first[w] != CellTimes::kNone) delays.push_back(scene.graph.delay_ns[first[w]]);
       if (delays.size() < 2) continue;
-      std::sort(delays.begin(), delays.end());
+      std::ranges::sort(delays);
       for (const uint32_t w : peers) {
         if (first[w] == CellTimes::kNone) continue;
         const double own_ns = scene.graph.delay_ns[first[w]], late_ns = own_ns - median_beside(delays, own_ns);
@@ -82,7 +82,7 @@ std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& 
   std::vector<std::pair<double, uint32_t>> worst;  // (sum of delays, negated; worker)
   for (uint32_t w = 0; w < begins.size(); ++w)
     if (std::ssize(begins[w].usual) >= kMinLateCells) worst.emplace_back(-begins[w].sum_ns(), w);
-  std::sort(worst.begin(), worst.end());
+  std::ranges::sort(worst);
   if (worst.size() > kMaxWorkerCauses) worst.resize(kMaxWorkerCauses);
   std::vector<LateBegins> found;
   for (const auto& [sum_ns, w] : worst) {

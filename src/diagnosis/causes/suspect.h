@@ -110,7 +110,7 @@ inline constexpr size_t kMaxWorkerCauses = 8;  // at most this many causes of on
 // Returns the known ratios of those by step, without NaN.
 inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
   std::vector<double> ratios;
-  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  std::ranges::copy_if(by_step, std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
   return ratios;
 }
 
@@ -129,7 +129,7 @@ inline bool certainly_slow(const std::vector<double>& ratios) {
 // With so few steps their scatter says nothing; then the cells' own decides.
 inline bool few_steps(const CauseScene& scene) {
   constexpr int64_t kFew = 3;
-  return std::count(scene.counts.begin(), scene.counts.end(), true) <= kFew;
+  return std::ranges::count(scene.counts, true) <= kFew;
 }
 // The same by how much single cells scatter: `own` are those of the ratio, `others` those that it is compared with.
 inline bool certainly_slow(double ratio, const CellTimes::Scatter& own, const CellTimes::Scatter& others) {
@@ -163,7 +163,7 @@ inline bool holds_excess(const Course& course, std::span<const double> ratios) {
 }
 // Index of the graph's step that an operation belongs to.
 inline size_t step_of(const StepGraph& graph, uint32_t op) {
-  return std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
+  return std::ranges::partition_point(graph.steps, [&](const GraphStep& s) { return s.end <= op; }) -
          graph.steps.begin();
 }
 
@@ -176,7 +176,7 @@ inline double median_of_others(const std::vector<double>& sorted, size_t own) {
 
 // The median of a sorted list without one element of that value. Expects at least two, and that it is one of them.
 inline double median_beside(const std::vector<double>& sorted, double own) {
-  return median_of_others(sorted, std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin());
+  return median_of_others(sorted, std::ranges::lower_bound(sorted, own) - sorted.begin());
 }
 
 // Holds the facts by which a kind judges.

@@ -29,8 +29,7 @@ int32_t TellContext::step_number(size_t index) const {
 }
 
 Text TellContext::rank(int32_t rank, bool with_peers) const {
-  const auto own =
-      std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& part) { return part.rank == rank; });
+  const auto own = std::ranges::find_if(trace.parts, [&](const Part& part) { return part.rank == rank; });
   std::string peers, machine;
   int64_t count = 0;
   if (own != trace.parts.end()) {

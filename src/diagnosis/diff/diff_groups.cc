@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <tuple>
 
@@ -98,8 +97,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
   std::vector<std::map<Key, Sums>::iterator> changed;
   for (auto it = sums.begin(); it != sums.end(); ++it)
     if (it->second.change_ns > 0) changed.push_back(it);
-  std::stable_sort(changed.begin(), changed.end(),
-                   [](const auto& x, const auto& y) { return x->second.change_ns > y->second.change_ns; });
+  std::ranges::stable_sort(changed, std::greater(), [](const auto& x) { return x->second.change_ns; });
   DiffGroups groups;
   std::map<Key, uint32_t> index;
   for (uint32_t i = 0; i < changed.size(); ++i) {
@@ -125,7 +123,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     if (type >= 0 && !of_cause) group.type = b.types[type].name;
     double all = 0;
     for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
-    const double steps = std::count(usual.begin(), usual.end(), true);
+    const double steps = std::ranges::count(usual, true);
     group.per_rank = group.count / (s.by_part.size() * std::max(steps, 1.0));
     for (const auto& [part, ns] : s.by_part)
       if (b.dp_count > 1 && !of_cause && std::abs(ns) >= kOneRank * all) group.part = part;
@@ -156,7 +154,7 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
     all += std::abs(ns);
     if (ns > 0) later.push_back(ns);
   }
-  std::sort(later.begin(), later.end(), std::greater<>());
+  std::ranges::sort(later, std::greater<>());
   double held = 0;
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];

@@ -70,7 +70,7 @@ struct Side {
     for (uint32_t op = step.begin; numbered && op < step.end; ++op)
       if (is_compute(graph.kind[op])) labels[graph.chunk[op]].push_back(graph.micro_batch[op]);
     for (auto& [chunk, values] : labels) {
-      std::sort(values.begin(), values.end());
+      std::ranges::sort(values);
       values.erase(std::unique(values.begin(), values.end()), values.end());
     }
     const auto number = [&](uint32_t op) {
@@ -78,8 +78,7 @@ struct Side {
       if (!numbered || label == kUnknown) return kUnknown;
       const auto of_chunk = labels.find(graph.chunk[op]);
       if (of_chunk == labels.end()) return label;
-      return static_cast<int32_t>(std::lower_bound(of_chunk->second.begin(), of_chunk->second.end(), label) -
-                                  of_chunk->second.begin());
+      return static_cast<int32_t>(std::ranges::lower_bound(of_chunk->second, label) - of_chunk->second.begin());
     };
     std::vector<PlacedOp> ops;
     ops.reserve(step.end - step.begin);
@@ -94,7 +93,7 @@ struct Side {
       }
       ops.push_back({place, op});
     }
-    std::sort(ops.begin(), ops.end(), [&](const PlacedOp& x, const PlacedOp& y) {
+    std::ranges::sort(ops, [&](const PlacedOp& x, const PlacedOp& y) {
       const auto order = x.place <=> y.place;
       if (order != 0) return order < 0;
       return std::tie(graph.start_ns[x.op], x.op) < std::tie(graph.start_ns[y.op], y.op);

@@ -1,6 +1,5 @@
 #include "diagnosis/diff/diff_side.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>

@@ -28,12 +28,10 @@ NewCauses::NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_
   const Run a_run(a_trace);
   const std::vector<Cause>& known = causes_of(a_run).causes;
   for (const Cause& cause : b.causes)
-    if (std::none_of(known.begin(), known.end(), [&](const Cause& c) { return is_same(c, cause); }))
-      causes_.push_back(&cause);
+    if (std::ranges::none_of(known, [&](const Cause& c) { return is_same(c, cause); })) causes_.push_back(&cause);
   // A cause that is everywhere does not say where work became longer, if there are other new causes.
-  const bool alone = std::none_of(causes_.begin(), causes_.end(), [](const Cause* c) {
-    return c->kind->of_work && !c->places.empty() && !c->together.follows();
-  });
+  const bool alone = std::ranges::none_of(
+      causes_, [](const Cause* c) { return c->kind->of_work && !c->places.empty() && !c->together.follows(); });
   for (uint32_t i = 0; i < causes_.size(); ++i)
     if (causes_[i]->kind->of_work && !causes_[i]->together.follows()) add(*causes_[i], i, alone);
 }
@@ -46,7 +44,7 @@ void NewCauses::add(const Cause& cause, uint32_t number, bool alone) {
       for (int32_t mb = place.first; mb <= place.last; ++mb) by_micro_batch_.emplace(mb, number);
     if (place.kind != PlaceKind::kReplicas) continue;
     for (size_t part = 0; part < trace_.parts.size(); ++part)
-      if (std::find(place.ranks.begin(), place.ranks.end(), trace_.parts[part].rank) != place.ranks.end())
+      if (std::ranges::find(place.ranks, trace_.parts[part].rank) != place.ranks.end())
         by_part_.emplace(static_cast<int32_t>(part), number);
   }
 }
@@ -69,7 +67,7 @@ Text NewCauses::what(uint32_t number) const {
 
 bool NewCauses::is_certain(const DiffGroup& group, uint32_t named) const {
   if (group.cause != DiffCause::kCompute || !(group.effect_ns > group.error_ns)) return false;
-  return std::any_of(causes_.begin(), causes_.end(), [&](const Cause* cause) {
+  return std::ranges::any_of(causes_, [&](const Cause* cause) {
     const bool own = named != kNoCause ? cause == causes_[named] : is_about(*cause, group, trace_);
     return own && cause->certain && group.effect_ns <= 2 * cause->price.lost_ns;
   });

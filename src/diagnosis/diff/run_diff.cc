@@ -108,7 +108,7 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
     ++unsure;
   }
   const auto [ns, error_ns] = pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed));
-  const auto members = std::count(merged.begin(), merged.end(), true);
+  const auto members = std::ranges::count(merged, true);
   const bool scattered =
       unsure > 0 && members > 1 && std::abs(unsure_ns) >= std::min(kScattered * std::abs(ns), min_pauses_ns);
   return scattered && sure_together(ns, error_ns) ? merged : none;
@@ -148,7 +148,7 @@ Replayed replay_groups(const StepGraph& b, const OpTimes& a_times, const DiffGro
     by_itself.push_back(std::abs(pairs.change(step_in(alone, 0), step_in(alone, g + 1)).first));
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t x, uint32_t y) { return by_itself[x] > by_itself[y]; });
+  std::ranges::stable_sort(order, std::greater(), [&](uint32_t x) { return by_itself[x]; });
   // Position of each group in that order; operations without a change have the last one.
   std::vector<size_t> place(count + 1, count);
   for (size_t i = 0; i < count; ++i) place[order[i]] = i;
@@ -194,7 +194,7 @@ DiffRun described(const Side& side, DiffRun run) {
 }
 
 bool has_kind(const Trace& trace, CellKind kind) {
-  return std::find(trace.cells.kind.begin(), trace.cells.kind.end(), kind) != trace.cells.kind.end();
+  return std::ranges::find(trace.cells.kind, kind) != trace.cells.kind.end();
 }
 
 // Removes the cells of a kind, and the links that start or end at one.
@@ -430,8 +430,7 @@ class Differ {
   // Explains B's longest step or, if its causes explain all long steps, the largest of these causes.
   void explain_long_steps(DiffGroup& group) const {
     const std::vector<LongStep>& steps = b_causes_.long_steps;
-    const auto longest = std::max_element(
-        steps.begin(), steps.end(), [](const LongStep& x, const LongStep& y) { return x.excess_ns < y.excess_ns; });
+    const auto longest = std::ranges::max_element(steps, {}, &LongStep::excess_ns);
     if (longest != steps.end()) {
       group.why = long_reason(b_.trace, *longest).text;
       group.step = longest->step;
@@ -442,8 +441,7 @@ class Differ {
     }
     if (b_causes_.causes.empty()) return;
     const Cause& largest =
-        *std::max_element(b_causes_.causes.begin(), b_causes_.causes.end(),
-                          [](const Cause& x, const Cause& y) { return x.price.lost_ns < y.price.lost_ns; });
+        *std::ranges::max_element(b_causes_.causes, {}, [](const Cause& x) { return x.price.lost_ns; });
     if (!largest.kind->of_events) return;
     group.why = words(largest.place().kind == PlaceKind::kHost ? "diff.long.pauses" : "diff.long.messages");
     int64_t longest_ns = -1;
@@ -470,10 +468,8 @@ Result<RunDiff> diff_runs(const Trace& a_whole, const Trace& b_whole) {
   const std::optional<Trace> a_shared = without_unshared(a_whole, b_whole, "A", diff.notes);
   const std::optional<Trace> b_shared = without_unshared(b_whole, a_whole, "B", diff.notes);
   const Trace &a_trace = a_shared ? *a_shared : a_whole, &b_trace = b_shared ? *b_shared : b_whole;
-  const Result<Side> a = side_of(a_trace, "A", diff.notes);
-  if (!a) return a.error();
-  const Result<Side> b = side_of(b_trace, "B", diff.notes);
-  if (!b) return b.error();
+  TRY(a, side_of(a_trace, "A", diff.notes));
+  TRY(b, side_of(b_trace, "B", diff.notes));
   describe_shapes(a_trace, a->graph, b_trace, b->graph, diff);
   diff.a = described(*a, std::move(diff.a));
   diff.b = described(*b, std::move(diff.b));

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMinOfWeight = 0.5;  // a finding takes in another from more than this share of its weight on
 
 Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  const auto it = std::ranges::find_if(list, [&](const Finding& x) { return x.id == id; });
   return it == list.end() ? nullptr : &*it;
 }
 
@@ -73,7 +73,7 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
   if (x.id != "step.outlier" || !x.step) return nullptr;
   const RankLoss* loss = longest_in(account, x);
   if (!loss) return nullptr;
-  const auto cause = std::find_if(list.begin(), list.end(), [&](const Finding& y) { return is_about(y, *loss); });
+  const auto cause = std::ranges::find_if(list, [&](const Finding& y) { return is_about(y, *loss); });
   if (cause == list.end()) return nullptr;
   const double share = share_or_zero(loss->longest_ns, f.max_step_ns - f.median_step_ns);
   if (share > kMinOfWeight) {
@@ -118,7 +118,7 @@ void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vec
 std::vector<std::string> absorb(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list) {
   std::vector<std::string> covered;
   const auto take_in = [&](auto&& owner_of) {
-    const auto it = std::find_if(list.begin(), list.end(), [&](Finding& x) { return owner_of(x) != nullptr; });
+    const auto it = std::ranges::find_if(list, [&](Finding& x) { return owner_of(x) != nullptr; });
     if (it == list.end()) return;
     covered.push_back(it->id);
     list.erase(it);

@@ -67,7 +67,7 @@ Finding oom_finding(const Trace& trace, const Part& part, const AllocatorOom& oo
 }  // namespace
 
 bool has_allocators(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return !part.allocator.empty(); });
+  return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.allocator.empty(); });
 }
 
 Findings allocator_findings(const Run& run) {
@@ -80,10 +80,10 @@ Findings allocator_findings(const Run& run) {
     std::set<std::pair<int32_t, OomReason>> reported;
     for (const AllocatorOom& oom : replay.ooms)
       if (reported.insert({oom.device, oom.reason}).second)
-        out.list.push_back(oom_finding(
-            trace, part, oom, std::count_if(replay.ooms.begin(), replay.ooms.end(), [&](const AllocatorOom& other) {
-              return other.device == oom.device && other.reason == oom.reason;
-            })));
+        out.list.push_back(
+            oom_finding(trace, part, oom, std::ranges::count_if(replay.ooms, [&](const AllocatorOom& other) {
+                          return other.device == oom.device && other.reason == oom.reason;
+                        })));
     for (const AllocatorSum& sum : replay.sums) {
       ++devices;
       reserved = sum_or_limit(reserved, sum.reserved_bytes);

@@ -94,9 +94,8 @@ std::vector<Place> Culprit::places() const {
 std::string Culprit::key() const {
   std::vector<Place> all = places();
   // A line of the program says more than an operator.
-  std::stable_partition(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kCall; });
-  const auto frame_at =
-      std::find_if(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kFrame; });
+  std::ranges::stable_partition(all, [](const Place& p) { return p.kind == PlaceKind::kCall; });
+  const auto frame_at = std::ranges::find_if(all, [](const Place& p) { return p.kind == PlaceKind::kFrame; });
   if (all.empty()) return {};
   return key_of(all.front().kind != PlaceKind::kCall && frame_at != all.end() ? *frame_at : all.front());
 }

@@ -127,8 +127,7 @@ Finding cycle_finding(const FlightReport& report, const Trace& trace) {
   say(f, "flight.cycle", Args().set("ranks", starting(report.cycle)));
   for (size_t i = 0; i < report.cycle.size(); ++i) {
     const int32_t rank = report.cycle[i], next = report.cycle[(i + 1) % report.cycle.size()];
-    const auto wait =
-        std::find_if(report.waits.begin(), report.waits.end(), [&](const FlightWait& w) { return w.rank == rank; });
+    const auto wait = std::ranges::find_if(report.waits, [&](const FlightWait& w) { return w.rank == rank; });
     Args args;
     args.flag("further", i > 0).set("rank", int64_t{rank}).set("next", int64_t{next});
     args.set("call", flight_call_text(trace, trace.parts[wait->part].flight_calls[wait->call]));

@@ -40,13 +40,11 @@ double longer_computing(const ProfileFacts& f, const RankFacts& rank) {
 // minimum time in them.
 const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   if (f.stragglers_known) {
-    const auto it =
-        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == f.straggler; });
+    const auto it = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == f.straggler; });
     waiting_ns = f.caused_wait_ns / (f.ranks.size() - 1);
     return it == f.ranks.end() || f.came_last * 2 < f.collectives ? nullptr : &*it;
   }
-  const auto late = std::min_element(f.ranks.begin(), f.ranks.end(),
-                                     [](const RankFacts& a, const RankFacts& b) { return a.comm_ns < b.comm_ns; });
+  const auto late = std::ranges::min_element(f.ranks, {}, &RankFacts::comm_ns);
   const double others = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.comm_ns; });
   waiting_ns = others - late->comm_ns;
   return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
@@ -86,7 +84,7 @@ Text reason_for(const ProfileFacts& f, const RankFacts& late) {
 }
 
 const RankFacts& fact_of_rank(const ProfileFacts& f, int32_t rank) {
-  return *std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == rank; });
+  return *std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == rank; });
 }
 
 // "It came last to 30 of 30 collectives; each of the others waited 50 ms in them on average."
@@ -146,9 +144,7 @@ Waits read_waits(const ProfileSums& sums) {
 
 void see_late_rank(ProfileFacts& f) {
   if (f.ranks.size() < 2) return;
-  const auto slow = std::max_element(f.ranks.begin(), f.ranks.end(), [](const RankFacts& a, const RankFacts& b) {
-    return a.compute_ns < b.compute_ns;
-  });
+  const auto slow = std::ranges::max_element(f.ranks, {}, &RankFacts::compute_ns);
   const double compute = others_computing(f, *slow);
   if (compute > 0 && slow->compute_ns >= kSlowRankRatio * compute) f.slow_rank = slow->rank;
   double waiting = 0;
@@ -184,8 +180,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   reported.weight = share_or_zero(exposed, w.sum(&RankWait::step));
   if (share < kMostlyWaiting || reported.weight < kWaitingShare) return;
   reported.mean_ns = exposed / w.by_rank.size();
-  const auto min = std::min_element(w.by_rank.begin(), w.by_rank.end(),
-                                    [](const RankWait& a, const RankWait& b) { return a.waiting < b.waiting; });
+  const auto min = std::ranges::min_element(w.by_rank, {}, &RankWait::waiting);
   std::vector<double> waiting, cost, step, computing;  // of the others
   for (const RankWait& rank : w.by_rank)
     if (rank.rank != min->rank) {
@@ -206,7 +201,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
     // These waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
-    const auto own = std::find_if(w.by_rank.begin(), w.by_rank.end(), [&](const auto& x) { return x.rank == r.rank; });
+    const auto own = std::ranges::find_if(w.by_rank, [&](const auto& x) { return x.rank == r.rank; });
     if (own == w.by_rank.end() || !(w.waiting > 0)) continue;
     r.comm_wait_ns = std::min(r.exposed_comm_ns, reported.weight * f.whole.span_ns * own->waiting / w.waiting);
     f.comm_wait_ns += r.comm_wait_ns;
@@ -239,7 +234,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = fixed(slow.compute_ns / others, 2) + "×";
   Args args;
   args.set("rank", int64_t{slow.rank}).set("own", time_per_step(f, slow.compute_ns)).flag("waited", waited);
-  const auto idle = std::count_if(f.ranks.begin(), f.ranks.end(), [](const RankFacts& r) { return r.compute_ns <= 0; });
+  const auto idle = std::ranges::count_if(f.ranks, [](const RankFacts& r) { return r.compute_ns <= 0; });
   if (idle > 0) args.count("idle", idle);
   say(x, "profile.slow", args.set("others", time_per_step(f, others)));
   if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
@@ -248,7 +243,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
 
 Finding* finding_of_late_rank(const ProfileFacts& f, std::vector<Finding>& list) {
   if (!f.late) return nullptr;
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) {
+  const auto it = std::ranges::find_if(list, [&](const Finding& x) {
     return x.id == (f.late->by_computing ? "rank.slow" : "rank.late") && x.rank == f.late->rank;
   });
   return it == list.end() ? nullptr : &*it;

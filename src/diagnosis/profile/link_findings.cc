@@ -38,8 +38,7 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
     cause.dst = link.dst;
     cause.link = link.link;
   }
-  const auto worst = std::max_element(causes.begin(), causes.end(),
-                                      [](const auto& a, const auto& b) { return a.second.lost_ns < b.second.lost_ns; });
+  const auto worst = std::ranges::max_element(causes, {}, [](const auto& a) { return a.second.lost_ns; });
   double span = 0;
   for (const RankFacts& rank : facts.ranks) span = std::max(span, rank.span_ns);
   if (worst == causes.end() || !(span > 0) || worst->second.lost_ns < kLostShare * span) return;

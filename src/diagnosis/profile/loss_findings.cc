@@ -1,6 +1,7 @@
 #include "diagnosis/profile/loss_findings.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -74,13 +75,13 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     double sum = 0;
     for (const double share : all) sum += share;
     all.resize(account.size(), 0);  // ranks without this loss count as 0
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
     j.share = j.one_rank && f.whole.comm_ns > 0 ? j.worst_share : sum / account.size();
     if (j.share >= min_share(j.worst)) out.push_back(std::move(j));
   }
-  std::stable_sort(out.begin(), out.end(), [](const JoinedLoss& a, const JoinedLoss& b) { return a.share > b.share; });
+  std::ranges::stable_sort(out, std::greater(), &JoinedLoss::share);
   return out;
 }
 
@@ -147,8 +148,7 @@ void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   if (once && loss.first_call) {
     Args args;
     args.set("longest", human_duration(loss.longest_ns)).set("part", part);
-    const auto rank =
-        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == j.rank; });
+    const auto rank = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == j.rank; });
     args.set("compute", percent(share_or_zero(rank->compute_ns, rank->span_ns - loss.longest_ns)));
     x.detail += words("profile.loss.first", args);
   } else if (once && loss.longest_step >= 0) {

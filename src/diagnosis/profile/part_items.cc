@@ -110,7 +110,7 @@ class DeviceParts {
     if (fresh)
       it->second = piece.part == WindowPart::kIdle ? named_idle(piece.what) : named_work(piece.what, piece.part);
     const Named& named = it->second;
-    auto end = std::upper_bound(ends_.begin(), ends_.end(), piece.start_ns);
+    auto end = std::ranges::upper_bound(ends_, piece.start_ns);
     for (int64_t at = piece.start_ns; at < piece.end_ns;) {
       // Work of the host after a step's work lies before the work of the next step. Work after the last step belongs
       // to the first one, because the recording does not have what came before the first.
@@ -192,7 +192,7 @@ RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sum
     const std::string name = std::string(trace.names.text(s.name_id[i]));
     const bool talks = is_host_message(name), loads = name.find("DataLoader") != std::string::npos;
     if (!talks && category(i) != Category::kCpuOp && !loads) continue;
-    const auto in = std::find_if(part.steps.begin(), part.steps.end(), [&](const ProfilerStep& step) {
+    const auto in = std::ranges::find_if(part.steps, [&](const ProfilerStep& step) {
       return step.start_ns <= s.start_ns[i] && s.start_ns[i] < step.end_ns;
     });
     const double ns = talks || loads ? s.dur_ns[i] : self[i];

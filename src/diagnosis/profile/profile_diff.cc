@@ -124,7 +124,7 @@ class Differ {
       left_ns -= group.effect_ns;
       diff_.groups.push_back(std::move(group));
     }
-    std::stable_sort(diff_.groups.begin(), diff_.groups.end(), [](const DiffGroup& x, const DiffGroup& y) {
+    std::ranges::stable_sort(diff_.groups, [](const DiffGroup& x, const DiffGroup& y) {
       return std::abs(x.effect_ns) > std::abs(y.effect_ns);
     });
     DiffGroup rest;
@@ -135,8 +135,7 @@ class Differ {
   }
 
   static const SpanPart* find(const ProfileParts& run, const std::string& id) {
-    const auto it = std::find_if(run.headline.parts.begin(), run.headline.parts.end(),
-                                 [&](const SpanPart& part) { return part.id == id; });
+    const auto it = std::ranges::find_if(run.headline.parts, [&](const SpanPart& part) { return part.id == id; });
     return it == run.headline.parts.end() ? nullptr : &*it;
   }
   static double part_ns(const ProfileParts& run, const std::string& id) {
@@ -190,7 +189,7 @@ class Differ {
       if (std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
         group.behind.push_back(std::move(item));
     }
-    std::stable_sort(group.behind.begin(), group.behind.end(), [](const DiffItem& x, const DiffItem& y) {
+    std::ranges::stable_sort(group.behind, [](const DiffItem& x, const DiffItem& y) {
       return std::abs(x.effect_ns) > std::abs(y.effect_ns);
     });
     if (group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
@@ -267,7 +266,7 @@ class Differ {
     std::vector<std::pair<double, std::string>> list;
     for (const auto& [kernel, sum] : of.kernels)
       if (!other.kernels.contains(kernel)) list.emplace_back(-sum.ns, kernel);
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     std::string out;
     for (size_t k = 0; k < list.size() && k < kMaxKernelNames; ++k) append_item(out, list[k].second, " + ");
     return out;

@@ -122,8 +122,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
   double steps_ns = 0;
   int64_t steps = 0;
   for (RankFacts& r : f.ranks) {
-    const auto it =
-        std::find_if(account.begin(), account.end(), [&](const RankAccount& a) { return a.rank == r.rank; });
+    const auto it = std::ranges::find_if(account, [&](const RankAccount& a) { return a.rank == r.rank; });
     if (it == account.end()) continue;
     const RankAccount& a = *it;
     r.span_ns = a.window_ns;
@@ -179,8 +178,8 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   ProfileFacts f;
   f.recorder = recorder_of(trace);
   f.npu = trace.device_family == DeviceFamily::kNpu;
-  f.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
-                                                        [](const RankAccount& rank) { return rank.linked; });
+  f.launches_unknown =
+      !account.empty() && std::ranges::none_of(account, [](const RankAccount& rank) { return rank.linked; });
   read_names(trace, f);
   read_devices(sums, f);
   read_steps(sums, f);

@@ -1,6 +1,7 @@
 #include "diagnosis/profile/profile_findings.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "base/number.h"
@@ -201,11 +202,10 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
 }
 
 void sort_losses(const ProfileFacts& facts, std::vector<Finding>& list) {
-  std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  std::ranges::stable_sort(list, std::greater(), &Finding::weight);
   // A rank that is late or slow comes before the waiting that follows from it. Prices decide the order where there are.
   if (!facts.accounted)
-    std::stable_partition(list.begin(), list.end(),
-                          [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
+    std::ranges::stable_partition(list, [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
 }
 
 Headline account_for(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,

@@ -58,8 +58,7 @@ void say(Headline& h, const Text& title, const Text& lead) {
 void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   const Text title = words("profile.title.no_devices", window);
   if (trace.device_family == DeviceFamily::kNpu) {
-    const bool sums = std::any_of(trace.parts.begin(), trace.parts.end(),
-                                  [](const Part& part) { return !part.step_summaries.empty(); });
+    const bool sums = std::ranges::any_of(trace.parts, [](const Part& part) { return !part.step_summaries.empty(); });
     say(h, sums ? words("profile.title.sums_alone") : title, words("profile.lead.no_devices_npu"));
   } else if (trace.diagnostics.count(trace.format + ".lost_work") > 0) {
     say(h, title, words("profile.lead.lost_devices"));
@@ -67,8 +66,7 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
     say(h, title, words("profile.lead.no_devices_xla"));
   } else {
     // Advice for torch.profiler is for its traces: those with kinds of events that only torch writes.
-    const bool torch = trace.writer.empty() &&
-                       std::any_of(trace.categories.begin(), trace.categories.end(), [](const CategoryInfo& c) {
+    const bool torch = trace.writer.empty() && std::ranges::any_of(trace.categories, [](const CategoryInfo& c) {
                          return c.kind != Category::kOther && c.kind != Category::kUserAnnotation;
                        });
     say(h, title, torch ? words("profile.lead.no_devices") : Text{});
@@ -147,7 +145,7 @@ void close_account(const std::vector<Finding>& list, const std::vector<std::stri
       h.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
       return;
     }
-    if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
+    if (std::ranges::any_of(reported, [&](const std::string& id) { return tells(id, part.id); }))
       found += part.share;
     else if (part.id == "compute" || part.share >= kWorthALine)
       parts.push_back(part);
@@ -158,7 +156,7 @@ void close_account(const std::vector<Finding>& list, const std::vector<std::stri
   const auto second = parts.begin() + std::min<ptrdiff_t>(1, std::ssize(parts));
   if (found > 0) parts.insert(second, span_part("found", "profile.closing.found", found));
   if (others > 0) parts.push_back(span_part("others", "part.others", others));
-  const bool any = std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; });
+  const bool any = std::ranges::any_of(list, [](const Finding& x) { return x.weight > 0; });
   Args args;
   args.flag("quiet", !any && computing >= kMostlyComputing).set("parts", parts_text(parts));
   h.closing = words("profile.closing", args);

@@ -19,7 +19,7 @@ constexpr double kOneRank = 2;     // as for a loss alone: the others wait for a
 constexpr double kSameSum = 0.02;  // share of the sum; a smaller difference from it is not reported
 
 bool has(const std::vector<Finding>& list, std::string_view id) {
-  return std::any_of(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  return std::ranges::any_of(list, [&](const Finding& x) { return x.id == id; });
 }
 
 // The losses that a rank would not have if every finding were gone.
@@ -37,7 +37,7 @@ Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vect
     removed.compute = std::max(0.0, 1 - share_or_zero(median_of(others), rank.compute_ns));
   }
   removed.loss = [&list](const RankLoss& loss) {
-    return std::any_of(list.begin(), list.end(), [&](const Finding& x) {
+    return std::ranges::any_of(list, [&](const Finding& x) {
       if (x.id == "comm.contention") return loss.kind == LossKind::kContention;
       if (x.id == "copies.pageable")
         return loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos;
@@ -59,8 +59,8 @@ double together(const Run& run, const ProfileFacts& f, const std::vector<Finding
       if (part.rank == f.ranks[r].rank)
         shares[r] = share_or_zero(saved_without(trace, part, removed_of(f, f.ranks[r], list)), f.ranks[r].span_ns);
   });
-  const double mean = mean_of(shares), max = *std::max_element(shares.begin(), shares.end());
-  std::sort(shares.begin(), shares.end());
+  const double mean = mean_of(shares), max = *std::ranges::max_element(shares);
+  std::ranges::sort(shares);
   shares.pop_back();
   return f.whole.comm_ns > 0 && !shares.empty() && max > kOneRank * median_of(shares) ? max : mean;
 }
@@ -104,7 +104,7 @@ Result<FixList> profile_fixes(const Run& run) {
     if (!out.fixes.back().bound) max = std::max(max, saving_of(x));  // a bound was not simulated
   }
   out.tried = std::ssize(out.fixes);
-  std::stable_sort(out.fixes.begin(), out.fixes.end(), [](const Fix& a, const Fix& b) {
+  std::ranges::stable_sort(out.fixes, [](const Fix& a, const Fix& b) {
     return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
   });
   if (out.fixes.empty()) {

@@ -38,8 +38,7 @@ class LossFinder {
     find_exposed();
     find_contention();
     std::erase_if(losses_, [&](const RankLoss& x) { return std::max(x.price_ns, x.caused_ns) < kMinLoss * window(); });
-    std::stable_sort(losses_.begin(), losses_.end(),
-                     [](const RankLoss& a, const RankLoss& b) { return a.price_ns > b.price_ns; });
+    std::ranges::stable_sort(losses_, std::greater(), &RankLoss::price_ns);
     return std::move(losses_);
   }
 
@@ -116,7 +115,7 @@ class LossFinder {
     std::vector<bool> in(t_.nodes.size(), false);
     for (uint32_t n = c.node; n < t_.nodes.size(); ++n) {
       in[n] = n == c.node || (n != kHostRoot && in[t_.nodes[n].parent]);
-      if (std::find(c.without.begin(), c.without.end(), n) != c.without.end()) in[n] = false;
+      if (std::ranges::find(c.without, n) != c.without.end()) in[n] = false;
     }
     return in;
   }
@@ -134,7 +133,7 @@ class LossFinder {
   bool is_of_model(uint32_t node) const {
     const HostNode& n = t_.nodes[node];
     if (n.category != Category::kCpuOp && !trace_.names.text(n.name).starts_with("Optimizer.")) return false;
-    return std::any_of(t_.device.begin(), t_.device.end(), [&](const DeviceTimeline::DeviceItem& item) {
+    return std::ranges::any_of(t_.device, [&](const DeviceTimeline::DeviceItem& item) {
       if (item.launch < 0 || item.kernel != KernelClass::kComputation) return false;
       uint32_t at = t_.host[item.launch].node;
       while (at != kHostRoot && at != node) at = t_.nodes[at].parent;
@@ -173,9 +172,8 @@ class LossFinder {
     }
     x.first_call = c.owner == IdleCause::kBlocked && longest_start < first_end_of(c.named);
     if (x.at.empty()) {
-      const auto next = std::partition_point(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
-        return item.start_ns < longest_end;
-      });
+      const auto next = std::ranges::partition_point(
+          t_.host, [&](const DeviceTimeline::HostItem& item) { return item.start_ns < longest_end; });
       if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprits_.of(next->node);
     }
     // Work that could then run earlier, in parallel with other work, is another saving and does not belong to this gap.
@@ -214,12 +212,11 @@ class LossFinder {
       x.kind = LossKind::kDrain;
       x.at = culprits_.of(t_.drained[rows.front()].wait_node);
       x.recorded_ns = idle;
-      const auto waits = std::count_if(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
+      const auto waits = std::ranges::count_if(t_.host, [&](const DeviceTimeline::HostItem& item) {
         return item.waits_for >= 0 && out.wait_nodes[item.node];
       });
       if (2 * waits > std::ssize(t_.device)) x.waits = waits;
-      const auto maximum =
-          std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto maximum = std::ranges::max_element(then, {}, [](const auto& of) { return of.second; });
       if (2 * maximum->second > idle) x.beside = culprits_.of(node_of_key(maximum->first));
       x.price_ns = std::min(won(out), x.recorded_ns);
       keep(out, x);
@@ -253,7 +250,7 @@ class LossFinder {
       // Launches are never fast enough to refill a queue that a wait has emptied, so of those two the wait is the
       // cause.
       const bool launches =
-          std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleCause::kDispatch; });
+          std::ranges::all_of(works, [&](size_t k) { return losses_[k].owner == IdleCause::kDispatch; });
       if (wait.price_ns > (launches ? kNearly : kClearlyMore) * contested) {
         for (const size_t k : works) gone[k] = true;
         continue;
@@ -370,7 +367,7 @@ class LossFinder {
     double worst_ns = 0;
     for (auto& [key, pair] : twins) {
       if (pair.alone.size() < kFewestTwins || pair.beside.size() < kFewestTwins) continue;
-      std::sort(pair.alone.begin(), pair.alone.end());
+      std::ranges::sort(pair.alone);
       const double median = median_of(pair.alone);
       if (pair.alone[pair.alone.size() * 9 / 10] > kSteadyTwins * median) continue;
       double lost = 0;
@@ -497,7 +494,7 @@ double window_of(const ProfileAccount& account) {
 }
 
 bool is_linked(const ProfileAccount& account) {
-  return !account.empty() && std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
+  return !account.empty() && std::ranges::all_of(account, [](const RankAccount& a) { return a.linked; });
 }
 
 ProfileAccount profile_account(const Trace& trace) {
@@ -507,7 +504,7 @@ ProfileAccount profile_account(const Trace& trace) {
   parallel_for(trace.parts.size(), [&](size_t p) {
     const Part& part = trace.parts[p];
     if (part.slices.has_facts() && part.slices.size() > 0 &&
-        (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), part.rank)))
+        (wanted.empty() || std::ranges::binary_search(wanted, part.rank)))
       all[p] = account_of(trace, part, truncated);
   });
   std::erase_if(all, [](const RankAccount& a) { return !(a.window_ns > 0); });

@@ -149,8 +149,7 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   part("idle-input", "profile.part.idle-input", loading);
   part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
   const std::vector<SelfTime> all = self_times(trace, true);
-  const auto longest = std::max_element(all.begin(), all.end(),
-                                        [](const SelfTime& a, const SelfTime& b) { return a.self_ns < b.self_ns; });
+  const auto longest = std::ranges::max_element(all, {}, &SelfTime::self_ns);
   if (longest == all.end() || longest->share < kLongestOperator) return;
   Args args;
   args.set("name", longest->name).set("rank", int64_t{longest->rank}).set("share", percent(longest->share));

@@ -65,7 +65,7 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
       continue;
     }
     std::vector<Figure> members = spec->of(run);
-    const auto at = std::find_if(members.begin(), members.end(), [&](const Figure& f) { return f.name == name; });
+    const auto at = std::ranges::find_if(members, [&](const Figure& f) { return f.name == name; });
     if (at != members.end())
       out.push_back({spec, std::move(*at)});
     else

@@ -38,7 +38,7 @@ std::vector<Figure> findings(const SharedRun& run) {
 
 std::vector<Figure> flaws(const SharedRun& run, const char* name, bool of_clocks) {
   const std::vector<Diagnostic>& items = run->trace().diagnostics.items();
-  const auto count = std::count_if(items.begin(), items.end(), [&](const Diagnostic& d) {
+  const auto count = std::ranges::count_if(items, [&](const Diagnostic& d) {
     // Notes of a drawing about clocks do not describe the run.
     return is_of_clocks(d) == of_clocks && d.name != problem::clock_drawn_as_recorded.name;
   });

@@ -1,5 +1,6 @@
 // Figures of profiles: sums over their ranks and steps.
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "diagnosis/profile/rank_losses.h"
@@ -70,7 +71,7 @@ std::vector<Figure> self_time(const SharedRun& run) {
   for (const SelfTime& time : self_times(run->trace(), false)) by_name[time.name] += time.self_ns;
   std::vector<Figure> out;
   for (const auto& [name, ns] : by_name) out.push_back({.name = "self_time." + name, .value = ns});
-  std::stable_sort(out.begin(), out.end(), [](const Figure& a, const Figure& b) { return a.value > b.value; });
+  std::ranges::stable_sort(out, std::greater(), &Figure::value);
   if (out.size() > kMaxOperators) out.resize(kMaxOperators);
   return out;
 }

@@ -76,8 +76,7 @@ std::string parse_pattern(std::string_view text, uint8_t half_count, std::vector
       pieces.push_back(std::move(piece));
       continue;
     }
-    const auto slot =
-        std::find_if(kSlots.begin(), kSlots.end(), [&](const auto& known) { return known.first == inside; });
+    const auto slot = std::ranges::find_if(kSlots, [&](const auto& known) { return known.first == inside; });
     if (slot == kSlots.end()) return "{" + std::string(inside) + "}, which is none of {stage} {chunk} {mb} {step} {}";
     uint8_t& times = seen[slot->second];
     if (slot->second != Piece::Slot::kNone && times >= half_count)
@@ -122,7 +121,7 @@ bool fit_at(const std::vector<Piece>& pieces, size_t first, size_t last, std::st
       continue;
     }
     const auto begins = [&](const std::string& text) { return name.substr(at).starts_with(text); };
-    const auto text = std::find_if(piece.texts.begin(), piece.texts.end(), begins);
+    const auto text = std::ranges::find_if(piece.texts, begins);
     if (text == piece.texts.end()) return false;
     at += text->size();
   }
@@ -218,7 +217,7 @@ std::string parse_set(std::string_view rest, RuleSet& set) {
 }
 
 std::string parse_rule(std::string_view where, std::string_view rest, CellRule& rule) {
-  const auto known = std::find_if(kWheres.begin(), kWheres.end(), [&](const auto& w) { return w.first == where; });
+  const auto known = std::ranges::find_if(kWheres, [&](const auto& w) { return w.first == where; });
   if (known == kWheres.end()) return quoted(where) + ", where set, annotation, frame or operator begins a line";
   rule.where = known->second;
   if (std::string wrong = parse_kinds(next_word(rest), rule); !wrong.empty()) return wrong;

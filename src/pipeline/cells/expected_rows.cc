@@ -114,7 +114,7 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
       }
     }
   }
-  std::stable_sort(out.begin(), out.end(), [&](const RowHypothesis& a, const RowHypothesis& b) {
+  std::ranges::stable_sort(out, [&](const RowHypothesis& a, const RowHypothesis& b) {
     return (a.schedule.name == facts.named) > (b.schedule.name == facts.named);
   });
   return out;

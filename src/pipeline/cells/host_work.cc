@@ -48,7 +48,7 @@ struct Sequence {  // says which stretch made the node with this number
 // Items come thread after thread, so most of the time they are in order already.
 template <class Less>
 void sort_unless_sorted(std::vector<Item>& items, Less less) {
-  if (!std::is_sorted(items.begin(), items.end(), less)) std::stable_sort(items.begin(), items.end(), less);
+  if (!std::ranges::is_sorted(items, less)) std::ranges::stable_sort(items, less);
 }
 
 class PartReader {
@@ -120,7 +120,7 @@ class PartReader {
       }
     }
     if (out_.sends + out_.receives == 0 || out_.nodes == 0) return;
-    std::sort(run.begin(), run.end());
+    std::ranges::sort(run);
     sort_unless_sorted(made, [](const Item& a, const Item& b) {
       return std::tuple(a.sequence, a.start_ns) < std::tuple(b.sequence, b.start_ns);
     });
@@ -134,7 +134,7 @@ class PartReader {
     }
     sort_unless_sorted(items_, [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
     if (part_.steps.empty()) {
-      std::sort(optimizer_ends.begin(), optimizer_ends.end());
+      std::ranges::sort(optimizer_ends);
       borders_ = std::move(optimizer_ends);
     } else {
       for (const ProfilerStep& step : part_.steps) borders_.push_back(step.start_ns);
@@ -144,7 +144,7 @@ class PartReader {
   // Returns ProfilerStep's number, so that ranks agree even if the trace of one begins later; without ProfilerSteps,
   // how many optimizer steps are over.
   int64_t step_at(int64_t time_ns) const {
-    const auto over = std::upper_bound(borders_.begin(), borders_.end(), time_ns) - borders_.begin();
+    const auto over = std::ranges::upper_bound(borders_, time_ns) - borders_.begin();
     if (part_.steps.empty()) return over;
     if (over == 0) return kOutside;
     const ProfilerStep& step = part_.steps[over - 1];
@@ -176,15 +176,13 @@ class PartReader {
       made_by_.push_back({item.sequence, open});
       forward_[open].end_ns = std::max(forward_[open].end_ns, part_.slices.end_ns(item.slice));
     }
-    std::sort(made_by_.begin(), made_by_.end(),
-              [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+    std::ranges::sort(made_by_, {}, &Sequence::number);
   }
 
   bool runs_again(size_t run) const { return owner_[run] != kNoStretch; }
 
   size_t place_of(int64_t sequence) const {
-    const auto at = std::lower_bound(made_by_.begin(), made_by_.end(), sequence,
-                                     [](const Sequence& s, int64_t wanted) { return s.number < wanted; });
+    const auto at = std::ranges::lower_bound(made_by_, sequence, {}, &Sequence::number);
     return at != made_by_.end() && at->number == sequence ? static_cast<size_t>(at - made_by_.begin())
                                                           : made_by_.size();
   }
@@ -281,12 +279,9 @@ class PartReader {
     if (forward_items_.empty()) {
       for (uint32_t i = 0; i < items_.size(); ++i)
         if (items_[i].kind == ItemKind::kForward) forward_items_.push_back({items_[i].sequence, i});
-      std::sort(forward_items_.begin(), forward_items_.end(),
-                [](const Sequence& a, const Sequence& b) { return a.number < b.number; });
+      std::ranges::sort(forward_items_, {}, &Sequence::number);
     }
-    return items_[std::lower_bound(forward_items_.begin(), forward_items_.end(), sequence,
-                                   [](const Sequence& s, int64_t wanted) { return s.number < wanted; })
-                      ->forward];
+    return items_[std::ranges::lower_bound(forward_items_, sequence, {}, &Sequence::number)->forward];
   }
 
   void name_kinds() {
@@ -304,8 +299,7 @@ class PartReader {
     const auto at = [&](uint32_t i) -> Stretch& {
       return i < forward_.size() ? forward_[i] : backward_[i - forward_.size()];
     };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return at(a).start_ns < at(b).start_ns; });
+    std::ranges::stable_sort(order, {}, [&](uint32_t a) { return at(a).start_ns; });
     out_.stretches.reserve(order.size());
     std::vector<uint32_t> place(order.size());
     for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
@@ -327,8 +321,8 @@ class PartReader {
   // A send carries the result of the work before it, and a receive brings what the work after it needs; weight
   // gradients are not sent.
   void attach_messages() {
-    const bool on_host = std::none_of(part_.lanes.begin(), part_.lanes.end(),
-                                      [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; });
+    const bool on_host =
+        std::ranges::none_of(part_.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; });
     size_t next = 0;
     uint32_t last = kNoStretch;
     bool object_size[2] = {};  // the last receive (send) was the size of an object
@@ -415,8 +409,7 @@ std::vector<HostWork> find_host_work(const Trace& trace) {
   std::vector<HostWork> out(trace.parts.size());
   const std::vector<NameKind> names = kinds_of_names(trace);
   // Most traces send nothing, and then no slice is looked at.
-  if (std::none_of(names.begin(), names.end(),
-                   [](NameKind kind) { return kind == NameKind::kSend || kind == NameKind::kReceive; }))
+  if (std::ranges::none_of(names, [](NameKind kind) { return kind == NameKind::kSend || kind == NameKind::kReceive; }))
     return out;
   const MessagePeers peers(trace);
   parallel_for(out.size(), [&](size_t p) { out[p] = PartReader(trace, p, names, peers).read(); });

@@ -121,7 +121,7 @@ void drop_impossible_times(Trace& trace) {
   ImpossibleTimes times(trace);
   times.bound_sums();
   const std::vector<bool>& gone = times.gone();
-  const auto first = std::find(gone.begin(), gone.end(), true);
+  const auto first = std::ranges::find(gone, true);
   if (first == gone.end()) return;
   const Cell cell = trace.cells.at(first - gone.begin());
   const Part& part = trace.parts[cell.part];
@@ -129,7 +129,7 @@ void drop_impossible_times(Trace& trace) {
   trace.diagnostics.add(
       problem::cells_impossible_times,
       Args().set("cell", cell_label(cell, cell.chunk > 0)).set("rank", std::to_string(part.rank)).set("step", step),
-      {part.source}, std::count(gone.begin(), gone.end(), true));
+      {part.source}, std::ranges::count(gone, true));
   for (size_t i = 0; i < gone.size(); ++i)
     if (gone[i] && trace.cells.step[i] != kUnknown) trace.lossy_steps.push_back(trace.cells.step[i]);
   settle_lossy_steps(trace);

@@ -56,7 +56,7 @@ Ring ring_of(const Trace& trace) {
   out.next.assign(trace.parts.size(), kUnknownPeer);
   out.previous = out.next;
   for (auto& [replica, members] : pipelines) {
-    std::sort(members.begin(), members.end());
+    std::ranges::sort(members);
     const size_t count = members.size();
     std::vector<int32_t> gaps;  // from each member to the next
     for (size_t i = 0; i + 1 < count; ++i) gaps.push_back(members[i + 1].first - members[i].first);
@@ -295,8 +295,8 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
     return {};
   }
   std::vector<CellMark> marks = marks_of(trace, work, flow.nodes);
-  const auto unknown = std::count_if(marks.begin(), marks.end(),
-                                     [](const CellMark& m) { return is_compute(m.kind) && m.stage == kUnknown; });
+  const auto unknown =
+      std::ranges::count_if(marks, [](const CellMark& m) { return is_compute(m.kind) && m.stage == kUnknown; });
   diagnostics.add(problem::cells_inferred_work, Args().set("nodes", grouped(nodes)).set("messages", grouped(messages)));
   if (flow.stages > 0)
     diagnostics.add(problem::cells_inferred_flow, Args().flag("peers", peers).count("stages", flow.stages));

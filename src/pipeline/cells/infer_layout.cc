@@ -114,7 +114,7 @@ std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFact
   std::vector<int32_t> warm_up(facts.size());  // for each rank the warm-up of the first rank of its machine
   for (size_t i = 0; i < order.size(); ++i)
     warm_up[i] = i > 0 && trace.parts[i].machine == trace.parts[i - 1].machine ? warm_up[i - 1] : facts[i].warm_up;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return warm_up[a] > warm_up[b]; });
+  std::ranges::stable_sort(order, std::greater(), [&](size_t a) { return warm_up[a]; });
   return order;
 }
 
@@ -195,7 +195,7 @@ Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
       if (own < 0) own = all[i].warm_up;
       fits = own == all[i].warm_up;
     }
-    if (!fits || std::find(usual.begin(), usual.end(), -1) != usual.end()) continue;
+    if (!fits || std::ranges::find(usual, -1) != usual.end()) continue;
     all.resize((all.size() + period - 1) / period * period);  // ranks may be missing behind the last one too
     for (size_t i = 0; i < all.size(); ++i) all[i].warm_up = usual[i % period];
     Layout layout = from_warm_up(all);
@@ -215,12 +215,12 @@ Layout from_time(const std::vector<LayoutFacts>& facts) {
   std::vector<int64_t> starts;
   for (const LayoutFacts& f : facts) starts.push_back(f.first_forward_ns);
   std::vector<int64_t> sorted = starts;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   std::vector<int32_t> group_of(sorted.size());  // for each position in `sorted`
   for (size_t i = 1; i < sorted.size(); ++i)
     group_of[i] = group_of[i - 1] + (sorted[i] - sorted[i - 1] > apart ? 1 : 0);
   for (const int64_t start : starts) {
-    const auto at = std::lower_bound(sorted.begin(), sorted.end(), start) - sorted.begin();
+    const auto at = std::ranges::lower_bound(sorted, start) - sorted.begin();
     // negated, so that it falls from stage to stage as a number of warm-up forwards does.
     level.push_back(-group_of[at]);
   }
@@ -238,8 +238,7 @@ namespace {
 
 bool fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
-  const bool known =
-      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
+  const bool known = std::ranges::none_of(trace.parts, [](const Part& part) { return part.stage == kUnknown; });
   if (count == 0 || (known && stages <= 0)) return true;
   bool reported = true;
   Layout layout;
@@ -304,8 +303,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
 bool fill_working_ranks(Trace& trace, int32_t stages) {
   std::vector<int32_t> place(trace.parts.size(), kUnknown);
   for (const int32_t p : trace.cells.part) place[p] = 0;
-  if (stages > 0 || std::count(place.begin(), place.end(), 0) == 0 ||
-      std::count(place.begin(), place.end(), kUnknown) == 0)
+  if (stages > 0 || std::ranges::count(place, 0) == 0 || std::ranges::count(place, kUnknown) == 0)
     return fill_layout(trace, stages);
   Trace working;
   for (size_t p = 0; p < place.size(); ++p) {

@@ -40,7 +40,7 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
     sizes.micro_batches = forwards;
     const Result<Schedule> schedule = def->make(sizes);
     if (!schedule) continue;
-    const bool fits = std::all_of(stages.begin(), stages.end(), [&](const auto& of) {
+    const bool fits = std::ranges::all_of(stages, [&](const auto& of) {
       return of.first >= 0 && of.first < stage_count && same_order(of.second, schedule->ranks[of.first]);
     });
     if (!fits) continue;

@@ -123,8 +123,8 @@ class BlockFinder {
     const auto by_start = [](const auto& a, const auto& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.slice < b.slice;
     };
-    std::sort(kernels_.begin(), kernels_.end(), by_start);
-    std::sort(out_.messages.begin(), out_.messages.end(), by_start);
+    std::ranges::sort(kernels_, by_start);
+    std::ranges::sort(out_.messages, by_start);
     for (const Kernel& kernel : kernels_) out_.gradients |= kernel.gradient;
   }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "base/parallel.h"
 
@@ -258,7 +257,7 @@ void link_cells(Trace& trace) {
   trace.links.clear();
   const Extent extent = extent_of(trace);
   if (extent.stage_count < 1 || extent.micro_batch_count < 1) return;
-  assert(std::is_sorted(trace.cells.step.begin(), trace.cells.step.end()));
+  assert(std::ranges::is_sorted(trace.cells.step));
   const std::vector<StepRange> steps = step_ranges(trace.cells);
   std::vector<std::vector<Link>> links(steps.size());
   for_each_link(trace, extent, guess_chunk_layout(trace), steps, [&](size_t step, uint32_t from, uint32_t to) {
@@ -296,7 +295,7 @@ std::vector<Link> links_over_missing(const Trace& trace) {
   // their input.
   constexpr double kMaxEarly = 0.05;
   const Cells& cells = trace.cells;
-  const auto early = std::count_if(all.begin(), all.end(), [&](const Link& link) {
+  const auto early = std::ranges::count_if(all, [&](const Link& link) {
     return trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]) <
            trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]);
   });

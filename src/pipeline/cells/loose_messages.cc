@@ -21,8 +21,7 @@ const CollectiveFact* collective_of(const Part& part, uint32_t kernel) {
 }
 
 int32_t stage_of_rank(const Trace& trace, int64_t rank) {
-  const auto at = std::lower_bound(trace.parts.begin(), trace.parts.end(), rank,
-                                   [](const Part& part, int64_t wanted) { return part.rank < wanted; });
+  const auto at = std::ranges::lower_bound(trace.parts, rank, {}, &Part::rank);
   return at != trace.parts.end() && at->rank == rank ? at->stage : kUnknown;
 }
 
@@ -59,8 +58,7 @@ std::vector<const CollectiveFact*> coalesced(const Trace& trace, const Part& par
     if (trace.names.text(s.name_id[at]).ends_with(":coalesced")) break;
   std::vector<const CollectiveFact*> found;
   if (at == kNoSliceIndex || !trace.names.text(s.name_id[at]).ends_with(":coalesced")) return found;
-  const auto lane = std::upper_bound(part.lanes.begin(), part.lanes.end(), at,
-                                     [](size_t slice, const Lane& l) { return slice < l.begin; });
+  const auto lane = std::ranges::upper_bound(part.lanes, at, {}, &Lane::begin);
   const auto begin = static_cast<uint32_t>((lane - 1)->begin);
   for (uint32_t i = at; i-- > begin && at - i <= kFarthestBefore;) {
     const std::string_view name = trace.names.text(s.name_id[i]);
@@ -71,7 +69,7 @@ std::vector<const CollectiveFact*> coalesced(const Trace& trace, const Part& par
     const std::string_view what = trace.names.text(fact->name);
     if (what == "send" || what == "recv") found.push_back(fact);
   }
-  std::reverse(found.begin(), found.end());
+  std::ranges::reverse(found);
   return found;
 }
 
@@ -89,7 +87,7 @@ std::vector<MessageKind> message_kinds(const Trace& trace, size_t part_index, ui
       MessageKind kind = kind_of(trace, part, one, trace.names.text(one->name), nullptr, chunks);
       if (!kind.known) kind = kind_of(trace, part, one, trace.names.text(one->name), around, chunks);
       const auto same = [&](const MessageKind& k) { return k.kind == kind.kind; };
-      if (kind.known && std::none_of(kinds.begin(), kinds.end(), same)) kinds.push_back(kind);
+      if (kind.known && std::ranges::none_of(kinds, same)) kinds.push_back(kind);
     }
   if (kinds.empty()) kinds.push_back(kind_of(trace, part, fact, name, around, chunks));
   return kinds;

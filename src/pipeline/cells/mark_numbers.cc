@@ -17,8 +17,7 @@ CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind:
 // Returns the range that contains the time; nullptr when none does.
 template <class Range>
 const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
-  const auto after = std::upper_bound(ranges.begin(), ranges.end(), time_ns,
-                                      [](int64_t t, const Range& range) { return t < range.start_ns; });
+  const auto after = std::ranges::upper_bound(ranges, time_ns, {}, &Range::start_ns);
   return after == ranges.begin() || time_ns >= (after - 1)->end_ns ? nullptr : &*(after - 1);
 }
 
@@ -105,9 +104,7 @@ int32_t number_interleaved(const std::vector<uint32_t>& order, int32_t stage, in
   if (stages < 2 || stage < 0) return 0;
   for (const auto& [number, step] : steps) {
     const auto total = static_cast<int32_t>(step.forward.size());
-    const auto warm = static_cast<int32_t>(std::find(step.is_forward.begin(), step.is_forward.end(), false) -
-                                           step.is_forward.begin()) -
-                      1;
+    const auto warm = static_cast<int32_t>(std::ranges::find(step.is_forward, false) - step.is_forward.begin()) - 1;
     const int32_t more = warm - 2 * (stages - 1 - stage);  // (v − 1)p
     const int32_t v = more / stages + 1;
     if (step.backward.size() != step.forward.size() || warm + 1 >= total || more < stages || more % stages != 0 ||
@@ -142,8 +139,7 @@ void number_interleaved_messages(const std::vector<uint32_t>& order, const std::
   for (const uint32_t m : order) {
     const CellKind kind = marks[m].kind;
     if (!sent[m] || marks[m].step == kUnknown) continue;
-    const bool forward =
-        kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+    const bool forward = kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
     const bool send = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
     Step& step = steps[marks[m].step];
     if (is_compute(kind)) step.work[forward].push_back(m);

@@ -37,12 +37,10 @@ struct Sent {  // for one part: how many pieces of work there are, and how many 
 
 Sent sent_by(std::vector<CellMark> marks, const std::vector<int64_t>& times) {
   std::erase_if(marks, [](const CellMark& m) { return !is_compute(m.kind) || m.kind == CellKind::kWeightGrad; });
-  std::stable_sort(marks.begin(), marks.end(),
-                   [](const CellMark& a, const CellMark& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(marks, {}, &CellMark::start_ns);
   std::vector<bool> sent(marks.size(), false);
   for (const int64_t time : times) {
-    const auto after = std::upper_bound(marks.begin(), marks.end(), time,
-                                        [](int64_t t, const CellMark& mark) { return t < mark.start_ns; });
+    const auto after = std::ranges::upper_bound(marks, time, {}, &CellMark::start_ns);
     if (after != marks.begin()) sent[after - marks.begin() - 1] = true;
   }
   Sent out;

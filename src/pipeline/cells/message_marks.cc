@@ -13,8 +13,7 @@ class PartMessageMarks {
   PartMessageMarks(const Trace& trace, std::vector<CellMark> marks) : trace_(trace) {
     for (CellMark& mark : marks)
       if (is_compute(mark.kind) && mark.kind != CellKind::kWeightGrad && !mark.piece) work_.push_back(mark);
-    std::stable_sort(work_.begin(), work_.end(),
-                     [](const CellMark& a, const CellMark& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(work_, {}, &CellMark::start_ns);
   }
 
   void find(const Part& part, StringId send, StringId receive, std::vector<CellMark>& out) {
@@ -31,8 +30,8 @@ class PartMessageMarks {
  private:
   void take(const Slices& s, uint32_t slice, uint32_t lane, bool is_send) {
     const int64_t start = s.start_ns[slice];
-    const auto after = std::partition_point(work_.begin(), work_.end(),
-                                            [&](const CellMark& work) { return work.start_ns <= start; });
+    const auto after =
+        std::ranges::partition_point(work_, [&](const CellMark& work) { return work.start_ns <= start; });
     const bool inside = after != work_.begin() && start < (after - 1)->end_ns;
     if (is_send || inside ? after == work_.begin() : after == work_.end()) return;
     const CellMark& work = is_send || inside ? *(after - 1) : *after;
@@ -47,7 +46,7 @@ class PartMessageMarks {
   }
 
   const Trace& trace_;
-  std::vector<CellMark> work_;                             // in order of start
+  std::vector<CellMark> work_;                            // in order of start
   std::map<std::pair<ptrdiff_t, bool>, CellMark> found_;  // key: index of work_, whether it is a send
 };
 
@@ -56,14 +55,12 @@ class PartMessageMarks {
 std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMark>& marks) {
   std::vector<CellMark> out;
   const auto send = trace.names.find("c10d::send"), receive = trace.names.find("c10d::recv_");
-  if (!send || !receive ||
-      std::any_of(marks.begin(), marks.end(), [](const CellMark& mark) { return is_message(mark.kind); }))
+  if (!send || !receive || std::ranges::any_of(marks, [](const CellMark& mark) { return is_message(mark.kind); }))
     return out;
   for (auto begin = marks.begin(); begin != marks.end();) {
     const auto end = std::find_if(begin, marks.end(), [&](const CellMark& m) { return m.part != begin->part; });
     const Part& part = trace.parts[begin->part];
-    if (std::none_of(part.lanes.begin(), part.lanes.end(),
-                     [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
+    if (std::ranges::none_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
       PartMessageMarks(trace, {begin, end}).find(part, *send, *receive, out);
     begin = end;
   }

@@ -44,8 +44,7 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
   const int64_t end = slices.end_ns(slice);
   uint32_t last = slice;  // slices inside the operator follow it in its lane
   while (last - slice < kMaxInside && last + 1 < p.lanes[lane].end && slices.end_ns(last + 1) <= end) ++last;
-  auto fact = std::lower_bound(p.collectives.begin(), p.collectives.end(), slice,
-                               [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
+  auto fact = std::ranges::lower_bound(p.collectives, slice, {}, &CollectiveFact::slice);
   if (fact != p.collectives.end() && fact->slice <= last && fact->dst_rank >= 0) {
     const auto at = part_of_rank_.find(fact->dst_rank);
     return at == part_of_rank_.end() ? kAbsentPeer : at->second;

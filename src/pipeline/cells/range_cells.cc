@@ -172,16 +172,15 @@ class RangeCellMaker {
       const std::vector<RangeRow>& own = rows().parts[p];
       for (const Lane& lane : part.lanes) {
         if (lane.kind != LaneKind::kDeviceStream && part.slices.has_facts()) continue;
-        auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
-                                     [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
+        auto fact = std::ranges::lower_bound(part.collectives, lane.begin, {}, &CollectiveFact::slice);
         for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {
           if (is_message_name(trace_.names.text(fact->name))) continue;
           const int64_t start = part.slices.start_ns[fact->slice], end = part.slices.end_ns(fact->slice);
           const auto after =
-              std::partition_point(own.begin(), own.end(), [&](const RangeRow& row) { return row.start_ns <= start; });
+              std::ranges::partition_point(own, [&](const RangeRow& row) { return row.start_ns <= start; });
           if (after != own.begin() && end <= (after - 1)->end_ns) continue;
-          const auto list = std::partition_point(lists[p].begin(), lists[p].end(),
-                                                 [&](const RowList& l) { return own[l.begin].start_ns <= start; });
+          const auto list =
+              std::ranges::partition_point(lists[p], [&](const RowList& l) { return own[l.begin].start_ns <= start; });
           if (list == lists[p].begin() || (list - 1)->step == kUnknown) continue;
           trace_.cells.add(
               {(list - 1)->step, static_cast<int32_t>(p), CellKind::kCollective, 0, kUnknown, start, end, fact->slice});
@@ -249,7 +248,7 @@ class RangeCellMaker {
     const std::string named = named_schedule(trace_);
     const auto count = json_integer(json_member(info, "microbatch_num"));
     const Schedule& s = labels.made.front().schedule;
-    const bool other_count = count && std::all_of(labels.made.begin(), labels.made.end(), [&](const RowHypothesis& h) {
+    const bool other_count = count && std::ranges::all_of(labels.made, [&](const RowHypothesis& h) {
                                return *count != h.schedule.sizes.micro_batches;
                              });
     if (!other_count && (named.empty() || named == s.name)) return;
@@ -265,7 +264,7 @@ class RangeCellMaker {
     std::map<uint32_t, int64_t> steps;
     for (const OffSchedule& one : off) ++steps[one.part];
     for (const OffSchedule& one : off) {
-      if (std::find(reported.begin(), reported.end(), one.part) != reported.end()) continue;
+      if (std::ranges::find(reported, one.part) != reported.end()) continue;
       if (reported.size() == kMaxOffRanks) break;
       reported.push_back(one.part);
       const std::string rank = std::to_string(trace_.parts[one.part].rank);
@@ -324,8 +323,7 @@ bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
         problem::cells_unknown_ranges,
         Args().count("ranges", found.rows.unknown_ranges).set("example", valid_utf8(found.rows.unknown_example)));
   if (found.rows.set.empty()) return false;
-  const bool any =
-      std::any_of(found.rows.parts.begin(), found.rows.parts.end(), [](const auto& part) { return !part.empty(); });
+  const bool any = std::ranges::any_of(found.rows.parts, [](const auto& part) { return !part.empty(); });
   if (!any) {
     trace.diagnostics.add(problem::cells_no_device_none, {}, std::max<int64_t>(found.rows.without_device, 1));
     return false;

@@ -326,7 +326,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   for (size_t p = 0; p < none.rows.size(); ++p) none.rows[p].assign(rows.parts[p].size(), kNoLabel);
   none.list_proven.assign(lists.lists.size(), 0);
   for (const auto& part : rows.parts)
-    none.unknown += std::count_if(part.begin(), part.end(), [](const RangeRow& row) { return is_compute(row.kind); });
+    none.unknown += std::ranges::count_if(part, [](const RangeRow& row) { return is_compute(row.kind); });
   if (trace.pipeline_stages <= 0) {
     none.why_not = words("unproven.layout");
     return none;

@@ -63,8 +63,8 @@ class PartMessages {
       };
       return key(a) < key(b);
     };
-    std::sort(made.begin(), made.end(), before);
-    std::sort(taken.begin(), taken.end(), before);
+    std::ranges::sort(made, before);
+    std::ranges::sort(taken, before);
     gather();
     for (const Way way : {Way::kSend, Way::kReceive}) match(way, way == Way::kSend ? made : taken);
     match_batches(made, taken);
@@ -73,8 +73,7 @@ class PartMessages {
 
  private:
   int32_t part_of_rank(int64_t rank) const {
-    const auto at = std::lower_bound(trace_.parts.begin(), trace_.parts.end(), rank,
-                                     [](const Part& part, int64_t wanted) { return part.rank < wanted; });
+    const auto at = std::ranges::lower_bound(trace_.parts, rank, {}, &Part::rank);
     return at != trace_.parts.end() && at->rank == rank ? static_cast<int32_t>(at - trace_.parts.begin()) : kAbsent;
   }
 
@@ -100,8 +99,7 @@ class PartMessages {
     const Part& part = trace_.parts[part_];
     for (const Lane& lane : part.lanes) {
       if (lane.kind != LaneKind::kDeviceStream && part.slices.has_facts()) continue;
-      auto fact = std::lower_bound(part.collectives.begin(), part.collectives.end(), lane.begin,
-                                   [](const CollectiveFact& f, size_t wanted) { return f.slice < wanted; });
+      auto fact = std::ranges::lower_bound(part.collectives, lane.begin, {}, &CollectiveFact::slice);
       for (; fact != part.collectives.end() && fact->slice < lane.end; ++fact) {
         const std::string_view name = trace_.names.text(fact->name);
         const bool send = name == "send", receive = name == "receive" || name == "recv";
@@ -113,9 +111,7 @@ class PartMessages {
         operations_.push_back(op);
       }
     }
-    std::sort(operations_.begin(), operations_.end(), [](const Operation& a, const Operation& b) {
-      return std::tuple(a.start_ns, a.end_ns, a.slice) < std::tuple(b.start_ns, b.end_ns, b.slice);
-    });
+    std::ranges::sort(operations_, {}, [](const Operation& a) { return std::tuple(a.start_ns, a.end_ns, a.slice); });
     out_.messages = operations_.size();
   }
 
@@ -124,14 +120,12 @@ class PartMessages {
   int32_t list_of(const Operation& op) const {
     int32_t found = -1;
     if (op.way == Way::kReceive) {
-      const auto at = std::partition_point(lists_.begin(), lists_.end(), [&](const RowList& list) {
-        return rows_[list.end - 1].start_ns + kSlackNs < op.end_ns;
-      });
+      const auto at = std::ranges::partition_point(
+          lists_, [&](const RowList& list) { return rows_[list.end - 1].start_ns + kSlackNs < op.end_ns; });
       found = at == lists_.end() ? -1 : static_cast<int32_t>(at - lists_.begin());
     } else {
-      const auto at = std::partition_point(lists_.begin(), lists_.end(), [&](const RowList& list) {
-        return rows_[list.begin].end_ns <= op.start_ns + kSlackNs;
-      });
+      const auto at = std::ranges::partition_point(
+          lists_, [&](const RowList& list) { return rows_[list.begin].end_ns <= op.start_ns + kSlackNs; });
       found = static_cast<int32_t>(at - lists_.begin()) - 1;
     }
     return found;
@@ -258,9 +252,7 @@ class PartMessages {
     }
     for (auto& [key, group] : groups) {
       // The order in which one device made results is known, while the clocks of several receivers may differ.
-      if (!all_known && way == Way::kSend)
-        std::stable_sort(group.second.begin(), group.second.end(),
-                         [](const Need* a, const Need* b) { return a->made_ns < b->made_ns; });
+      if (!all_known && way == Way::kSend) std::ranges::stable_sort(group.second, {}, &Need::made_ns);
       pair(group.first, group.second, all_known);
     }
   }
@@ -276,8 +268,8 @@ class PartMessages {
     };
     constexpr size_t kFarthest = 8;  // at most this number of operations with other peers is skipped
     for (const Need* need : made) {
-      auto at = std::partition_point(batches.begin(), batches.end(),
-                                     [&](const Operation* op) { return op->start_ns + kSlackNs < need->made_ns; }) -
+      auto at = std::ranges::partition_point(
+                    batches, [&](const Operation* op) { return op->start_ns + kSlackNs < need->made_ns; }) -
                 batches.begin();
       for (size_t k = at, far = 0; k < batches.size() && far < kFarthest; ++k, ++far) {
         if (!reaches(*batches[k], need->taker)) continue;
@@ -287,9 +279,9 @@ class PartMessages {
       }
     }
     for (const Need* need : taken) {
-      const auto after = std::partition_point(batches.begin(), batches.end(),
-                                              [&](const Operation* op) { return op->start_ns < need->needed_ns; }) -
-                         batches.begin();
+      const auto after =
+          std::ranges::partition_point(batches, [&](const Operation* op) { return op->start_ns < need->needed_ns; }) -
+          batches.begin();
       for (size_t k = after, far = 0; k-- > 0 && far < kFarthest; ++far) {
         if (!reaches(*batches[k], need->maker) || batches[k]->end_ns > need->needed_ns + kSlackNs) continue;
         add(*batches[k], false, *need);
@@ -297,7 +289,7 @@ class PartMessages {
         break;
       }
     }
-    out_.unknown += std::count(used.begin(), used.end(), 0);
+    out_.unknown += std::ranges::count(used, 0);
   }
 
   const Trace& trace_;

@@ -22,8 +22,7 @@ std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow
       steps.push_back(before);
       continue;
     }
-    const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), row.host_ns,
-                                        [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
+    const auto after = std::ranges::upper_bound(part.steps, row.host_ns, {}, &ProfilerStep::start_ns);
     const bool inside = after != part.steps.begin() && row.host_ns < (after - 1)->end_ns;
     const bool reported = inside && (after - 1)->number >= 0 && (after - 1)->number < INT32_MAX;
     steps.push_back(reported ? static_cast<int32_t>((after - 1)->number) : kUnknown);
@@ -90,7 +89,7 @@ void cut_stretch(const std::vector<RangeRow>& rows, RowList stretch, int32_t for
       cuts.push_back(i);
       count = 0;
     }
-    std::reverse(cuts.begin(), cuts.end());
+    std::ranges::reverse(cuts);
   } else {
     for (size_t i = stretch.begin; i < stretch.end; ++i) {
       if (!is_forward(rows[i])) continue;

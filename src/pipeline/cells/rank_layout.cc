@@ -91,7 +91,7 @@ class OwnGroups {
 };
 
 std::optional<int32_t> position_in(const std::vector<int32_t>& ranks, int32_t rank) {
-  const auto at = std::find(ranks.begin(), ranks.end(), rank);
+  const auto at = std::ranges::find(ranks, rank);
   if (at == ranks.end()) return std::nullopt;
   return static_cast<int32_t>(at - ranks.begin());
 }
@@ -141,7 +141,7 @@ Status check_rank_order(std::string_view order) {
   const std::vector<std::string_view> known = {"tp", "cp", "ep", "dp", "pp"};
   std::set<std::string_view> seen;
   for (const std::string_view word : split(order, '-'))
-    if (std::find(known.begin(), known.end(), word) == known.end() || !seen.insert(word).second)
+    if (std::ranges::find(known, word) == known.end() || !seen.insert(word).second)
       return make_error(ErrorCode::kUsage, "\"" + std::string(order) + "\" is no order of ranks",
                         "name each of tp, cp, ep, dp and pp at most once, the fastest first: tp-cp-ep-dp-pp");
   return {};

@@ -97,7 +97,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
     for (const RankGroup& group : groups_of_metadata(trace.parts[p])) {
       named.insert(group.ranks.begin(), group.ranks.end());
       const std::string_view dimension = dimension_of(group.purpose);
-      const auto at = std::find(group.ranks.begin(), group.ranks.end(), trace.parts[p].rank);
+      const auto at = std::ranges::find(group.ranks, trace.parts[p].rank);
       if (dimension.empty() || at == group.ranks.end()) continue;
       *index_of(map.places[p], dimension) = static_cast<int32_t>(at - group.ranks.begin());
       int32_t* size = size_of(map, dimension);

@@ -36,7 +36,7 @@ bool fits(const std::vector<std::vector<int32_t>>& own, int32_t stages, ChunkLay
 
 int32_t StageMap::chunk_of(size_t part, int32_t virtual_stage) const {
   if (regular) return virtual_stage / stages;
-  const auto at = std::lower_bound(own[part].begin(), own[part].end(), virtual_stage);
+  const auto at = std::ranges::lower_bound(own[part], virtual_stage);
   return at != own[part].end() && *at == virtual_stage ? static_cast<int32_t>(at - own[part].begin()) : kUnknown;
 }
 
@@ -53,7 +53,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   }
   if (last < 0) return map;
   for (std::vector<int32_t>& own : map.own) {
-    std::sort(own.begin(), own.end());
+    std::ranges::sort(own);
     own.erase(std::unique(own.begin(), own.end()), own.end());
   }
   size_t max = 1;
@@ -79,8 +79,8 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     candidates = {loop, v};
     if (likely(v) && !likely(loop)) std::swap(candidates[0], candidates[1]);
   }
-  const auto fit = std::find_if(candidates.begin(), candidates.end(),
-                                [&](const Candidate& c) { return fits(map.own, c.stages, c.layout); });
+  const auto fit =
+      std::ranges::find_if(candidates, [&](const Candidate& c) { return fits(map.own, c.stages, c.layout); });
   map.chunks = static_cast<int32_t>(max);
   map.regular = fit != candidates.end();
   if (map.regular) {
@@ -96,12 +96,11 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   std::vector<int32_t> firsts;
   for (const int32_t stage : map.stage)
     if (stage != kUnknown) firsts.push_back(stage);
-  std::sort(firsts.begin(), firsts.end());
+  std::ranges::sort(firsts);
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
   map.stages = static_cast<int32_t>(firsts.size());
   for (int32_t& stage : map.stage)
-    if (stage != kUnknown)
-      stage = static_cast<int32_t>(std::lower_bound(firsts.begin(), firsts.end(), stage) - firsts.begin());
+    if (stage != kUnknown) stage = static_cast<int32_t>(std::ranges::lower_bound(firsts, stage) - firsts.begin());
   return map;
 }
 

@@ -40,9 +40,7 @@ int64_t clip_overlaps(std::vector<Cell>& cells) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < cells.size(); ++i)
     if (kind_lane(cells[i].kind) == 0) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::tuple(cells[a].start_ns, -cells[a].end_ns, a) < std::tuple(cells[b].start_ns, -cells[b].end_ns, b);
-  });
+  std::ranges::sort(order, {}, [&](uint32_t a) { return std::tuple(cells[a].start_ns, -cells[a].end_ns, a); });
   int64_t clipped = 0;
   for (size_t k = order.size(); k-- > 1;) {
     Cell& before = cells[order[k - 1]];
@@ -64,7 +62,7 @@ class CellMaker {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
     };
-    if (!std::is_sorted(marks_.begin(), marks_.end(), before)) std::stable_sort(marks_.begin(), marks_.end(), before);
+    if (!std::ranges::is_sorted(marks_, before)) std::ranges::stable_sort(marks_, before);
   }
 
   // With `number`, micro-batches that no name gives are counted. With `unsure`, chunks cannot be distinguished, so
@@ -222,7 +220,7 @@ class CellMaker {
         if (!spans.has_messages) count = own.size() < 2 ? own.size() : send ? 0 : 1;
         if (count >= own.size()) continue;
         for (const uint32_t m : own) out[m] = count > 0 && is_due(m);
-        if (std::all_of(own.begin(), own.end(), [&](uint32_t m) { return out[m]; }))
+        if (std::ranges::all_of(own, [&](uint32_t m) { return out[m]; }))
           for (const uint32_t m : own) out[m] = near[m].of_way == near[m].any;
       }
     return out;
@@ -233,9 +231,8 @@ class CellMaker {
     PartCells out;
     std::vector<uint32_t> order(marks.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return marks[a].start_ns < marks[b].start_ns; });
-    const bool named = std::any_of(marks.begin(), marks.end(), [](const CellMark& m) { return m.step != kUnknown; });
+    std::ranges::stable_sort(order, {}, [&](uint32_t a) { return marks[a].start_ns; });
+    const bool named = std::ranges::any_of(marks, [](const CellMark& m) { return m.step != kUnknown; });
     static const std::vector<StepMark> kNoSteps;
     if (!named) out.steps = number_steps(part, p < steps_.size() ? steps_[p] : kNoSteps, order, marks);
     if (number) out.counted = number_micro_batches(order, marks);
@@ -320,8 +317,7 @@ class CellMaker {
     if (unsure) diagnostics.add(problem::cells_chunk_unknown);
     const std::vector<CellKind>& kinds = trace_.cells.kind;
     const auto backward = [](CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; };
-    if (std::find(kinds.begin(), kinds.end(), CellKind::kForward) != kinds.end() &&
-        std::none_of(kinds.begin(), kinds.end(), backward))
+    if (std::ranges::find(kinds, CellKind::kForward) != kinds.end() && std::ranges::none_of(kinds, backward))
       diagnostics.add(problem::cells_no_backward);
     if (sum.without_work > 0) diagnostics.add(problem::cells_no_kernels, {}, sum.without_work);
     if (sum.empty > 0) diagnostics.add(problem::cells_no_operators, {}, sum.empty);

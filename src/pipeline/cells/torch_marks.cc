@@ -214,7 +214,7 @@ class MarkMaker {
 
  private:
   static void keep_outermost(std::vector<StepMark>& steps) {
-    std::sort(steps.begin(), steps.end(), [](const StepMark& a, const StepMark& b) {
+    std::ranges::sort(steps, [](const StepMark& a, const StepMark& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
     });
     size_t kept = 0;

@@ -42,8 +42,7 @@ class Places {
     }
     for (uint32_t i = 0; i < places_.size(); ++i)
       if (places_[i].backward) backward_.push_back(i);
-    std::stable_sort(backward_.begin(), backward_.end(),
-                     [&](uint32_t a, uint32_t b) { return places_[a].start_ns < places_[b].start_ns; });
+    std::ranges::stable_sort(backward_, {}, [&](uint32_t a) { return places_[a].start_ns; });
   }
 
   size_t size() const { return places_.size(); }

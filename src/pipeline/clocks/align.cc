@@ -53,7 +53,7 @@ class Report {
         if (!tied(d)) out_.untied.push_back(p);
       }
     }
-    std::sort(out_.untied.begin(), out_.untied.end());
+    std::ranges::sort(out_.untied);
     say();
   }
 
@@ -235,7 +235,7 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
       return tie.kind == TieKind::kOperator && a == std::min(hand.rank_a, hand.rank_b) &&
              b == std::max(hand.rank_a, hand.rank_b);
     };
-    if (std::none_of(matches.ties.begin(), matches.ties.end(), joins))
+    if (std::ranges::none_of(matches.ties, joins))
       out.notes.add(problem::clock_no_such_operator, Args()
                                                          .set("rank_a", std::to_string(hand.rank_a))
                                                          .set("rank_b", std::to_string(hand.rank_b))

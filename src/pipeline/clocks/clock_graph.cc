@@ -1,6 +1,7 @@
 #include "pipeline/clocks/clock_graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -46,7 +47,7 @@ std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bo
       cycle.push_back(came_by[node]);
       node = behind(limits[came_by[node]], reversed);
     } while (node != first);
-    std::reverse(cycle.begin(), cycle.end());
+    std::ranges::reverse(cycle);
     cycles.push_back(std::move(cycle));
   }
   return cycles;
@@ -112,7 +113,7 @@ class JoinedNodes {
 // Returns the solution along a tree of the strongest guesses. Without cycles it is the answer already.
 std::vector<double> along_tree(std::vector<Guess> guesses, const std::vector<int32_t>& component) {
   const size_t nodes = component.size();
-  std::stable_sort(guesses.begin(), guesses.end(), [](const Guess& a, const Guess& b) { return a.weight > b.weight; });
+  std::ranges::stable_sort(guesses, std::greater(), &Guess::weight);
   std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
   JoinedNodes joined(nodes);
   for (const Guess& g : guesses) {

@@ -136,7 +136,7 @@ Cuts best_cuts(const LineSums& sums, size_t n, double drift_limit) {
   for (size_t k = 0; k < kMaxPieces && best[k][n] >= 0; ++k) {
     std::vector<size_t> ends;
     for (size_t at = n, piece = k + 1; piece-- > 0; at = from[piece][at]) ends.push_back(at);
-    std::reverse(ends.begin(), ends.end());
+    std::ranges::reverse(ends);
     cuts.ends.push_back(std::move(ends));
     cuts.squares.push_back(best[k][n]);
   }
@@ -194,7 +194,7 @@ double refine_jump(const TiePoints& window, const ClockJump& jump) {
   };
   take(window.from_a);
   take(window.from_b);
-  std::sort(gains.begin(), gains.end());
+  std::ranges::sort(gains);
   double sum = 0, best = 0, at = jump.from_t;
   for (size_t i = 0; i < gains.size(); ++i) {
     sum += gains[i].second;

@@ -56,7 +56,7 @@ void cut_at_steps(const Matches& matches, Net& net) {
     for (const size_t p : domain.parts) {
       const auto& steps = matches.steps_of_part[p];
       for (size_t k = 1; k < steps.size(); ++k) domain.breaks.push_back(trace.cells.start_ns[steps[k].begin]);
-      std::sort(domain.breaks.begin(), domain.breaks.end());
+      std::ranges::sort(domain.breaks);
     }
 }
 
@@ -158,12 +158,12 @@ class Gatherer {
       wild[k] = !admissible_slopes(edge.points.causal, kMaxDrift).possible &&
                 admissible_slopes(edge.points.causal, kWildDrift).possible;
     });
-    const auto first = std::find(wild.begin(), wild.end(), 1);
+    const auto first = std::ranges::find(wild, 1);
     if (first == wild.end()) return;
     net_.drift_limit = kWildDrift;
     const Edge& edge = net_.edges[first - wild.begin()];
     notes_.add(problem::clock_wild_drift, Args().set("a", name_of(edge.a)).set("b", name_of(edge.b)), {},
-               std::count(wild.begin(), wild.end(), 1));
+               std::ranges::count(wild, 1));
   }
 
   // Finds clocks that were set during the run, one after the other, the plainest jump first.
@@ -328,9 +328,8 @@ class Gatherer {
         const Edge& other = net_.edges[e];
         if ((other.a != node && other.b != node) || other.kind == TieKind::kCollectives) continue;
         ++touching;
-        jumping += std::any_of(jumps[e].begin(), jumps[e].end(), [&](const ClockJump& own) {
-          return own.from_t <= jump.to_t && own.to_t >= jump.from_t;
-        });
+        jumping += std::ranges::any_of(
+            jumps[e], [&](const ClockJump& own) { return own.from_t <= jump.to_t && own.to_t >= jump.from_t; });
       }
       return std::pair(jumping / std::max(1.0, touching), jumping);
     };
@@ -349,7 +348,7 @@ class Gatherer {
     const double t = refine_jump(window, jump);
     ClockDomain& cut = net_.domains[domain];
     const int64_t at = sum_or_limit(sum_or_limit(net_.middle_ns, cut.coarse_ns), std::llround(t));
-    if (std::find(cut.breaks.begin(), cut.breaks.end(), at) != cut.breaks.end()) return false;
+    if (std::ranges::find(cut.breaks, at) != cut.breaks.end()) return false;
     const double by = is_a ? -jump.jump : jump.jump;
     notes_.add(problem::clock_step, Args()
                                         .set("clock", clock_name_of(*matches_.trace, cut))
@@ -357,7 +356,7 @@ class Gatherer {
                                         .set("by", human_duration(std::abs(by)))
                                         .set("after", human_duration(at - static_cast<double>(first_stamp(cut)))));
     cut.breaks.push_back(at);
-    std::sort(cut.breaks.begin(), cut.breaks.end());
+    std::ranges::sort(cut.breaks);
     return true;
   }
 
@@ -377,7 +376,7 @@ class Gatherer {
 }  // namespace
 
 size_t Net::domain_of_node(int32_t node) const {
-  return static_cast<size_t>(std::upper_bound(first_node.begin(), first_node.end(), node) - first_node.begin()) - 1;
+  return static_cast<size_t>(std::ranges::upper_bound(first_node, node) - first_node.begin()) - 1;
 }
 
 Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes) {

@@ -25,7 +25,7 @@ bool synchronises(std::string_view name) {
     if (c != '_' && c != '-' && c != ' ') word += to_lower(c);
   constexpr std::array<std::string_view, 6> kAll = {"allreduce", "allgather", "reducescatter",
                                                     "alltoall",  "barrier",   "ringattention"};
-  return std::any_of(kAll.begin(), kAll.end(), [&](std::string_view all) { return word.find(all) != word.npos; });
+  return std::ranges::any_of(kAll, [&](std::string_view all) { return word.find(all) != word.npos; });
 }
 
 using PairName = std::tuple<size_t, size_t, int32_t>;  // part a < part b, name
@@ -40,7 +40,7 @@ class Collectives {
   Collectives(Matches& matches) : matches_(matches) {}
 
   int32_t name_index(std::string_view name) {
-    const auto it = std::find(matches_.names.begin(), matches_.names.end(), name);
+    const auto it = std::ranges::find(matches_.names, name);
     if (it != matches_.names.end()) return static_cast<int32_t>(it - matches_.names.begin());
     if (matches_.names.size() == kMaxNames) return -1;
     matches_.names.emplace_back(name);
@@ -57,8 +57,7 @@ class Collectives {
 
   void finish() {
     for (auto& [key, listed] : listed_) {
-      std::stable_sort(listed.begin(), listed.end(),
-                       [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
+      std::ranges::stable_sort(listed, {}, &Match::recv_end_ns);
       matches_.ties.push_back(
           {std::get<0>(key), std::get<1>(key), TieKind::kCollectives, {}, std::move(listed), std::get<2>(key)});
     }
@@ -78,8 +77,7 @@ class Collectives {
 };
 
 size_t part_of_rank(const Trace& trace, int32_t rank) {
-  const auto it = std::lower_bound(trace.parts.begin(), trace.parts.end(), rank,
-                                   [](const Part& part, int32_t wanted) { return part.rank < wanted; });
+  const auto it = std::ranges::lower_bound(trace.parts, rank, {}, &Part::rank);
   return it != trace.parts.end() && it->rank == rank ? static_cast<size_t>(it - trace.parts.begin())
                                                      : trace.parts.size();
 }
@@ -122,12 +120,8 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
     ties[tie].listed.push_back(
         {end, end, start, start, link.to_cell, static_cast<size_t>(cells.part[link.from_cell]) == ties[tie].part_a});
   }
-  parallel_for(ties.size(), [&](size_t i) {
-    std::stable_sort(ties[i].listed.begin(), ties[i].listed.end(),
-                     [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
-  });
-  std::sort(ties.begin(), ties.end(),
-            [](const Tie& x, const Tie& y) { return std::pair(x.part_a, x.part_b) < std::pair(y.part_a, y.part_b); });
+  parallel_for(ties.size(), [&](size_t i) { std::ranges::stable_sort(ties[i].listed, {}, &Match::recv_end_ns); });
+  std::ranges::sort(ties, {}, [](const Tie& x) { return std::pair(x.part_a, x.part_b); });
   std::move(ties.begin(), ties.end(), std::back_inserter(matches.ties));
 }
 
@@ -237,8 +231,7 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
   }
   std::set<std::pair<size_t, size_t>> tied;
   for (auto& [pair, list] : listed) {
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Match& x, const Match& y) { return x.recv_end_ns < y.recv_end_ns; });
+    std::ranges::stable_sort(list, {}, &Match::recv_end_ns);
     matches.ties.push_back({pair.first, pair.second, TieKind::kMessages, {}, std::move(list), -1});
     tied.insert(pair);
   }
@@ -259,7 +252,7 @@ void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches
         for (const StepCells& step : matches.steps_of_part[p])
           for (size_t i = step.begin; i < step.end; ++i)
             if (cell_label(trace.cells.at(i), false) == hand.name) found.push_back(trace.cells.start_ns[i]);
-      std::sort(found.begin(), found.end());
+      std::ranges::sort(found);
       return found;
     };
     const std::vector<int64_t> at_a = starts(a), at_b = starts(b);

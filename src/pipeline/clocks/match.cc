@@ -96,7 +96,7 @@ class Neighbours {
 
 // False where messages are calls of the host: an irecv may end before anything was sent, so its times bound nothing.
 bool has_messages(const Trace& trace) {
-  return !trace.messages_are_calls && std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
+  return !trace.messages_are_calls && std::ranges::any_of(trace.cells.kind, is_message);
 }
 
 // Returns whether messages were recorded from a to b, and from b to a.
@@ -124,7 +124,7 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
     for (size_t i = next_of(cells, range.begin, range.end, kind, chunk); i < range.end;
          i = next_of(cells, i + 1, range.end, kind, chunk))
       found.emplace_back(cells.micro_batch[i], chunk == kUnknown ? cells.chunk[i] : kUnknown, static_cast<uint32_t>(i));
-    std::sort(found.begin(), found.end());
+    std::ranges::sort(found);
     return found;
   };
   const auto sends = gather(senders, channel.send, channel.send_chunk);
@@ -150,7 +150,7 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
     pairs.emplace_back(std::get<2>(sends[s0]), std::get<2>(receives[r0]));
   }
   lost += static_cast<int64_t>((sends.size() - s) + (receives.size() - r));
-  std::sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::ranges::sort(pairs, {}, [](const auto& of) { return of.second; });
   return lost;
 }
 
@@ -165,8 +165,8 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
     const auto numbered = add_numbered_messages(trace, matches);
     for (const Tie& tie : matches.ties) {
       const auto from_a = [](const Match& match) { return match.from_a; };
-      const bool down = std::any_of(tie.listed.begin(), tie.listed.end(), from_a);
-      if (down && !std::all_of(tie.listed.begin(), tie.listed.end(), from_a)) joined.insert({tie.part_a, tie.part_b});
+      const bool down = std::ranges::any_of(tie.listed, from_a);
+      if (down && !std::ranges::all_of(tie.listed, from_a)) joined.insert({tie.part_a, tie.part_b});
     }
     std::vector<Tie> ties;
     Neighbours(trace, ties).find();
@@ -181,9 +181,7 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
   add_cell_collectives(trace, matches);
   add_profiler_collectives(trace, matches);
   add_by_hand(trace, by_hand, matches);
-  std::stable_sort(matches.ties.begin(), matches.ties.end(), [](const Tie& x, const Tie& y) {
-    return std::tie(x.part_a, x.part_b, x.kind, x.name) < std::tie(y.part_a, y.part_b, y.kind, y.name);
-  });
+  std::ranges::stable_sort(matches.ties, {}, [](const Tie& x) { return std::tie(x.part_a, x.part_b, x.kind, x.name); });
   return matches;
 }
 

@@ -241,8 +241,8 @@ Line min_contradicted(const TiePoints& points, const Line& start, double drift_l
     std::vector<double> upper, lower;
     for (const Sample& s : points.from_a.kept()) upper.push_back(s.causal - slope * s.t);
     for (const Sample& s : points.from_b.kept()) lower.push_back(s.causal - slope * s.t);
-    std::sort(upper.begin(), upper.end());
-    std::sort(lower.begin(), lower.end());
+    std::ranges::sort(upper);
+    std::ranges::sort(lower);
     // Goes upwards over all heights. Between two neighbouring bounds the number of broken ones is constant; it has its
     // minima where a lower bound is followed by an upper one.
     size_t u = 0;

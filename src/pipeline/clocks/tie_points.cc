@@ -15,7 +15,7 @@ __extension__ typedef __int128 Wide;  // holds timestamps of ± 126 years and di
 
 int32_t ClockDomain::segment_of(int64_t stamp_ns) const {
   if (breaks.empty()) return 0;
-  return static_cast<int32_t>(std::upper_bound(breaks.begin(), breaks.end(), stamp_ns) - breaks.begin());
+  return static_cast<int32_t>(std::ranges::upper_bound(breaks, stamp_ns) - breaks.begin());
 }
 
 void Samples::add(const Sample& sample) {
@@ -31,7 +31,7 @@ void Samples::add(const Sample& sample) {
 
 void Samples::sort() {
   const auto earlier = [](const Sample& x, const Sample& y) { return x.t < y.t; };
-  if (!std::is_sorted(kept_.begin(), kept_.end(), earlier)) std::stable_sort(kept_.begin(), kept_.end(), earlier);
+  if (!std::ranges::is_sorted(kept_, earlier)) std::ranges::stable_sort(kept_, earlier);
 }
 
 void Samples::merge(const Samples& other) {

@@ -19,9 +19,7 @@ struct EdgeTransfer {
 // Returns one transfer for every matched message.
 std::vector<EdgeTransfer> recorded(const Trace& trace) {
   std::vector<EdgeTransfer> out;
-  if (trace.messages_are_calls || !trace.comparable() ||
-      std::none_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message))
-    return out;
+  if (trace.messages_are_calls || !trace.comparable() || std::ranges::none_of(trace.cells.kind, is_message)) return out;
   const align::Matches matches = align::find_matches(trace, {});
   for (const align::Tie& tie : matches.ties) {
     if (tie.kind != align::TieKind::kMessages) continue;
@@ -60,7 +58,7 @@ EdgeLatencies::EdgeLatencies(const Trace& trace, std::vector<GapSample> samples)
   std::sort(values.begin(), values.end());
   add_medians(values, false, edges_);
   // A pair that has both keeps the value of its messages: it was added first, and the sort is stable.
-  std::stable_sort(edges_.begin(), edges_.end(), by_pair);
+  std::ranges::stable_sort(edges_, by_pair);
   edges_.erase(std::unique(edges_.begin(), edges_.end(),
                            [](const EdgeLatency& a, const EdgeLatency& b) { return a.from == b.from && a.to == b.to; }),
                edges_.end());
@@ -78,7 +76,5 @@ double EdgeLatencies::of(int32_t from, int32_t to) const {
   const EdgeLatency* edge = find(from, to);
   return edge ? edge->ns : median_ns_;
 }
-
-bool EdgeLatencies::knows(int32_t from, int32_t to) const { return find(from, to) != nullptr; }
 
 }  // namespace stageline

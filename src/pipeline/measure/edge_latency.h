@@ -30,7 +30,6 @@ class EdgeLatencies {
   EdgeLatencies(const Trace& trace, std::vector<GapSample> samples);
   // The latency of a pair; where the pair is unknown, the median of all pairs. O(log pairs).
   double of(int32_t from, int32_t to) const;
-  bool knows(int32_t from, int32_t to) const;
   const std::vector<EdgeLatency>& edges() const { return edges_; }
   double median_ns() const { return median_ns_; }
 

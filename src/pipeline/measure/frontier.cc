@@ -40,7 +40,7 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
   std::map<std::pair<int32_t, int32_t>, Furthest> pipelines;  // key: step, replica
   size_t i = 0;
   for (const RankPhases& rank : rank_phases(trace)) {
-    if (std::binary_search(without.begin(), without.end(), rank.step)) continue;
+    if (std::ranges::binary_search(without, rank.step)) continue;
     const Part& part = trace.parts[rank.part];
     if (part.stage == kUnknown) continue;
     // Phases and cells are both ordered by step, then rank, so one pass over the cells serves all ranks.

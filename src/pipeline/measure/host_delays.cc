@@ -46,7 +46,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   std::vector<uint32_t> first(trace.parts.size());
   for (const GraphStep& step : graph.steps) {
     if (!step.counts) continue;
-    std::fill(first.begin(), first.end(), UINT32_MAX);
+    std::ranges::fill(first, UINT32_MAX);
     for (uint32_t i = step.begin; i < step.end; ++i) {
       if (!is_compute(graph.kind[i])) continue;
       uint32_t& own = first[graph.part[i]];
@@ -101,7 +101,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
       out.ranks[part].pause_ns += graph.delay_ns[i] - out.ranks[part].late_ns;
       out.ranks[part].pause_at_ns.push_back(step.start_ns + graph.start_ns[i]);
     }
-  for (RankDelays& rank : out.ranks) std::sort(rank.pause_at_ns.begin(), rank.pause_at_ns.end());
+  for (RankDelays& rank : out.ranks) std::ranges::sort(rank.pause_at_ns);
   return out;
 }
 

@@ -22,9 +22,7 @@ class Messages {
   explicit Messages(const Cells& cells) : cells_(cells) {
     for (uint32_t i = 0; i < cells.size(); ++i)
       if (is_message(cells.kind[i]) && cells.micro_batch[i] != kUnknown) rows_.push_back(i);
-    std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) {
-      return std::tuple(key(a), cells.end_ns[a], a) < std::tuple(key(b), cells.end_ns[b], b);
-    });
+    std::ranges::sort(rows_, {}, [&](uint32_t a) { return std::tuple(key(a), cells.end_ns[a], a); });
   }
 
   // End of the last message of this kind for the cell's work that ended by `by_ns`; INT64_MIN when there is none. A
@@ -77,9 +75,8 @@ class Blocked {
     std::vector<bool> waiting;
     for (uint32_t p = 0; p < trace.parts.size(); ++p) {
       const Part& part = trace.parts[p];
-      if (!part.slices.has_facts() || std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
-            return lane.kind == LaneKind::kDeviceStream;
-          }))
+      if (!part.slices.has_facts() ||
+          std::ranges::any_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
         continue;
       if (part.lanes.empty()) continue;
       if (waiting.empty()) waiting = waiting_names(trace);
@@ -99,7 +96,7 @@ class Blocked {
       if (begins < cells.start_ns[i]) by_lane_[{cells.part[i], lane}].push_back({begins, cells.start_ns[i], 0});
     }
     for (auto& [place, spans] : by_lane_) {
-      std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
+      std::ranges::sort(spans, {}, &Span::start_ns);
       size_t kept = 0;
       for (const Span& span : spans)
         if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns)
@@ -126,8 +123,7 @@ class Blocked {
     int64_t start_ns, end_ns, before_ns;
   };
   static int64_t until(const std::vector<Span>& spans, int64_t ns) {
-    const auto after =
-        std::upper_bound(spans.begin(), spans.end(), ns, [](int64_t t, const Span& s) { return t < s.start_ns; });
+    const auto after = std::ranges::upper_bound(spans, ns, {}, &Span::start_ns);
     if (after == spans.begin()) return 0;
     const Span& last = *(after - 1);
     return sum_or_limit(last.before_ns, std::min(ns, last.end_ns) - last.start_ns);
@@ -289,7 +285,7 @@ class Finder {
       }
     }
     const std::vector<int32_t>& outliers = run_.theory.outliers;
-    if (latest != kNone && !std::binary_search(outliers.begin(), outliers.end(), theory.step)) follow(latest, theory);
+    if (latest != kNone && !std::ranges::binary_search(outliers, theory.step)) follow(latest, theory);
   }
 
   uint32_t producer_of(const RankList& list, const WorkToken& t) const {

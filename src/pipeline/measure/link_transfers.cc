@@ -17,8 +17,7 @@ double message_bytes(const Trace& trace, uint32_t cell) {
   const uint32_t slice = cell < trace.cells.size() ? trace.cells.slice[cell] : kNoSlice;
   if (slice == kNoSlice) return -1;
   const auto& facts = trace.parts[trace.cells.part[cell]].collectives;
-  const auto fact = std::lower_bound(facts.begin(), facts.end(), slice,
-                                     [](const CollectiveFact& f, uint32_t wanted) { return f.slice < wanted; });
+  const auto fact = std::ranges::lower_bound(facts, slice, {}, &CollectiveFact::slice);
   return fact == facts.end() || fact->slice != slice ? -1 : static_cast<double>(fact->bytes);
 }
 
@@ -62,7 +61,7 @@ class Sends {
   explicit Sends(const Cells& cells) : cells_(cells) {
     for (uint32_t i = 0; i < cells.size(); ++i)
       if (is_send(cells.kind[i])) sends_.push_back(i);
-    std::sort(sends_.begin(), sends_.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+    std::ranges::sort(sends_, {}, [&](uint32_t send) { return key(send); });
   }
   // The send that ran on `part` from start_ns to end_ns; of several, the one of this micro-batch; kNoSlice: none.
   uint32_t find(int32_t part, int64_t start_ns, int64_t end_ns, int32_t micro_batch) const {
@@ -151,8 +150,7 @@ LinkTransfers find_transfers(const Trace& trace, const StepGraph& graph) {
     from_groups(trace, graph, out);
   } else {
     out.mapped = trace.alignment == AlignState::kMapped;
-    const bool recorded =
-        !trace.messages_are_calls && std::any_of(trace.cells.kind.begin(), trace.cells.kind.end(), is_message);
+    const bool recorded = !trace.messages_are_calls && std::ranges::any_of(trace.cells.kind, is_message);
     if (recorded) from_messages(trace, out);
     if (out.messages.empty()) {
       from_gaps(trace, out);

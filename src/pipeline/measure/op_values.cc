@@ -36,7 +36,7 @@ void find_nth(std::span<const double> values, int shift, uint64_t prefix, const 
   }
   if (values.size() < kFew) {
     std::vector<double> sorted;
-    std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), agrees);
+    std::ranges::copy_if(values, std::back_inserter(sorted), agrees);
     for (const size_t w : which) {
       const auto at = sorted.begin() + nth[w];
       std::nth_element(sorted.begin(), at, sorted.end());

@@ -115,7 +115,7 @@ void keep_different(std::vector<Listed>& all) {
     });
     return;
   }
-  std::sort(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() < b.key(); });
+  std::ranges::sort(all, {}, &Listed::key);
   all.erase(std::unique(all.begin(), all.end(), [](const Listed& a, const Listed& b) { return a.key() == b.key(); }),
             all.end());
 }
@@ -165,7 +165,7 @@ uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
 
 bool RunCoverage::fed_in_part(size_t cell) const {
   if (no_backwards_) return false;
-  if (std::binary_search(holed_steps_.begin(), holed_steps_.end(), trace_.cells.step[cell])) return false;
+  if (std::ranges::binary_search(holed_steps_, trace_.cells.step[cell])) return false;
   if (missing_.empty()) return true;
   size_t at = 0;
   const uint8_t needed = needs(cell, at);
@@ -360,8 +360,7 @@ void RunCoverage::find_repetitions() {
           work.push_back({cells.micro_batch[i], cells.chunk[i], cells.kind[i], static_cast<uint32_t>(i)});
       }
       if (!may_repeat(work, seen)) continue;
-      std::sort(work.begin(), work.end(),
-                [](const Work& a, const Work& b) { return std::tuple(a.key(), a.cell) < std::tuple(b.key(), b.cell); });
+      std::ranges::sort(work, {}, [](const Work& a) { return std::tuple(a.key(), a.cell); });
       for (size_t k = 0; k < work.size(); ++k)
         if ((k > 0 && work[k - 1].key() == work[k].key()) ||
             (k + 1 < work.size() && work[k + 1].key() == work[k].key()))
@@ -373,7 +372,7 @@ void RunCoverage::find_repetitions() {
     repeated_.insert(repeated_.end(), found[s].begin(), found[s].end());
   }
   if (repeated_.empty()) return;
-  std::sort(repeated_.begin(), repeated_.end());
+  std::ranges::sort(repeated_);
   // The two pieces of the last stage's backward (its loss, and the rest) are not a repetition.
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
   std::vector<bool> pieces(cells.size(), false);
@@ -449,7 +448,7 @@ void RunCoverage::count_holes(const std::vector<uint8_t>& works, Lists& lists, S
 }
 
 void RunCoverage::add_up(const std::vector<StepRange>& ranges, std::vector<StepCount> counts) {
-  const bool trains = std::any_of(counts.begin(), counts.end(), [](const StepCount& c) { return c.backwards > 0; });
+  const bool trains = std::ranges::any_of(counts, [](const StepCount& c) { return c.backwards > 0; });
   for (size_t s = 0; s < ranges.size(); ++s) {
     StepCount& count = counts[s];
     // All forwards of every list and no backward at all: an evaluation between steps that train.
@@ -461,17 +460,17 @@ void RunCoverage::add_up(const std::vector<StepRange>& ranges, std::vector<StepC
     holes_ += count.missing;
     timed_ += count.timed;
     untimed_ += count.untimed;
-    const bool lost = std::binary_search(trace_.lossy_steps.begin(), trace_.lossy_steps.end(), ranges[s].step);
+    const bool lost = std::ranges::binary_search(trace_.lossy_steps, ranges[s].step);
     if (count.missing > 0 || lost) holed_steps_.push_back(ranges[s].step);
   }
-  std::sort(holed_steps_.begin(), holed_steps_.end());
+  std::ranges::sort(holed_steps_);
 }
 
 // Weight gradients are not counted, because they may be part of whole backwards.
 void RunCoverage::find_holes() {
   const Cells& cells = trace_.cells;
   if (trace_.chunks_are_pieces || has_.empty()) return;
-  if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
+  if (std::ranges::find(cells.kind, CellKind::kForwardBackward) != cells.kind.end()) return;
   // Other ranks, such as tensor-parallel ones, may have no cells at all.
   std::vector<uint8_t> works(trace_.parts.size(), 0);
   each_cell(cells, [&](size_t i) {

@@ -23,7 +23,7 @@ class Fit {
       double long_from, SequenceLengths& out)
       : g_(graph), partner_(partner), long_from_(long_from), out_(out), ops_(out.ops), begin_(out.begin) {
     take_batches(ratio);
-    const bool pairs = std::any_of(partner_.begin(), partner_.end(), [](uint32_t other) { return other != kNone; });
+    const bool pairs = std::ranges::any_of(partner_, [](uint32_t other) { return other != kNone; });
     if (pairs) out_.find_batches(g_);
     double change = measure_lengths(true);
     for (int round = 1; pairs && round < kMaxRounds && change > kSettled; ++round) {

@@ -1,6 +1,7 @@
 #include "pipeline/measure/slowdown.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/number.h"
@@ -64,8 +65,8 @@ Worlds lay_worlds(const Trace& trace, const StepGraph& graph, const std::vector<
 WorldTimes replay_all(const StepGraph& graph, const Worlds& worlds, const std::vector<double>& fair_of_type) {
   return replay_worlds(graph, worlds.count,
                        [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
-                         std::fill(dur_ns.begin(), dur_ns.end(), fair_of_type[graph.type[op]]);
-                         std::fill(delay_ns.begin(), delay_ns.end(), 0.0);
+                         std::ranges::fill(dur_ns, fair_of_type[graph.type[op]]);
+                         std::ranges::fill(delay_ns, 0.0);
                          const auto keep = [&](uint32_t world) {
                            if (world != kNoWorld && world >= first && world - first < dur_ns.size())
                              dur_ns[world - first] = graph.dur_ns[op];
@@ -92,7 +93,7 @@ SlowdownPart part_of(const StepGraph& graph, const WorldTimes& times, uint32_t w
 void mark_slowest(const Trace& trace, std::vector<SlowdownWorker>& workers) {
   std::vector<size_t> order(workers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+  std::ranges::sort(order, [&](size_t a, size_t b) {
     if (workers[a].s != workers[b].s) return workers[a].s > workers[b].s;
     return trace.parts[workers[a].part].rank < trace.parts[workers[b].part].rank;
   });
@@ -161,8 +162,7 @@ void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& 
     out.types.push_back(part_of(graph, times, world));
     out.types.back().name = name;
   }
-  std::stable_sort(out.types.begin(), out.types.end(),
-                   [](const SlowdownPart& a, const SlowdownPart& b) { return a.s > b.s; });
+  std::ranges::stable_sort(out.types, std::greater(), &SlowdownPart::s);
   add_numbered(graph, times, worlds.replicas, out.replicas);
   add_numbered(graph, times, worlds.stages, out.stages);
 }

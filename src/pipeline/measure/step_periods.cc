@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -89,7 +89,7 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
     if (cells.kind[i] != CellKind::kOther || trace.slice_name(cells.at(i)).empty()) continue;
     const int32_t part = cells.part[i];
     const int64_t start = trace.common_ns(part, cells.start_ns[i]), end = trace.common_ns(part, cells.end_ns[i]);
-    auto gap = std::partition_point(gaps.begin(), gaps.end(), [&](const Between& g) { return g.to_ns <= start; });
+    auto gap = std::ranges::partition_point(gaps, [&](const Between& g) { return g.to_ns <= start; });
     for (; gap != gaps.end() && gap->from_ns < end; ++gap)
       gap->phases[phase_name(trace.slice_name(cells.at(i)))].push_back(
           {std::max(start, gap->from_ns), std::min(end, gap->to_ns), part});
@@ -105,7 +105,7 @@ std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
     for (const Phase& row : rows) sum += between_ns(row.start_ns, row.end_ns);
     order.emplace_back(-sum, name);
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<GapPhase> list;
   std::vector<Interval> covered;  // by the names so far
   for (const auto& [sum, name] : order) {
@@ -122,7 +122,7 @@ std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
     phase.ns = length_of(covered) - before_ns;
     if (phase.ns > 0) list.push_back(std::move(phase));
   }
-  std::stable_sort(list.begin(), list.end(), [](const GapPhase& a, const GapPhase& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(list, std::greater(), &GapPhase::ns);
   return list;
 }
 
@@ -178,7 +178,7 @@ int32_t longest_part(const std::map<int32_t, double>& by_part) {
   return longest.first >= kFarLonger * next.first ? longest.second : kUnknown;
 }
 
-bool StepPeriods::is_long(size_t gap) const { return std::binary_search(long_gaps.begin(), long_gaps.end(), gap); }
+bool StepPeriods::is_long(size_t gap) const { return std::ranges::binary_search(long_gaps, gap); }
 
 double StepPeriods::beyond_ns(size_t gap) const {
   if (is_long(gap)) return gaps[gap].ns - usual_ns;

@@ -33,8 +33,7 @@ double median_without(const std::vector<double>& sorted, size_t skip) {
 std::vector<double> against_others(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return std::pair(values[a], a) < std::pair(values[b], b); });
+  std::ranges::sort(order, {}, [&](size_t a) { return std::pair(values[a], a); });
   std::vector<double> sorted, ratio(values.size(), kNaN);
   for (const size_t i : order) sorted.push_back(values[i]);
   for (size_t k = 0; k < order.size(); ++k) {
@@ -50,7 +49,7 @@ std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>
   const Cells& cells = trace.cells;
   std::vector<std::vector<RankRange>> of_part(trace.parts.size());
   for (const RankRange& range : rank_ranges(cells))
-    if (range.step != kUnknown && !std::binary_search(without.begin(), without.end(), range.step))
+    if (range.step != kUnknown && !std::ranges::binary_search(without, range.step))
       of_part[range.part].push_back(range);
   std::vector<double> usual(trace.parts.size());
   parallel_for(of_part.size(), [&](size_t part) {
@@ -87,7 +86,7 @@ class Finder {
   }
 
  private:
-  bool counts(int32_t step) const { return !std::binary_search(without_.begin(), without_.end(), step); }
+  bool counts(int32_t step) const { return !std::ranges::binary_search(without_, step); }
   const Part& part(int32_t p) const { return trace_.parts[p]; }
 
   void find_loads() {
@@ -175,8 +174,7 @@ class Finder {
         if (part(rank.part).stage != kUnknown)
           members.push_back({part(rank.part).stage, rank.part, static_cast<double>(rank.busy_ns)});
       }
-      std::stable_sort(members.begin(), members.end(),
-                       [](const Member& a, const Member& b) { return a.stage < b.stage; });
+      std::ranges::stable_sort(members, {}, &Member::stage);
       for (size_t m = 0; m < members.size();) {
         StragglerStep row;
         row.step = step;
@@ -234,9 +232,7 @@ class Finder {
             graph_.stage(i) != kUnknown)
           jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
       }
-      std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
-        return std::tuple(a.key(), a.backward, a.dur_ns) < std::tuple(b.key(), b.backward, b.dur_ns);
-      });
+      std::ranges::sort(jobs, {}, [](const Job& a) { return std::tuple(a.key(), a.backward, a.dur_ns); });
       for (size_t i = 0; i < jobs.size();) {
         const int32_t p = jobs[i].part, chunk = jobs[i].chunk;
         pairs.clear();
@@ -378,7 +374,7 @@ std::vector<size_t> worst_workers(const Stragglers& stragglers) {
     const bool is_well = verdict == StragglerVerdict::kFine || verdict == StragglerVerdict::kAlone;
     return std::tuple(is_well, -workers[i].beyond_ns(), workers[i].part);
   };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+  std::ranges::sort(order, {}, key);
   return order;
 }
 

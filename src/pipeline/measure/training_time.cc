@@ -75,13 +75,13 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
       default: break;
     }
   }
-  std::sort(works.begin(), works.end());
+  std::ranges::sort(works);
   for (size_t s = 0; s < part.slices.size(); ++s) {
     if (trace.names.text(part.slices.name_id[s]) != kDataWait) continue;
     out.marked = true;
     const Interval time{part.slices.start_ns[s], part.slices.end_ns(s)};
     // A wait for data belongs to the step whose work comes next.
-    const auto next = std::lower_bound(works.begin(), works.end(), std::pair(time.end, INT32_MIN));
+    const auto next = std::ranges::lower_bound(works, std::pair(time.end, INT32_MIN));
     if (next != works.end()) out.pieces.push_back({TrainingPart::kInput, time, next->second, {}});
   }
   return out;
@@ -168,8 +168,7 @@ CommonSteps common_steps(const std::vector<RankPieces>& all) {
 std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::vector<int32_t>& steps,
                                         const std::map<int32_t, Interval>& extent, std::vector<Calls>& calls) {
   std::vector<TrainingStep> out;
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
+  std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
   for (const int32_t number : steps) {
     TrainingStep step;
     step.step = number;
@@ -182,10 +181,9 @@ std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::v
   std::vector<std::vector<Piece>> within(steps.size());
   calls.resize(steps.size());
   for (const Piece& piece : pieces) {
-    auto at = std::upper_bound(out.begin(), out.end(), piece.time.start,
-                               [](int64_t time, const TrainingStep& step) { return time < step.end_ns; });
+    auto at = std::ranges::upper_bound(out, piece.time.start, {}, &TrainingStep::end_ns);
     for (; at != out.end() && at->start_ns < piece.time.end; ++at) within[at - out.begin()].push_back(piece);
-    const auto own = std::lower_bound(steps.begin(), steps.end(), piece.step);
+    const auto own = std::ranges::lower_bound(steps, piece.step);
     if (piece.part == TrainingPart::kCollective && own != steps.end() && *own == piece.step)
       calls[own - steps.begin()][piece.name].push_back(piece.time);
   }
@@ -243,8 +241,7 @@ TrainingTime training_time(const Trace& trace) {
     rank.rank = trace.parts[p].rank;
     rank.steps = steps_of_rank(all[p].pieces, steps, common.extent[p], of_rank);
     for (const Piece& piece : all[p].hidden)
-      if (std::binary_search(steps.begin(), steps.end(), piece.step))
-        out.hidden_ns += piece.time.end - piece.time.start;
+      if (std::ranges::binary_search(steps, piece.step)) out.hidden_ns += piece.time.end - piece.time.start;
     for (const CollectiveFact& fact : trace.parts[p].collectives) {
       if (fact.bytes <= 0) continue;
       bytes[trace.names.text(trace.parts[p].slices.name_id[fact.slice])] += fact.bytes;
@@ -273,9 +270,7 @@ TrainingTime training_time(const Trace& trace) {
     sum.count = static_cast<int64_t>(sum.count / cases + 0.5);
     out.collectives.push_back(std::move(sum));
   }
-  std::stable_sort(out.collectives.begin(), out.collectives.end(), [](const auto& a, const auto& b) {
-    return a.transfer_ns + a.waiting_ns > b.transfer_ns + b.waiting_ns;
-  });
+  std::ranges::stable_sort(out.collectives, std::greater(), [](const auto& a) { return a.transfer_ns + a.waiting_ns; });
   out.reported = true;
   return out;
 }

@@ -110,7 +110,7 @@ class Splitter {
         for (size_t w = 0; w < 2; ++w) {
           if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
           const OrderUnit& producer = graph.units[unit.after[w]];
-          auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == producer.list; });
+          auto at = std::ranges::find_if(known, [&](const Known& k) { return k.list == producer.list; });
           if (at == known.end())
             at =
                 known.insert(at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
@@ -135,8 +135,7 @@ class Splitter {
                               recorded - level[4]};
       WaterfallBubble bubble{step, lists_.lists[p.first + list].part, from_ns, std::max(from_ns, to_ns), {}};
       for (size_t k = 0; k < bubble.part_ns.size(); ++k) bubble.part_ns[k] = static_cast<float>(parts[k]);
-      if (recorded > 0 || std::any_of(level.begin(), level.end(), [](double ns) { return ns > 0; }))
-        p.bubbles.push_back(bubble);
+      if (recorded > 0 || std::ranges::any_of(level, [](double ns) { return ns > 0; })) p.bubbles.push_back(bubble);
     };
     for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
       int64_t free_at = graph.start_ns;
@@ -177,8 +176,7 @@ class Splitter {
               {graph.units[last].list, static_cast<double>(between_ns(graph.units[last].end_ns, unit.start_ns))});
         free_at = std::max(free_at, unit.end_ns);
       }
-      std::sort(gaps.begin(), gaps.end(),
-                [](const Gap& a, const Gap& b) { return std::pair(a.from, a.ns) < std::pair(b.from, b.ns); });
+      std::ranges::sort(gaps, {}, [](const Gap& a) { return std::pair(a.from, a.ns); });
       for (size_t i = 0; i < gaps.size();) {
         size_t end = i;
         while (end < gaps.size() && gaps[end].from == gaps[i].from) ++end;
@@ -262,8 +260,7 @@ void replay_latencies(const Trace& trace, const RankLists& lists, const Splitter
   for (const EdgeLatency& edge : latencies.edges())
     ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
   out.latency.median_ns = latencies.median_ns();
-  const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
-                               [](const EdgeLatency& edge) { return edge.ns > 0; });
+  const bool any = std::ranges::any_of(latencies.edges(), [](const EdgeLatency& edge) { return edge.ns > 0; });
   parallel_for(pipelines.size(), [&](size_t i) {
     if (of_step && !of_step(lists.lists[pipelines[i].first].step)) return;
     if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles);

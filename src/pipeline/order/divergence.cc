@@ -26,12 +26,11 @@ std::string text_of(std::span<const WorkToken> list, size_t at, bool with_chunk,
 }
 
 bool contains(std::span<const WorkToken> list, const WorkToken& token) {
-  return std::any_of(list.begin(), list.end(), [&](const WorkToken& t) { return same_direction(t, token); });
+  return std::ranges::any_of(list, [&](const WorkToken& t) { return same_direction(t, token); });
 }
 
 int64_t warm_up(std::span<const WorkToken> list) {
-  const auto backward =
-      std::find_if(list.begin(), list.end(), [](const WorkToken& t) { return t.kind != CellKind::kForward; });
+  const auto backward = std::ranges::find_if(list, [](const WorkToken& t) { return t.kind != CellKind::kForward; });
   return backward - list.begin();
 }
 

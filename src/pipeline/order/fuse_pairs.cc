@@ -6,8 +6,8 @@
 namespace stageline {
 
 bool has_pairs(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const RankOrder& order) {
-    return std::any_of(order.begin(), order.end(), [](const ScheduleCell& cell) { return cell.overlapped(); });
+  return std::ranges::any_of(schedule.ranks, [](const RankOrder& order) {
+    return std::ranges::any_of(order, [](const ScheduleCell& cell) { return cell.overlapped(); });
   });
 }
 
@@ -23,7 +23,7 @@ void order_pairs_as(const SchedulePlaces& places, int32_t stage, std::vector<Wor
 }
 
 Schedule fuse_pairs(Schedule schedule, const RankLists& lists) {
-  const bool any = std::any_of(lists.tokens.begin(), lists.tokens.end(), [](const WorkToken& t) { return t.fused; });
+  const bool any = std::ranges::any_of(lists.tokens, [](const WorkToken& t) { return t.fused; });
   if (!any || has_pairs(schedule)) return schedule;
   const SchedulePlaces places(schedule);
   std::vector<int64_t> of_stage(schedule.ranks.size(), 0);

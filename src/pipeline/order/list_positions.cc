@@ -15,7 +15,7 @@ std::vector<int32_t> list_positions(const RankLists& lists, size_t parts) {
       position[list.part] = 0;
       order.emplace_back(list.part, list.dp, list.stage);
     }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
   for (const auto& [part, dp, stage] : order) position[part] = seen[{dp, stage}]++;
   return position;

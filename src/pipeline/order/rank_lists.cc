@@ -85,7 +85,7 @@ class LabelSet {
     }
     for (const WorkToken& t : tokens)
       if (wanted(t)) labels_.push_back(t.micro_batch);
-    std::sort(labels_.begin(), labels_.end());
+    std::ranges::sort(labels_);
     labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
   }
 
@@ -97,7 +97,7 @@ class LabelSet {
       const int64_t at = label - low_;
       return at >= 0 && at < std::ssize(place_) ? place_[at] : kUnknown;
     }
-    const auto it = std::lower_bound(labels_.begin(), labels_.end(), label);
+    const auto it = std::ranges::lower_bound(labels_, label);
     return it != labels_.end() && *it == label ? static_cast<int32_t>(it - labels_.begin()) : kUnknown;
   }
 
@@ -133,7 +133,7 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
       ++place;
     }
   }
-  std::sort(seen.begin(), seen.end());
+  std::ranges::sort(seen);
   std::vector<std::pair<int64_t, int32_t>> order;
   for (int32_t label = 0; label < labels.size(); ++label) order.emplace_back(INT64_MAX, label);
   for (size_t i = 0; i < seen.size();) {
@@ -142,7 +142,7 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
     order[seen[i].first].first = seen[i + (end - i) / 2].second;
     i = end;
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<int32_t> number(order.size());
   for (uint32_t i = 0; i < order.size(); ++i) number[order[i].second] = i;
   return number;
@@ -210,7 +210,7 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
   for (const Part& part : trace.parts) places.emplace_back(part.stage, part.dp);
   // A rank without cells has no place to infer.
   const std::vector<int32_t>& parts = trace.cells.part;
-  if (std::all_of(parts.begin(), parts.end(), [&](int32_t p) { return places[p].first != kUnknown; })) return places;
+  if (std::ranges::all_of(parts, [&](int32_t p) { return places[p].first != kUnknown; })) return places;
   places.clear();
   Trace copy;  // filled as far as infer_layout() needs it
   for (const Part& part : trace.parts) {
@@ -228,9 +228,7 @@ void add_lists(const Trace& trace, const std::vector<std::pair<int32_t, int32_t>
   const Cells& cells = trace.cells;
   std::vector<RankRange> ranges = rank_ranges(cells);
   std::erase_if(ranges, [&](const RankRange& r) { return r.step == kUnknown || places[r.part].first == kUnknown; });
-  std::stable_sort(ranges.begin(), ranges.end(), [&](const RankRange& a, const RankRange& b) {
-    return std::pair(a.step, places[a.part].second) < std::pair(b.step, places[b.part].second);
-  });
+  std::ranges::stable_sort(ranges, {}, [&](const RankRange& a) { return std::pair(a.step, places[a.part].second); });
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
   constexpr size_t kBlock = 256;  // how many ranges one task takes
   std::vector<RankLists> blocks((ranges.size() + kBlock - 1) / kBlock);
@@ -330,7 +328,7 @@ WorkLists work_lists(const RankLists& lists) {
   for (const RankList& list : lists.lists) {
     const std::span tokens = std::span(lists.tokens).subspan(list.begin, list.end - list.begin);
     std::vector<size_t>& same = by_hash[hash_of(list.stage, list.micro_batches, tokens)];
-    const auto at = std::find_if(same.begin(), same.end(), [&](size_t u) {
+    const auto at = std::ranges::find_if(same, [&](size_t u) {
       const WorkList& known = all.lists[u];
       return known.stage == list.stage && known.micro_batches == list.micro_batches &&
              std::equal(known.tokens.begin(), known.tokens.end(), tokens.begin(), tokens.end());

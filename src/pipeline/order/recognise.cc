@@ -63,9 +63,7 @@ WarmUp warm_up_of(const WorkList& list) {
 // Returns the most common value; of equally common values the smallest.
 template <class Value>
 Value commonest(const std::map<Value, int64_t>& counts) {
-  return std::max_element(counts.begin(), counts.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  return std::ranges::max_element(counts, {}, [](const auto& of) { return of.second; })->first;
 }
 
 // Returns how many forwards of chunk 0 come before the first of another chunk: the group of interleaved schedules.
@@ -129,8 +127,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   }
   // Keeps the nearest, and a few more in any case, since labels and gaps may hide the warm-up. With one micro-batch
   // nearly all candidates are equally near.
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Plausible& a, const Plausible& b) { return a.distance < b.distance; });
+  std::ranges::stable_sort(found, {}, &Plausible::distance);
   size_t kept = 0;
   const auto keeps = [&](const Plausible& p) {
     return p.distance == found.front().distance || (kept < kMaxPlausible && (kept < 3 || p.distance <= kPlausible));
@@ -147,15 +144,14 @@ class Comparison {
     std::map<int32_t, int64_t> counts;
     for (const WorkList& list : lists.lists) counts[list.micro_batches] += list.count;
     while (counts.size() > kMaxSizes)
-      counts.erase(std::min_element(counts.begin(), counts.end(),
-                                    [](const auto& a, const auto& b) { return a.second < b.second; }));
+      counts.erase(std::ranges::min_element(counts, {}, [](const auto& of) { return of.second; }));
     for (const auto& [m, count] : counts) sizes_.push_back(m);
   }
 
   // Returns the schedule for the step of this list. It has the list's own number of micro-batches if that is common,
   // else the most common number. nullptr when there is none.
   const Schedule* schedule_for(const WorkList& list) {
-    const bool common = std::find(sizes_.begin(), sizes_.end(), list.micro_batches) != sizes_.end();
+    const bool common = std::ranges::find(sizes_, list.micro_batches) != sizes_.end();
     const int32_t m = common ? list.micro_batches : lists_.micro_batches;
     const auto known = made_.find(m);
     if (known != made_.end()) return known->second ? &*known->second : nullptr;
@@ -193,7 +189,7 @@ class Comparison {
       result.order_score += count * closeness(order_distance, expected.all.size(), own.size());
       if (distance == 0) result.equal_lists += list.count;
     }
-    if (made_.empty() || std::none_of(made_.begin(), made_.end(), [](const auto& m) { return m.second.has_value(); }))
+    if (made_.empty() || std::ranges::none_of(made_, [](const auto& m) { return m.second.has_value(); }))
       return std::nullopt;
     result.score /= std::max<int64_t>(1, scored);
     result.order_score /= std::max<int64_t>(1, scored);
@@ -203,7 +199,7 @@ class Comparison {
   // Returns the tokens of a list, with two that ran as one in the order that this schedule has for them.
   std::vector<WorkToken> tokens_beside(const Schedule& schedule, const WorkList& list) {
     std::vector<WorkToken> tokens = list.tokens;
-    if (std::none_of(tokens.begin(), tokens.end(), [](const WorkToken& t) { return t.fused; })) return tokens;
+    if (std::ranges::none_of(tokens, [](const WorkToken& t) { return t.fused; })) return tokens;
     auto at = places_.find(&schedule);
     if (at == places_.end())
       at = places_.emplace(&schedule, has_pairs(schedule) ? std::nullopt : std::optional<SchedulePlaces>(schedule))
@@ -270,7 +266,7 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   }
   const auto place = [](const Ranked& r) { return std::pair(r.candidate.score, r.candidate.order_score); };
   const auto nearer = [&](const Ranked& a, const Ranked& b) { return place(a) > place(b); };
-  std::stable_sort(all.begin(), all.end(), nearer);
+  std::ranges::stable_sort(all, nearer);
   // The nearest candidate, and those equal to it, are scored again on all lists; few lists differ from it much, so that
   // is cheap.
   if (all.empty() || sample_step(*all.front().lists) == 1) return all;
@@ -293,9 +289,9 @@ bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == Cel
 void settle_unsplit(std::vector<Ranked>& all) {
   const auto splits = [](const Ranked& one) {
     const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);
-    return made && std::any_of(made->ranks.begin(), made->ranks.end(), [](const RankOrder& order) {
-             return std::any_of(order.begin(), order.end(),
-                                [](const ScheduleCell& cell) { return is_half(cell.actions()[0].kind); });
+    return made && std::ranges::any_of(made->ranks, [](const RankOrder& order) {
+             return std::ranges::any_of(order,
+                                        [](const ScheduleCell& cell) { return is_half(cell.actions()[0].kind); });
            });
   };
   if (all.empty() || all.front().lists->rule == LabelRule::kPerChunk) return;
@@ -305,12 +301,12 @@ void settle_unsplit(std::vector<Ranked>& all) {
   size_t near = 1;
   while (near < all.size() && all[near].candidate.score == all.front().candidate.score) ++near;
   if (near == 1 || !splits(all.front())) return;
-  const auto first = std::find_if(schedules().begin(), schedules().end(), [&](const ScheduleDef* def) {
+  const auto first = std::ranges::find_if(schedules(), [&](const ScheduleDef* def) {
     return std::any_of(all.begin(), all.begin() + near,
                        [&](const Ranked& one) { return one.candidate.name == def->name && splits(one); });
   });
   const auto chosen =
-      std::find_if(all.begin(), all.end(), [&](const Ranked& one) { return one.candidate.name == (*first)->name; });
+      std::ranges::find_if(all, [&](const Ranked& one) { return one.candidate.name == (*first)->name; });
   std::rotate(all.begin(), chosen, chosen + 1);
 }
 
@@ -321,7 +317,7 @@ void settle_layout(const Trace& trace, std::vector<Ranked>& all) {
     return one.candidate.score == all.front().candidate.score &&
            one.candidate.order_score == all.front().candidate.order_score;
   };
-  const auto end = std::find_if_not(all.begin(), all.end(), equals_first);
+  const auto end = std::ranges::find_if_not(all, equals_first);
   const auto differs = [&](const Ranked& one) { return one.candidate.layout != all.front().candidate.layout; };
   if (std::none_of(all.begin(), end, differs)) return;
   const ChunkLayout layout = guess_chunk_layout(trace);
@@ -400,10 +396,8 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
     }
     result.divergences[it->second].lists += list.count;
   }
-  std::stable_sort(result.divergences.begin(), result.divergences.end(), [](const Divergence& a, const Divergence& b) {
-    return std::tuple(!a.is_order, -a.lists, a.stage, a.position) <
-           std::tuple(!b.is_order, -b.lists, b.stage, b.position);
-  });
+  std::ranges::stable_sort(result.divergences, {},
+                           [](const Divergence& a) { return std::tuple(!a.is_order, -a.lists, a.stage, a.position); });
   if (result.divergences.size() > kMaxDivergences) result.divergences.resize(kMaxDivergences);
   const OwnLabels labels(trace, lists);
   result.own_labels = labels.differ();
@@ -411,9 +405,8 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
   result.highest_label = labels.highest();
   if (!labels.differ()) return;
   for (Divergence& d : result.divergences) {
-    const auto list = std::find_if(best.lists->lists.begin(), best.lists->lists.end(), [&](const WorkList& l) {
-      return l.step == d.step && l.dp == d.dp && l.part == d.part;
-    });
+    const auto list = std::ranges::find_if(
+        best.lists->lists, [&](const WorkList& l) { return l.step == d.step && l.dp == d.dp && l.part == d.part; });
     if (list == best.lists->lists.end()) continue;
     const auto reported = divergence_of(*list, labels.of(d.step, d.dp));
     d.expected = reported->expected;
@@ -427,8 +420,7 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
 Recognition recognise(const Trace& trace, RankLists* kept) {
   Recognition result;
   // The ranks of this profile have places although its stages are not known; any schedule would be a guess as well.
-  const bool placed =
-      std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
+  const bool placed = std::ranges::none_of(trace.parts, [](const Part& part) { return part.stage == kUnknown; });
   if (placed && trace.pipeline_stages == 0) return result;
   RankLists lists = rank_lists(trace, LabelRule::kDense);
   const WorkLists dense = work_lists(lists);
@@ -459,8 +451,7 @@ Recognition recognise(const Trace& trace, RankLists* kept) {
       result.same_as.push_back(one.candidate.name);
     // One row for each schedule, with the sizes that fit best.
     const auto same = [&](const ScheduleCandidate& c) { return c.name == one.candidate.name; };
-    if (std::none_of(result.candidates.begin(), result.candidates.end(), same))
-      result.candidates.push_back(one.candidate);
+    if (std::ranges::none_of(result.candidates, same)) result.candidates.push_back(one.candidate);
   }
   result.recognised = result.best().score >= kRecognisedScore;
   if (result.rule != LabelRule::kDense) lists = rank_lists(trace, result.rule);

@@ -18,7 +18,7 @@ std::string runner_up_text(const Recognition& r) {
   if (!r.recognised || r.best().score >= 1 || r.candidates.size() < 2) return {};
   for (size_t c = 1; c < r.candidates.size(); ++c) {
     const ScheduleCandidate& other = r.candidates[c];
-    const bool same = std::find(r.same_as.begin(), r.same_as.end(), other.name) != r.same_as.end();
+    const bool same = std::ranges::find(r.same_as, other.name) != r.same_as.end();
     if (same || other.score < r.best().score - kNearlyAsNear ||
         other.order_score < r.best().order_score - kNearlyAsNear)
       continue;

@@ -52,7 +52,7 @@ class CellWaits {
         steps_.emplace_back().range = range;
     // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
     pairs_ = overlapped_pairs(cells_);
-    if (std::all_of(pairs_.begin(), pairs_.end(), [](uint32_t pair) { return pair == kNoPair; }))
+    if (std::ranges::all_of(pairs_, [](uint32_t pair) { return pair == kNoPair; }))
       std::vector<uint32_t>().swap(pairs_);  // of a large run it takes as much as a column of the graph
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
@@ -66,9 +66,7 @@ class CellWaits {
 
   const std::vector<GraphType>& types() const { return types_; }
   bool messages_recorded() const { return messages_recorded_; }
-  bool grouped() const {
-    return std::find(cells_.kind.begin(), cells_.kind.end(), CellKind::kCollective) != cells_.kind.end();
-  }
+  bool grouped() const { return std::ranges::find(cells_.kind, CellKind::kCollective) != cells_.kind.end(); }
   std::vector<uint32_t> op_counts() const {
     std::vector<uint32_t> counts;
     for (const Step& step : steps_)
@@ -121,14 +119,14 @@ class CellWaits {
     const auto from = [](const Link& a, const Link& b) { return a.from_cell < b.from_cell; };
     over_missing_ = links_over_missing(trace_);
     links_ = trace_.links;
-    if (!over_missing_.empty() || !std::is_sorted(links_.begin(), links_.end(), from)) {
+    if (!over_missing_.empty() || !std::ranges::is_sorted(links_, from)) {
       sorted_links_.assign(links_.begin(), links_.end());
       sorted_links_.insert(sorted_links_.end(), over_missing_.begin(), over_missing_.end());
-      std::stable_sort(sorted_links_.begin(), sorted_links_.end(), from);
+      std::ranges::stable_sort(sorted_links_, from);
       links_ = sorted_links_;
     }
     const std::span<const Link> links = links_;
-    std::sort(over_missing_.begin(), over_missing_.end(), before);
+    std::ranges::sort(over_missing_, before);
     size_t at = 0;
     for (Step& step : steps_) {
       while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
@@ -162,7 +160,7 @@ class CellWaits {
     return std::pair(a.from_cell, a.to_cell) < std::pair(b.from_cell, b.to_cell);
   }
   bool is_over_missing(const Link& link) const {
-    return !over_missing_.empty() && std::binary_search(over_missing_.begin(), over_missing_.end(), link, before);
+    return !over_missing_.empty() && std::ranges::binary_search(over_missing_, link, before);
   }
 
   bool overlapped(size_t cell) const { return !pairs_.empty() && pairs_[cell] != kNoPair; }
@@ -239,8 +237,7 @@ class CellWaits {
         in_order = in_order && (end == begin || ended(end - 1) <= ended(end));
       by_end.resize(end - begin);
       std::iota(by_end.begin(), by_end.end(), begin);
-      if (!in_order)
-        std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return ended(a) < ended(b); });
+      if (!in_order) std::ranges::stable_sort(by_end, {}, ended);
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {
         // Of cells without length at the same moment, the first in order goes first.
@@ -268,8 +265,7 @@ class CellWaits {
       }
       if (is_compute(op.kind)) cell = k;
     }
-    std::stable_sort(step.beside.begin(), step.beside.end(),
-                     [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::ranges::stable_sort(step.beside, {}, [](const auto& of) { return of.second; });
   }
 
   // Steps first: of other steps operations may not be known yet.
@@ -430,7 +426,7 @@ class CellWaits {
     for (const auto& [key, by_part] : lists) {
       const size_t count = by_part.begin()->second.size();
       if (by_part.size() < 2 ||
-          std::any_of(by_part.begin(), by_part.end(), [&](const auto& entry) { return entry.second.size() != count; }))
+          std::ranges::any_of(by_part, [&](const auto& entry) { return entry.second.size() != count; }))
         continue;
       for (size_t k = 0; k < count; ++k) {
         int64_t latest = INT64_MIN, first_end = INT64_MAX;

@@ -74,7 +74,7 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
     if (before == UINT32_MAX) break;
     op = before;
   }
-  std::reverse(path.begin(), path.end());
+  std::ranges::reverse(path);
   return path;
 }
 

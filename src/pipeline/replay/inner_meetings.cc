@@ -40,7 +40,7 @@ class Finder {
     std::vector<std::pair<const std::vector<Row>*, Among>> used;
     for (const auto& [key, rows] : rows_) {
       if (!in_every_cell(rows, counts_[{std::get<0>(key), std::get<1>(key)}])) continue;
-      const auto among = std::find_if(kAmong.begin(), kAmong.end(), [&](Among one) { return meet(rows, one); });
+      const auto among = std::ranges::find_if(kAmong, [&](Among one) { return meet(rows, one); });
       if (among == kAmong.end()) continue;
       used.emplace_back(&rows, *among);
       Among& widest = among_of.try_emplace(std::get<0>(key), *among).first->second;
@@ -184,10 +184,10 @@ class Finder {
 InnerMeetings find_inner_meetings(const Trace& trace) {
   const Cells& cells = trace.cells;
   if (trace.parts.size() < 2 || !trace.comparable() ||
-      std::find(cells.kind.begin(), cells.kind.end(), CellKind::kCollective) == cells.kind.end())
+      std::ranges::find(cells.kind, CellKind::kCollective) == cells.kind.end())
     return {};
   const std::vector<uint32_t> pairs = overlapped_pairs(cells);
-  if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t pair) { return pair != kNoPair; })) return {};
+  if (std::ranges::any_of(pairs, [](uint32_t pair) { return pair != kNoPair; })) return {};
   return Finder(trace).find();
 }
 

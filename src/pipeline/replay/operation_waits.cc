@@ -118,9 +118,8 @@ class ReplicaWaits {
     // circle.
     for (Rank& rank : ranks_)
       for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB})
-        std::stable_sort(rank.of[type].begin(), rank.of[type].end(), [&](uint32_t a, uint32_t b) {
-          return std::tuple(op(a).start_ns, op(a).end_ns) < std::tuple(op(b).start_ns, op(b).end_ns);
-        });
+        std::ranges::stable_sort(rank.of[type], {},
+                                 [&](uint32_t a) { return std::tuple(op(a).start_ns, op(a).end_ns); });
     for (const Rank& rank : ranks_) {
       messages_of(rank, kF, kSendF, true);
       messages_of(rank, kF, kRecvF, false);
@@ -169,11 +168,11 @@ class ReplicaWaits {
   std::vector<std::pair<Name, size_t>> by_name(const std::vector<uint32_t>& work) const {
     std::vector<std::pair<Name, size_t>> places;
     for (size_t i = 0; i < work.size(); ++i) places.emplace_back(name_of(work[i]), i);
-    std::sort(places.begin(), places.end());
+    std::ranges::sort(places);
     return places;
   }
   static size_t place_of(const std::vector<std::pair<Name, size_t>>& places, Name name) {
-    const auto at = std::lower_bound(places.begin(), places.end(), std::pair(name, size_t{0}));
+    const auto at = std::ranges::lower_bound(places, std::pair(name, size_t{0}));
     return at != places.end() && at->first == name ? at->second : places.size();
   }
 
@@ -183,10 +182,10 @@ class ReplicaWaits {
   bool named(const std::vector<uint32_t>& work, const std::vector<std::pair<Name, size_t>>& places,
              const std::vector<uint32_t>& messages, bool sends) const {
     if (chunks_ == 1)
-      return std::all_of(messages.begin(), messages.end(),
-                         [&](uint32_t m) { return op(m).micro_batch != kUnknown && op(m).chunk <= 0; });
+      return std::ranges::all_of(messages,
+                                 [&](uint32_t m) { return op(m).micro_batch != kUnknown && op(m).chunk <= 0; });
     std::vector<uint8_t> taken(work.size(), 0);
-    return std::all_of(messages.begin(), messages.end(), [&](uint32_t m) {
+    return std::ranges::all_of(messages, [&](uint32_t m) {
       const size_t at = place_of(places, name_of(m));
       if (op(m).micro_batch == kUnknown || at == places.size() || std::exchange(taken[at], uint8_t{1})) return false;
       return sends ? op(work[at]).end_ns <= op(m).end_ns + kSameNs : op(work[at]).start_ns + kSameNs >= op(m).end_ns;
@@ -245,8 +244,7 @@ class ReplicaWaits {
   }
 
   void first_backward_messages(const Rank& rank) {
-    const auto first = std::find_if(rank.compute.begin(), rank.compute.end(),
-                                    [&](uint32_t c) { return op(c).kind != CellKind::kForward; });
+    const auto first = std::ranges::find_if(rank.compute, [&](uint32_t c) { return op(c).kind != CellKind::kForward; });
     if (first == rank.compute.end() || first - rank.compute.begin() < 2) return;
     const uint32_t before = *(first - 2);
     for (const WaitOp type : {kRecvB, kSendB})
@@ -256,7 +254,7 @@ class ReplicaWaits {
   void parameters_and_gradients(const Rank& rank) {
     std::vector<uint32_t> both = rank.of[kParams];
     both.insert(both.end(), rank.of[kGrads].begin(), rank.of[kGrads].end());
-    std::stable_sort(both.begin(), both.end(), [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    std::ranges::stable_sort(both, {}, [&](uint32_t a) { return op(a).start_ns; });
     chain(both);
     std::vector<uint32_t> first_forward(chunks_, UINT32_MAX), last_backward = first_forward;
     for (const uint32_t c : rank.of[kF]) {
@@ -304,11 +302,10 @@ class ReplicaWaits {
   // stamp.
   void launches(const Rank& rank) {
     std::vector<uint32_t> by_end = rank.compute, others;
-    std::stable_sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) { return op(a).end_ns < op(b).end_ns; });
+    std::ranges::stable_sort(by_end, {}, [&](uint32_t a) { return op(a).end_ns; });
     for (size_t type = kSendF; type < kOps; ++type)
       others.insert(others.end(), rank.of[type].begin(), rank.of[type].end());
-    std::stable_sort(others.begin(), others.end(),
-                     [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
+    std::ranges::stable_sort(others, {}, [&](uint32_t a) { return op(a).start_ns; });
     size_t next = 0;
     for (const uint32_t o : others) {
       while (next < by_end.size() && op(by_end[next]).end_ns <= op(o).start_ns + kSameNs) ++next;
@@ -338,8 +335,7 @@ class ReplicaWaits {
 
 void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
   draft.group.assign(draft.ops.size(), kNoGroup);
-  std::sort(meetings.begin(), meetings.end(),
-            [](const Meeting& a, const Meeting& b) { return std::tuple(a.key(), a.op) < std::tuple(b.key(), b.op); });
+  std::ranges::sort(meetings, {}, [](const Meeting& a) { return std::tuple(a.key(), a.op); });
   for (size_t i = 0; i < meetings.size();) {
     size_t j = i;
     while (j < meetings.size() && meetings[j].key() == meetings[i].key()) ++j;
@@ -354,11 +350,9 @@ void form_groups(StepDraft& draft, std::vector<Meeting>& meetings) {
 // Work whose receive was not recorded waits for the work that made its input, according to trace.links.
 void follow_links(const Trace& trace, const Cells& cells, const StepRange& range, const std::vector<uint8_t>& fed,
                   StepDraft& draft) {
-  const auto first = std::lower_bound(trace.links.begin(), trace.links.end(), range.begin,
-                                      [](const Link& link, size_t cell) { return link.from_cell < cell; });
+  const auto first = std::ranges::lower_bound(trace.links, range.begin, {}, &Link::from_cell);
   const auto op_of = [&](uint32_t cell) -> uint32_t {  // operations are in the order of cells
-    const auto at = std::lower_bound(draft.ops.begin(), draft.ops.end(), cell,
-                                     [](const DraftOp& op, uint32_t c) { return op.cell < c; });
+    const auto at = std::ranges::lower_bound(draft.ops, cell, {}, &DraftOp::cell);
     return at == draft.ops.end() || at->cell != cell ? UINT32_MAX : static_cast<uint32_t>(at - draft.ops.begin());
   };
   for (auto link = first; link != trace.links.end() && link->from_cell < range.end; ++link) {
@@ -374,7 +368,7 @@ void follow_links(const Trace& trace, const Cells& cells, const StepRange& range
 // backwards.
 bool turns_round(const Trace& trace) {
   const Cells& cells = trace.cells;
-  return std::any_of(trace.links.begin(), trace.links.end(), [&](const Link& link) {
+  return std::ranges::any_of(trace.links, [&](const Link& link) {
     const auto from = link.from_cell, to = link.to_cell;
     if (from >= cells.size() || to >= cells.size()) return false;
     if (cells.kind[from] != CellKind::kForward || cells.kind[to] != CellKind::kForward) return false;
@@ -433,7 +427,7 @@ std::array<uint16_t, kOps> add_types(const Cells& cells, const NamedCells& named
   for (size_t t = 0; t < kOps; ++t) {
     if (named.count[t] == 0) continue;
     type[t] = static_cast<uint16_t>(types.size());
-    const auto first = std::find(named.op.begin(), named.op.end(), static_cast<WaitOp>(t));
+    const auto first = std::ranges::find(named.op, static_cast<WaitOp>(t));
     types.push_back({kNames[t].name, cells.kind[first - named.op.begin()], kNames[t].communicates});
   }
   return type;
@@ -456,7 +450,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
                                         Diagnostics& notes) {
   std::vector<WaitOp> by_name(trace.names.size(), kNoOp);
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
-  if (std::find(by_name.begin(), by_name.end(), kF) == by_name.end()) return {};
+  if (std::ranges::find(by_name, kF) == by_name.end()) return {};
   const Cells& cells = trace.cells;
   const NamedCells named = name_cells(trace, by_name);
   const std::vector<WaitOp>& op = named.op;
@@ -464,9 +458,9 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   const std::array<uint16_t, kOps> type = add_types(cells, named, types);
   if (named.unknown > 0) notes.add(problem::graph_operations_left_out, {}, named.unknown);
   const std::vector<uint64_t> pipeline_of = pipeline_numbers(trace);
-  const bool over_replicas = named.count[kParams] + named.count[kGrads] > 0 ||
-                             std::any_of(trace.parts.begin(), trace.parts.end(),
-                                         [&](const Part& part) { return part.dp != trace.parts.front().dp; });
+  const bool over_replicas =
+      named.count[kParams] + named.count[kGrads] > 0 ||
+      std::ranges::any_of(trace.parts, [&](const Part& part) { return part.dp != trace.parts.front().dp; });
   const bool behind = named.count[kSeparate] > 0;
 
   std::vector<StepRange> ranges = step_ranges(cells);

@@ -4,7 +4,6 @@
 #include <queue>
 #include <tuple>
 
-#include "base/number.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/order/list_positions.h"
 
@@ -106,7 +105,7 @@ OrderGraphs::OrderGraphs(const Trace& trace, const RankLists& lists, ChunkLayout
   vstages_ = virtual_stage_count(shape_);
   if (trace.chunks_are_pieces) return;
   loss_of_ = loss_backwards(trace.cells);
-  if (std::all_of(loss_of_.begin(), loss_of_.end(), [](uint32_t i) { return i == kNoPair; })) {
+  if (std::ranges::all_of(loss_of_, [](uint32_t i) { return i == kNoPair; })) {
     loss_of_ = {};
     return;
   }

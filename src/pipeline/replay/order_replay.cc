@@ -12,7 +12,7 @@ struct Mean {
 std::vector<int32_t> stages_of(const OrderGraph& graph, const RankLists& lists, size_t first) {
   std::vector<int32_t> stages;
   for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) stages.push_back(lists.lists[first + l].stage);
-  std::sort(stages.begin(), stages.end());
+  std::ranges::sort(stages);
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
   return stages;
 }
@@ -31,9 +31,7 @@ OrderReplay::OrderReplay(const OrderGraph& graph, const RankLists& lists, size_t
   for (size_t k = 0; k < kKinds; ++k) kind_ns_[k] = by_kind[k].ns();
 }
 
-size_t OrderReplay::place_of(int32_t stage) const {
-  return std::lower_bound(stages_.begin(), stages_.end(), stage) - stages_.begin();
-}
+size_t OrderReplay::place_of(int32_t stage) const { return std::ranges::lower_bound(stages_, stage) - stages_.begin(); }
 
 // Numbers each (stage, chunk, kind): by a table, or, where chunk numbers would leave a table mostly empty, in sorted
 // order.
@@ -49,10 +47,10 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
   size_t count = stages_.size() * chunks * kKinds;
   if (count > graph_.units.size() * 16 + 64) {
     std::vector<uint64_t> used = key;
-    std::sort(used.begin(), used.end());
+    std::ranges::sort(used);
     used.erase(std::unique(used.begin(), used.end()), used.end());
     count = used.size();
-    for (uint64_t& k : key) k = std::lower_bound(used.begin(), used.end(), k) - used.begin();
+    for (uint64_t& k : key) k = std::ranges::lower_bound(used, k) - used.begin();
   }
   cost_index_.assign(key.begin(), key.end());
   return count;
@@ -61,7 +59,7 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
 void OrderReplay::without_messages(ReplayLevels& level_ns) const {
   const auto cost = [&](uint32_t u) { return std::array{equal_ns(u), mean_ns(u), graph_.units[u].own_ns}; };
   const auto last = replay_units<3>(graph_, graph_.order, kHeldByNothing, kArrivesAtOnce, kBeginsUnseen, cost).last;
-  std::copy(last.begin(), last.end(), level_ns.begin());
+  std::ranges::copy(last, level_ns.begin());
 }
 
 double OrderReplay::equal_costs(const std::vector<uint32_t>& order) const {
@@ -73,7 +71,7 @@ void OrderReplay::with_messages(const std::vector<MessageTime>& messages, Replay
   const auto arrives = [&](uint32_t u, size_t w, double end_ns, size_t) { return end_ns + messages[u].after_ns[w]; };
   const auto cost = [&](uint32_t u) { return std::array{graph_.units[u].own_ns, graph_.units[u].own_ns}; };
   const auto last = replay_units<2>(graph_, graph_.order, held, arrives, kBeginsUnseen, cost).last;
-  std::copy(last.begin(), last.end(), level_ns.begin() + 3);
+  std::ranges::copy(last, level_ns.begin() + 3);
 }
 
 UnitWaits OrderReplay::waits(const std::vector<MessageTime>& messages) const {

@@ -40,8 +40,7 @@ std::optional<CellKind> action_kind(std::string_view code) {
 
 // Makes a schedule of the rows, with as many ranks, micro-batches and chunks as the rows name.
 Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return std::tie(a.rank, a.index) < std::tie(b.rank, b.index); });
+  std::ranges::stable_sort(rows, {}, [](const Row& a) { return std::tie(a.rank, a.index); });
   Schedule schedule{"given", {}, ChunkLayout::kLoop};
   schedule.sizes = {.stages = rows.back().rank + 1, .micro_batches = 1, .chunks = 1};
   schedule.ranks.resize(schedule.sizes.stages);
@@ -260,8 +259,7 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
                  {path, 1},
                  "stageline schedule NAME -o order.csv writes an order; stageline report " + path + " reads the cells"};
   ReadOrder read;
-  Result<std::vector<Row>> rows = table ? read_table(text, path) : read_torch(text, path, read.left_out);
-  if (!rows) return std::move(rows).error();
+  TRY(rows, table ? read_table(text, path) : read_torch(text, path, read.left_out));
   if (rows->empty())
     return Error{ErrorCode::kBadInput,
                  "no action of a schedule is in it",
@@ -270,8 +268,7 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   if (!table) {
     if (Status taken = take(chunks_of_stages(*rows, path), layout); !taken) return std::move(taken).error();
   }
-  Result<Schedule> schedule = assemble(std::move(*rows), path);
-  if (!schedule) return std::move(schedule).error();
+  TRY(schedule, assemble(std::move(*rows), path));
   if (Status s = settle_layout(*schedule, layout, path); !s) return std::move(s).error();
   read.schedule = std::move(*schedule);
   return read;

@@ -59,8 +59,7 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
                   const Recognition& recognition) {
   const Extent extent = extent_of(trace);
   const int32_t p = std::max(extent.stage_count, trace.pipeline_stages), m = micro_batches_per_step(trace);
-  const bool split =
-      std::any_of(costs.begin(), costs.end(), [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
+  const bool split = std::ranges::any_of(costs, [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
   double min = ideal_bubble(recognition, costs);
   Args args;
   const char* name = "bubble.replayed";
@@ -77,7 +76,7 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
   }
   const char* const verdict = measured < min * 0.95   ? "bubble.verdict.impossible"
                               : measured < min * 1.15 ? "bubble.verdict.schedule"
-                                                        : "bubble.verdict.rest";
+                                                      : "bubble.verdict.rest";
   return words(name, args.set("least", percent(min)).set("verdict", words(verdict)));
 }
 

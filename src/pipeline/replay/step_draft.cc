@@ -195,7 +195,7 @@ class Orderer {
       for (uint32_t m = member_begin(u); m < member_begin(u + 1); ++m)
         starts[u].first = std::min(starts[u].first, draft_.ops[member(m)].start_ns);
     }
-    std::sort(starts.begin(), starts.end());
+    std::ranges::sort(starts);
     std::vector<uint32_t> units;
     for (size_t i = starts.size(); i-- > 0;) units.push_back(starts[i].second);
     return units;
@@ -257,7 +257,7 @@ class Orderer {
       graph_.start_ns[i] = op.start_ns - start;
       ends_[k] = op.end_ns - start;
     }
-    if (!graph_.stored_end_ns.empty()) std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + base_);
+    if (!graph_.stored_end_ns.empty()) std::ranges::copy(ends_, graph_.stored_end_ns.begin() + base_);
   }
 
   void measure() {
@@ -400,8 +400,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
     facts.communicates.push_back(type.communicates ? 1 : 0);
   }
   facts.pipelines = static_cast<uint32_t>(pipelines.size());
-  if (std::find(graph.closes_of.begin(), graph.closes_of.end(), 1) == graph.closes_of.end())
-    graph.closes_of.assign(graph.types.size(), 1);
+  if (std::ranges::find(graph.closes_of, 1) == graph.closes_of.end()) graph.closes_of.assign(graph.types.size(), 1);
 
   const size_t steps = drafts.op_count.size();
   std::vector<uint32_t> base(steps + 1, 0);

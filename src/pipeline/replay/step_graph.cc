@@ -48,7 +48,7 @@ bool lacks_backwards(const StepGraph& graph) {
   }
   for (size_t s = 1; s < graph.steps.size(); ++s)
     if (graph.steps[s].start_ns < graph.steps[s - 1].start_ns + graph.steps[s - 1].span_ns) return false;
-  return std::any_of(idle.begin(), idle.end(), [](const auto& rank) { return rank.second > 0; });
+  return std::ranges::any_of(idle, [](const auto& rank) { return rank.second > 0; });
 }
 
 void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics& notes) {

@@ -109,7 +109,7 @@ class Ends {
 }  // namespace
 
 double WorldTimes::mean_ns(size_t world) const {
-  if (std::find(counts.begin(), counts.end(), true) == counts.end()) return kNaN;
+  if (std::ranges::find(counts, true) == counts.end()) return kNaN;
   double sum = 0, steps = 0;
   for (size_t s = 0; s < counts.size(); ++s) {
     if (!counts[s]) continue;

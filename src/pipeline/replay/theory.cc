@@ -28,7 +28,7 @@ class MeanCosts {
       : chunks_(chunks) {
     sums_.resize(lists.stages * chunks_ * kKinds);
     for (const RankList& list : lists.lists) {
-      if (std::binary_search(outliers.begin(), outliers.end(), list.step)) continue;
+      if (std::ranges::binary_search(outliers, list.step)) continue;
       for (size_t t = list.begin; t < list.end; ++t) {
         const WorkToken& token = lists.tokens[t];
         const size_t i = lists.cell[t];
@@ -180,8 +180,7 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   for (const StagePace& stage : stages) pace.push_back(stage.pace());
   // A step with few cells does not pay for the replay of a schedule with many, so the work is bounded by the cells
   // there are.
-  if (found * kMinFilled < whole ||
-      std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
+  if (found * kMinFilled < whole || std::ranges::none_of(stages, [](const StagePace& stage) { return stage.sure(); }))
     return std::nullopt;
   double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < pace.size(); ++s)
@@ -286,8 +285,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
   std::map<int32_t, int64_t> counts;  // number of micro-batches → number of lists
   for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
   while (counts.size() > kMaxSizes)
-    counts.erase(std::min_element(counts.begin(), counts.end(),
-                                  [](const auto& a, const auto& b) { return a.second < b.second; }));
+    counts.erase(std::ranges::min_element(counts, {}, [](const auto& of) { return of.second; }));
   theory.outliers = sums.outliers;
   const MeanCosts means(trace.cells, run.lists, best.sizes.chunks, theory.outliers);
   std::map<int32_t, int32_t> size_of;

@@ -132,9 +132,7 @@ struct StepTimes {
   std::vector<std::vector<std::vector<ReplayedCell>>> replicas;  // [replica][stage]
   std::vector<std::vector<Message>> messages;                    // [replica]
   std::vector<int64_t> stage_end_ns;                             // on the slowest replica, on the run's clock
-  int64_t end_ns(int64_t reduce_ns) const {
-    return *std::max_element(stage_end_ns.begin(), stage_end_ns.end()) + reduce_ns;
-  }
+  int64_t end_ns(int64_t reduce_ns) const { return *std::ranges::max_element(stage_end_ns) + reduce_ns; }
 };
 
 class Simulation {
@@ -262,7 +260,7 @@ class Simulation {
         cell.end_ns += step.start_ns;
         own.push_back(cell);
       }
-      std::stable_sort(own.begin(), own.end(), [](const Cell& a, const Cell& b) { return a.start_ns < b.start_ns; });
+      std::ranges::stable_sort(own, {}, &Cell::start_ns);
     }
     if (o_.collectives && o_.reduce_ns > 0 && !times.empty())
       own.push_back({step.step, rank, CellKind::kCollective, 0, kUnknown, step.start_ns + times.back().end_ns,

@@ -81,7 +81,7 @@ constexpr std::array<Form, 10> kForms = {{
 }};
 
 const Form* form_of(std::string_view kind) {
-  const auto found = std::find_if(kForms.begin(), kForms.end(), [&](const Form& f) { return f.kind == kind; });
+  const auto found = std::ranges::find_if(kForms, [&](const Form& f) { return f.kind == kind; });
   return found == kForms.end() ? nullptr : &*found;
 }
 
@@ -185,12 +185,12 @@ Status merge_weight_grads(const Fault& fault, Schedule& schedule) {
     for (const ScheduleCell& cell : schedule.ranks[stage])
       if (!cell.overlapped() && cell.actions()[0].kind == CellKind::kInputGrad)
         whole.emplace_back(cell.actions()[0].chunk, cell.actions()[0].micro_batch);
-    std::sort(whole.begin(), whole.end());
+    std::ranges::sort(whole);
     for (const ScheduleCell& cell : schedule.ranks[stage]) {
       const Action& action = cell.actions()[0];
       const bool alone = !cell.overlapped();
       if (alone && action.kind == CellKind::kWeightGrad &&
-          std::binary_search(whole.begin(), whole.end(), std::pair(action.chunk, action.micro_batch)))
+          std::ranges::binary_search(whole, std::pair(action.chunk, action.micro_batch)))
         continue;
       if (alone && action.kind == CellKind::kInputGrad) {
         kept.emplace_back(Action{CellKind::kBackward, action.micro_batch, action.chunk});

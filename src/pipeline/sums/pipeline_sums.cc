@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"

@@ -52,8 +52,8 @@ double mean_bubble(const PipelineSums& sums) {
 
 std::vector<StageRatio> usual_stage_ratios(const Trace& trace, const PipelineSums& sums) {
   std::vector<RankSums> usual;
-  std::copy_if(sums.ranks.begin(), sums.ranks.end(), std::back_inserter(usual),
-               [&](const RankSums& rank) { return !sums.is_outlier(rank.step); });
+  std::ranges::copy_if(sums.ranks, std::back_inserter(usual),
+                       [&](const RankSums& rank) { return !sums.is_outlier(rank.step); });
   return stage_ratios(trace, usual);
 }
 

@@ -189,14 +189,12 @@ class Analysis {
 }  // namespace
 
 Result<AnalysisSums> read_analysis_db(const std::string& path, int32_t device, Diagnostics& diagnostics) {
-  const Result<SqliteDb> db = SqliteDb::open_read(path, diagnostics);
-  if (!db) return db.error();
+  TRY(db, SqliteDb::open_read(path, diagnostics));
   return Analysis(*db, device, diagnostics).read();
 }
 
 Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, Diagnostics& diagnostics) {
-  const Result<std::string> text = read_all(path, kMaxStepBytes);
-  if (!text) return text.error();
+  TRY(text, read_all(path, kMaxStepBytes));
   std::string_view rest = *text;
   std::vector<std::string_view> fields;
   std::vector<std::string> storage;

@@ -87,7 +87,7 @@ void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnos
     if (part.error || part.tables.empty()) continue;
     std::string missing;
     for (const std::string& table : all)
-      if (!std::binary_search(part.tables.begin(), part.tables.end(), table)) append_item(missing, table);
+      if (!std::ranges::binary_search(part.tables, table)) append_item(missing, table);
     if (!missing.empty())
       diagnostics.add(problem::ascend_missing_table, Args().set("missing", missing), {part.part.source});
   }
@@ -99,8 +99,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.device_family = DeviceFamily::kNpu;
   trace.numbers_messages_per_rank = true;  // as HCCL does
   trace.categories.push_back({"", Category::kOther});
-  Result<std::vector<RankFiles>> found = find_ranks(source, trace.diagnostics);
-  if (!found) return std::move(found).error();
+  TRY(found, find_ranks(source, trace.diagnostics));
   const std::vector<RankFiles>& ranks = *found;
   std::vector<RankPart> parts(ranks.size());
   parallel_for(ranks.size(), [&](size_t r) { parts[r] = read_rank(ranks[r], options); });

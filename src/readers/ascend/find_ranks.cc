@@ -280,8 +280,8 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
   }
   if (found.empty()) return nothing_found(source);
   const auto is_pytorch = [](const RankFiles& f) { return !f.profiler_db.empty() && !f.mindspore && !f.msprof; };
-  const auto pytorch = std::find_if(found.begin(), found.end(), is_pytorch);
-  const auto mindspore = std::find_if(found.begin(), found.end(), [](const RankFiles& f) { return f.mindspore; });
+  const auto pytorch = std::ranges::find_if(found, is_pytorch);
+  const auto mindspore = std::ranges::find_if(found, [](const RankFiles& f) { return f.mindspore; });
   if (pytorch != found.end() && mindspore != found.end())
     return Error{ErrorCode::kAmbiguous,
                  "profiles of PyTorch and of MindSpore lie together here",

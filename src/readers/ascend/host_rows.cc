@@ -135,7 +135,7 @@ class Operators {
   // Adds the stacks of operators that name one: entries with ";" between, innermost first. Several operators may share
   // a chain.
   void call_chains() {
-    std::sort(chains_.begin(), chains_.end());
+    std::ranges::sort(chains_);
     struct Chain {
       std::vector<std::pair<int64_t, uint32_t>> entries;
     };
@@ -144,14 +144,14 @@ class Operators {
       if (ids.empty() || ids.back() != id) ids.push_back(id);
     std::vector<Chain> found(ids.size());
     rank_.scan("PYTORCH_CALLCHAINS", {"id", "stack", "stackDepth?"}, [&](const SqliteRows& rows) {
-      const auto it = std::lower_bound(ids.begin(), ids.end(), rows.integer(0));
+      const auto it = std::ranges::lower_bound(ids, rows.integer(0));
       if (it == ids.end() || *it != rows.integer(0)) return;
       found[it - ids.begin()].entries.emplace_back(rows.integer_or(2, 0), rank_.texts.of(rows, 1));
     });
     std::vector<uint32_t> text(ids.size(), 0);
     size_t bytes = 0;
     for (size_t c = 0; c < found.size(); ++c) {
-      std::sort(found[c].entries.begin(), found[c].entries.end());
+      std::ranges::sort(found[c].entries);
       std::string stack;
       for (const auto& [depth, entry] : found[c].entries) {
         if (stack.size() + rank_.out.text_of(entry).size() > kMaxStackBytes) break;
@@ -166,7 +166,7 @@ class Operators {
       text[c] = rank_.out.text(stack);
     }
     for (const auto& [id, row] : chains_) {
-      const size_t c = std::lower_bound(ids.begin(), ids.end(), id) - ids.begin();
+      const size_t c = std::ranges::lower_bound(ids, id) - ids.begin();
       if (text[c] != 0) rank_.out.stacks.push_back({row, text[c], 0});
     }
   }

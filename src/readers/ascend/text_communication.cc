@@ -56,8 +56,7 @@ void read_bandwidth(std::string_view info, CommunicationRow& row) {
 // Calls visit(step, type, "op@group", value) for everything in a file of steps.
 template <class Visit>
 Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& visit) {
-  const Result<std::string> text = read_all(path, kMaxCommunicationBytes);
-  if (!text) return text.error();
+  TRY(text, read_all(path, kMaxCommunicationBytes));
   const std::string_view begin = trim(*text);
   if (!begin.starts_with('{'))
     return Error{ErrorCode::kBadInput, "this is no JSON object of steps", {path}, "the profiler writes it anew"};

@@ -59,7 +59,7 @@ class KernelReader {
     ++line_;
     if (trim(line).empty() || failed_) return;
     // A quote too many would swallow the following lines; no field of this file contains a line end.
-    const bool torn = std::count(line.begin(), line.end(), '"') % 2 != 0;
+    const bool torn = std::ranges::count(line, '"') % 2 != 0;
     std::string_view rest = line;
     int64_t lines = 0;
     if (torn || !next_csv_record(rest, fields_, storage_, &lines)) return lose(offset);
@@ -159,8 +159,7 @@ bool is_communication_kernel(std::string_view name, std::string_view core) {
 }
 
 Result<KernelTable> read_kernel_details(const std::string& path, Diagnostics& diagnostics, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   KernelReader reader(path, diagnostics);
   const Result<int64_t> read = for_each_window(*input, [&](std::string_view window, int64_t offset) {
     for (size_t at = 0; at < window.size();) {

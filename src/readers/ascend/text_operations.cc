@@ -127,7 +127,7 @@ class Operations {
                 CollectiveFact& fact) const {
     const bool sends = is_send(name.kind), receives = is_receive(name.kind);
     if (group == nullptr || (!sends && !receives)) return;
-    const auto own = std::find(group->ranks.begin(), group->ranks.end(), builder_.part.rank);
+    const auto own = std::ranges::find(group->ranks, builder_.part.rank);
     if (own == group->ranks.end()) return;
     const int64_t place = own - group->ranks.begin();
     int64_t other = -1;

@@ -261,8 +261,7 @@ void place_device_work_in_steps(Part& part) {
     for (size_t i = lane.begin; i < lane.end; ++i) {
       if (part.slices.step[i] != 0 || part.slices.partner[i] != kNoSliceIndex) continue;
       const int64_t start = part.slices.start_ns[i];
-      const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), start,
-                                          [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+      const auto after = std::ranges::upper_bound(part.steps, start, {}, &ProfilerStep::start_ns);
       if (after != part.steps.begin() && start < (after - 1)->end_ns)
         part.slices.step[i] = static_cast<uint16_t>(after - part.steps.begin());
     }

@@ -158,8 +158,8 @@ class Slicer {
   // Follows the arrows: which call launched a row, and which operator owns it.
   void join() {
     // At level 0 no calls of CANN are recorded: the operator is what launched the work.
-    const bool calls = std::any_of(trace_.threads.begin(), trace_.threads.end(),
-                                   [](const TraceThread& thread) { return thread.kind == ThreadKind::kCann; });
+    const bool calls =
+        std::ranges::any_of(trace_.threads, [](const TraceThread& thread) { return thread.kind == ThreadKind::kCann; });
     for (size_t r = 0; r < trace_.rows.size(); ++r) {
       const TraceRow& row = trace_.rows[r];
       const uint32_t owner = row.owner == kNoTraceRow ? kNoRow : at_[row.owner];
@@ -196,8 +196,7 @@ class Slicer {
     for (uint32_t r = 0; r < trace_.rows.size(); ++r)
       if (operation_[r] != SIZE_MAX) rows_of[trace_.rows[r].thread].push_back(r);
     for (std::vector<uint32_t>& rows : rows_of)
-      std::stable_sort(rows.begin(), rows.end(),
-                       [&](uint32_t a, uint32_t b) { return trace_.rows[a].start_ns < trace_.rows[b].start_ns; });
+      std::ranges::stable_sort(rows, {}, [&](uint32_t a) { return trace_.rows[a].start_ns; });
     for (const TraceTransfer& from : trace_.transfers) {
       const TraceRow& row = trace_.rows[from.row];
       if (at_[from.row] == kNoRow || trace_.threads[row.thread].kind != ThreadKind::kPlane) continue;

@@ -307,7 +307,7 @@ class TraceReader {
     for (uint32_t r = 0; !rows_of.empty() && r < out_.rows.size(); ++r)
       if (const auto at = rows_of.find(out_.rows[r].thread); at != rows_of.end()) at->second.push_back(r);
     for (auto& [thread, rows] : rows_of)
-      std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) {
+      std::ranges::stable_sort(rows, [&](uint32_t a, uint32_t b) {
         const TraceRow &one = out_.rows[a], &other = out_.rows[b];
         return one.start_ns != other.start_ns ? one.start_ns < other.start_ns : one.dur_ns > other.dur_ns;
       });
@@ -335,8 +335,7 @@ class TraceReader {
 }  // namespace
 
 Result<TextTrace> read_trace_view(const std::string& path, Diagnostics& diagnostics, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   JsonEvents events(*input, JsonLayout::kTrace);
   TraceReader reader(path, diagnostics);
   bool damaged = false;

@@ -85,7 +85,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   std::vector<size_t> order(files.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+  std::ranges::stable_sort(order, {}, [&](size_t a) { return ranks[a]; });
   for (const size_t k : order) {
     TraceFile& file = files[k];
     trace.diagnostics.merge(file.notes);

@@ -169,8 +169,7 @@ class FileReader {
   explicit FileReader(const std::string& path) : path_(path), out_(path, kKinds, "chakra") {}
 
   Result<TraceFile> read(Progress* progress) {
-    Result<Input> input = Input::open(path_, progress);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path_, progress));
     Messages messages(*input);
     TraceFile file;
     std::string_view message;

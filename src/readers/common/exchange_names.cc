@@ -1,6 +1,5 @@
 #include "readers/common/exchange_names.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/text.h"

@@ -1,7 +1,5 @@
 #include "readers/common/launched_work.h"
 
-#include <utility>
-
 #include "base/sort_runs.h"
 #include "model/intervals.h"
 #include "readers/common/number_map.h"
@@ -33,12 +31,12 @@ void LaunchedWork::project(PartBuilder& out, size_t kind) {
   for (const Range& range : ranges_) {
     lanes.clear();
     for_launched(range.thread, range.start_ns, range.end_ns, [&](const Work& work) {
-      auto at = std::find_if(lanes.begin(), lanes.end(), [&](const auto& one) { return one.first == work.lane; });
+      auto at = std::ranges::find_if(lanes, [&](const auto& one) { return one.first == work.lane; });
       if (at == lanes.end()) at = lanes.insert(at, {work.lane, OnLane{}});
       at->second.span.add(work.start_ns, work.end_ns);
       at->second.busy_ns += work.end_ns - work.start_ns;
     });
-    std::sort(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::sort(lanes, {}, [](const auto& of) { return of.first; });
     const uint32_t name = range.row == kNoRow ? range.name : out.name_of(range.row);
     uint32_t longest = kNoRow;
     int64_t longest_ns = -1;

@@ -20,9 +20,7 @@ void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < ops.size(); ++i)
     if (keep(ops[i])) order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return std::tuple(work_key(ops[a]), ops[a].start_ns, a) < std::tuple(work_key(ops[b]), ops[b].start_ns, b);
-  });
+  std::ranges::sort(order, {}, [&](uint32_t a) { return std::tuple(work_key(ops[a]), ops[a].start_ns, a); });
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     while (end < order.size() && work_key(ops[order[end]]) == work_key(ops[order[begin]])) ++end;
@@ -64,8 +62,7 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
   const auto round_at = [&](const Op& op) {  // the last round of the op's rank that has begun when the op starts
     const auto spans = rounds.find(op.rank);
     if (spans == rounds.end()) return int32_t{0};
-    const auto after = std::upper_bound(spans->second.begin(), spans->second.end(), op.start_ns,
-                                        [](int64_t ns, const Span& span) { return ns < span.start_ns; });
+    const auto after = std::ranges::upper_bound(spans->second, op.start_ns, {}, &Span::start_ns);
     return static_cast<int32_t>(std::max<std::ptrdiff_t>(0, after - spans->second.begin() - 1));
   };
   for (size_t i = 0; i < ops.size(); ++i)

@@ -15,7 +15,7 @@ constexpr bool is_forward(CellKind kind) { return kind == CellKind::kForward || 
 template <class Key, class Rest, class Body>
 void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key key, Rest rest, Body body) {
   const auto full = [&](uint32_t i) { return std::tuple(key(ops[i]), rest(ops[i]), i); };
-  std::ranges::sort(rows, [&](uint32_t a, uint32_t b) { return full(a) < full(b); });
+  std::ranges::sort(rows, {}, full);
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin + 1;
     while (end < rows.size() && key(ops[rows[end]]) == key(ops[rows[begin]])) ++end;

@@ -16,7 +16,7 @@ namespace stageline {
 template <class Fact>
 void order_facts(std::vector<Fact>& facts, size_t slice_count) {
   const auto before = [](const Fact& a, const Fact& b) { return a.slice < b.slice; };
-  if (std::is_sorted(facts.begin(), facts.end(), before)) return;
+  if (std::ranges::is_sorted(facts, before)) return;
   constexpr size_t kBits = 64;
   bool places_are_known = facts.size() >= slice_count / kBits;  // where fewer slices have one, sorting costs less
   if (places_are_known) {
@@ -39,7 +39,7 @@ void order_facts(std::vector<Fact>& facts, size_t slice_count) {
       facts.swap(ordered);
     }
   }
-  if (!places_are_known) std::stable_sort(facts.begin(), facts.end(), before);
+  if (!places_are_known) std::ranges::stable_sort(facts, before);
 }
 
 }  // namespace stageline

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 3> kStep = {"step", "iteration", "iter"};
 
 template <size_t N>
 bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
-  return std::find(names.begin(), names.end(), key) != names.end();
+  return std::ranges::find(names, key) != names.end();
 }
 
 std::optional<int32_t> small_number(std::string_view text) {

@@ -231,8 +231,7 @@ class Finisher {
     std::ranges::sort(steps, {}, &ProfilerStep::start_ns);
     for (size_t i = 0; i < s_.size(); ++i) {
       if (is_device_work(category(i)) || category(i) == Category::kDeviceSync) continue;
-      const auto after = std::upper_bound(steps.begin(), steps.end(), s_.start_ns[i],
-                                          [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+      const auto after = std::ranges::upper_bound(steps, s_.start_ns[i], {}, &ProfilerStep::start_ns);
       if (after != steps.begin() && s_.start_ns[i] < (after - 1)->end_ns)
         s_.step[i] = static_cast<uint16_t>(after - steps.begin());
     }

@@ -9,7 +9,7 @@
 namespace stageline {
 
 void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace) {
-  if (std::none_of(ops.begin(), ops.end(), [](const Op& op) { return op.step != kUnknown; }))
+  if (std::ranges::none_of(ops, [](const Op& op) { return op.step != kUnknown; }))
     number_steps(ops, format, unit, trace.diagnostics);
   number_compute(ops, format, trace.diagnostics);
   number_messages(ops, format, trace.diagnostics);

@@ -123,10 +123,10 @@ size_t likely_cells(const File& file, int64_t total_bytes) {
 void order_parts(Trace& trace) {
   std::vector<Part>& parts = trace.parts;
   const auto by_rank = [](const Part& a, const Part& b) { return a.rank < b.rank; };
-  if (std::is_sorted(parts.begin(), parts.end(), by_rank)) return;
+  if (std::ranges::is_sorted(parts, by_rank)) return;
   std::vector<int32_t> order(parts.size()), place(parts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
+  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
   std::vector<Part> sorted;
   for (const int32_t part : order) {
     place[part] = static_cast<int32_t>(sorted.size());

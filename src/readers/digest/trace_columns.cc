@@ -261,8 +261,7 @@ bool facts_are_sound(const Trace& trace) {
                              [&](const ProfilerStep& step) {
                                return slice_or_none(step.slice) && sane_interval(step.start_ns, step.end_ns);
                              }) &&
-         std::ranges::is_sorted(part.steps,
-                                [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
+         std::ranges::is_sorted(part.steps, {}, &ProfilerStep::start_ns);
 }
 
 bool cells_are_sound(const Trace& trace) {

@@ -68,7 +68,7 @@ void put_in_order(const std::vector<CategoryInfo>& categories, Lane& lane, Slice
   if (!sorted) {
     std::vector<uint32_t> order;
     for (uint32_t i = lane.begin; i < lane.end; ++i) order.push_back(static_cast<uint32_t>(i));
-    std::stable_sort(order.begin(), order.end(), before);
+    std::ranges::stable_sort(order, before);
     rows::permute_lane(s.start_ns, order, lane.begin);
     rows::permute_lane(s.dur_ns, order, lane.begin);
     rows::permute_lane(s.name_id, order, lane.begin);
@@ -135,7 +135,7 @@ void EarlyShow::offer_file(Done file) {
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, unused);
   std::vector<std::pair<int32_t, size_t>> order;
   for (size_t k = 0; k < files.size(); ++k) order.emplace_back(ranks[k], k);
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   Trace trace = empty_trace();
   for (const auto& [rank, k] : order) {
     // If several files have one rank, only the first is shown.

@@ -97,8 +97,7 @@ int64_t base_of(const rows::FileRows& rows, Diagnostics& notes) {
 // Reads the ranks of a file, in Kineto's words.
 Result<std::vector<rows::RankRows>> read_ranks(const std::string& path, size_t workers, Progress* progress,
                                                const SeeRows& so_far = {}) {
-  Result<std::vector<rows::FileRows>> blocks = read_file(path, workers, progress, so_far);
-  if (!blocks) return std::move(blocks).error();
+  TRY(blocks, read_file(path, workers, progress, so_far));
   Result<std::vector<rows::RankRows>> ranks = rows::split_ranks(std::move(*blocks));
   if (ranks)
     for (rows::RankRows& one : *ranks) rows::translate(one.rows);

@@ -328,8 +328,7 @@ class FileReader {
 
 Result<std::vector<rows::FileRows>> read_file(const std::string& path, size_t workers, Progress* progress,
                                               const SeeRows& so_far) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   return FileReader(path, *input, workers, progress, so_far).run();
 }
 

@@ -115,7 +115,7 @@ void unescape(std::string_view raw, std::string& out) {
 // Returns the content of quotes as text: unescaped, valid UTF-8. Where it differs from `raw` it is kept in `scratch`,
 // which must have room (a byte becomes three at most).
 std::string_view clean(std::string_view raw, std::string& scratch) {
-  const bool ascii = std::none_of(raw.begin(), raw.end(), [](char c) { return (c & 0x80) != 0; });
+  const bool ascii = std::ranges::none_of(raw, [](char c) { return (c & 0x80) != 0; });
   const bool escaped = raw.find('\\') != kNone;
   if (ascii && !escaped) return raw;
   const size_t begin = scratch.size();

@@ -51,8 +51,7 @@ class TimelineReader {
   TimelineReader(const std::string& path, uint32_t file) : path_(path), file_(file) {}
 
   Result<FileOps> read(Progress* progress) {
-    Result<Input> input = Input::open(path_, progress);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path_, progress));
     JsonEvents events(*input, JsonLayout::kTrace);
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();

@@ -128,7 +128,7 @@ std::string missing_columns(const Columns& columns) {
 }
 
 int recognised(const Columns& columns) {
-  return static_cast<int>(std::count_if(columns.at.begin(), columns.at.end(), [](int at) { return at >= 0; }));
+  return static_cast<int>(std::ranges::count_if(columns.at, [](int at) { return at >= 0; }));
 }
 
 }  // namespace stageline::op_table

@@ -45,8 +45,7 @@ class TableReader {
   TableReader(const std::string& path, uint32_t file) : path_(path), file_(file) {}
 
   Result<TableRows> read(Progress* progress) {
-    Result<Input> input = Input::open(path_, progress);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path_, progress));
     int64_t overlong = 0;
     const Result<int64_t> end = for_each_window(
         *input,

@@ -55,8 +55,7 @@ class RecordReader {
   RecordReader(const std::string& path, uint32_t file, int32_t rank) : path_(path), file_(file), named_rank_(rank) {}
 
   Result<RecordOps> read(Progress* progress) {
-    Result<Input> input = Input::open(path_, progress);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path_, progress));
     JsonEvents events(*input, JsonLayout::kSequence);
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();

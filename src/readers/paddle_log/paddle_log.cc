@@ -127,8 +127,7 @@ struct RankLog {
 };
 
 Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
-  Result<PaddleLog> log = scan_paddle_log(rank.paths[0], progress);
-  if (!log) return std::move(log).error();
+  TRY(log, scan_paddle_log(rank.paths[0], progress));
   RankLog out;
   Trace& trace = out.trace;
   trace.format = "paddle-log";
@@ -155,8 +154,7 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
 }
 
 Result<Trace> read_rank(const RankSource& rank, const ReadOptions& options) {
-  Result<RankLog> log = read_log(rank, options.progress);
-  if (!log) return std::move(log).error();
+  TRY(log, read_log(rank, options.progress));
   if (!log->failure.what.empty() && log->trace.cells.size() == 0) return std::move(log->failure);
   return std::move(log->trace);
 }

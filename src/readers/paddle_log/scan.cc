@@ -189,8 +189,7 @@ void scan_paddle_text(PaddleLog& log, std::string_view text, int64_t offset, boo
 }
 
 Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   PaddleLog log;
   log.path = path;
   // Windows end at line ends, so only a window without one can be the last; whether it is shows only when the next is

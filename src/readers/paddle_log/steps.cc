@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 

@@ -23,7 +23,7 @@ int32_t worker_log_number(std::string_view name) {
 std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<int32_t>& devices,
                                         Diagnostics& diagnostics) {
   const auto wanted = [&](int32_t device) {
-    return devices.empty() || std::find(devices.begin(), devices.end(), device) != devices.end();
+    return devices.empty() || std::ranges::find(devices, device) != devices.end();
   };
   std::vector<WorkerLog> logs;
   std::set<std::pair<std::string, int32_t>> seen;
@@ -50,7 +50,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
     next_number = std::max(next_number, number + 1);
     if (wanted(number)) logs.push_back({file.path, folder, 0, file.size_bytes, number});
   }
-  std::stable_sort(logs.begin(), logs.end(), [](const WorkerLog& a, const WorkerLog& b) {
+  std::ranges::stable_sort(logs, [](const WorkerLog& a, const WorkerLog& b) {
     if (a.machine_name != b.machine_name) return natural_less(a.machine_name, b.machine_name);
     return a.device < b.device;
   });

@@ -43,7 +43,7 @@ std::optional<int64_t> ClockBook::find_way(uint64_t from, int64_t ns, uint64_t t
                  snapshots_.size()};
         return out;
       }
-      if (std::none_of(reached.begin(), reached.end(), [&](const Stamp& s) { return s.clock == other.clock; }))
+      if (std::ranges::none_of(reached, [&](const Stamp& s) { return s.clock == other.clock; }))
         reached.push_back({other.clock, out});
     }
   }
@@ -53,7 +53,7 @@ std::optional<int64_t> ClockBook::find_way(uint64_t from, int64_t ns, uint64_t t
 std::optional<int64_t> ClockBook::offset(uint64_t from, uint64_t to) const {
   for (const std::vector<Stamp>& snapshot : snapshots_) {
     const auto at = [&](uint64_t clock) {
-      return std::find_if(snapshot.begin(), snapshot.end(), [&](const Stamp& s) { return s.clock == clock; });
+      return std::ranges::find_if(snapshot, [&](const Stamp& s) { return s.clock == clock; });
     };
     const auto a = at(from), b = at(to);
     int64_t delta = 0;

@@ -262,8 +262,7 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
       if (field.id == gpu_counter::kCounterInt) value = field.as_signed();
       if (field.id == gpu_counter::kCounterDouble && field.wire == ProtoScan::kFixed64) value = field.as_double();
     }
-    const auto spec =
-        std::find_if(set->specs.begin(), set->specs.end(), [&](const CounterSpec& c) { return c.id == id; });
+    const auto spec = std::ranges::find_if(set->specs, [&](const CounterSpec& c) { return c.id == id; });
     if (spec == set->specs.end()) {
       lose(problem::pftrace_unknown_counter, p.offset);
       continue;

@@ -146,7 +146,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
       placed.push_back({file_of[k], p, rank});
     }
   }
-  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(placed, {}, &Placed::rank);
   return placed;
 }
 
@@ -154,10 +154,9 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
 void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagnostics& notes) {
   for (const FileResult& file : files) {
     if (file.paired_by_index == 0) continue;
-    const bool device = std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
-      return part.source == file.path && std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
-               return lane.kind == LaneKind::kDeviceStream;
-             });
+    const bool device = std::ranges::any_of(trace.parts, [&](const Part& part) {
+      return part.source == file.path &&
+             std::ranges::any_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; });
     });
     if (device) notes.add(problem::pftrace_clipped_device_times, {file.path});
   }
@@ -212,9 +211,7 @@ std::string describe(const Trace& trace, size_t files) {
 // Files of the folder that are not read here.
 void note_others(const Source& source, const PerfettoFiles& sorted, const std::vector<size_t>& chosen,
                  Diagnostics& notes) {
-  const auto among = [](const std::vector<size_t>& list, size_t i) {
-    return std::find(list.begin(), list.end(), i) != list.end();
-  };
+  const auto among = [](const std::vector<size_t>& list, size_t i) { return std::ranges::find(list, i) != list.end(); };
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (among(chosen, i)) continue;
     if (among(sorted.json_twins, i))
@@ -256,8 +253,8 @@ void build_parts(std::vector<FileResult>& files, Trace& trace) {
 // Reads the files' notes on their clocks, and our own exporter's notes on the run.
 void read_clocks(const std::vector<FileResult>& files, Trace& trace) {
   const std::vector<std::string_view> lines = split(files[0].clocks, '\n');
-  const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });
-  const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
+  const bool all_dated = std::ranges::all_of(files, [](const FileResult& f) { return f.is_dated; });
+  const bool own = std::ranges::all_of(files, [](const FileResult& f) { return f.is_own; });
   if (files.size() == 1) {
     const bool shared = !own || lines[0] == perfetto::kClocksShared;
     trace.clock = shared                                 ? ClockState::kShared

@@ -134,7 +134,7 @@ SliceLog::Pairs SliceLog::pair() {
     for (const IndexRun& run : runs_) pair_run(run, pairs);
     pair_tracks(pairs);
   }
-  std::sort(pairs.open_rows.begin(), pairs.open_rows.end());
+  std::ranges::sort(pairs.open_rows);
   return pairs;
 }
 

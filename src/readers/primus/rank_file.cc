@@ -57,8 +57,7 @@ class RankReader {
   explicit RankReader(const RankFile& file) : file_(file) {}
 
   Result<RankOps> read(Progress* progress) {
-    Result<std::string> text = read_all(file_.path, kMaxFileBytes, progress);
-    if (!text) return std::move(text).error();
+    TRY(text, read_all(file_.path, kMaxFileBytes, progress));
     const size_t size = text->size();
     text->append(kJsonPaddingBytes, ' ');
     const std::string_view json(text->data(), size);

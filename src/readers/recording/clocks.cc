@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "model/source_limits.h"
 
@@ -29,7 +30,7 @@ double exact_difference(int64_t a, int64_t b) {
 }  // namespace
 
 Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
-  std::ranges::sort(points, [](const Point& a, const Point& b) { return a.x != b.x ? a.x < b.x : a.y < b.y; });
+  std::ranges::sort(points, {}, [](const Point& a) { return std::tie(a.x, a.y); });
   for (const Point& p : points) {
     if (!points_.empty() && p.x == points_.back().x && p.y == points_.back().y)
       continue;  // written twice, as tables are
@@ -43,8 +44,7 @@ Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
 int64_t Line::at(int64_t x) const {
   if (points_.empty()) return shifted(0, x * slope_);
   if (points_.size() == 1) return shifted(points_[0].y, exact_difference(x, points_[0].x) * slope_);
-  auto after =
-      std::upper_bound(points_.begin(), points_.end(), x, [](int64_t value, const Point& p) { return value < p.x; });
+  auto after = std::ranges::upper_bound(points_, x, {}, &Point::x);
   after = std::clamp(after, points_.begin() + 1, points_.end() - 1);
   const Point a = *(after - 1), b = *after;
   const Point from = std::abs(exact_difference(x, a.x)) <= std::abs(exact_difference(x, b.x)) ? a : b;

@@ -1,6 +1,5 @@
 #include "readers/recording/facts.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "model/collective_kind.h"

@@ -22,8 +22,7 @@ inline constexpr uint8_t kLaunchLane = 6;  // lane of a thread's calls that laun
 // Returns the entry whose index is `wanted`; entries are ordered by index.
 template <class T>
 const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
-  const auto at = std::lower_bound(entries.begin(), entries.end(), wanted,
-                                   [](const T& entry, uint32_t index) { return entry.index < index; });
+  const auto at = std::ranges::lower_bound(entries, wanted, {}, &T::index);
   return at != entries.end() && at->index == wanted ? &*at : nullptr;
 }
 

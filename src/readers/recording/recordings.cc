@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/error_words.h"
 #include "base/json_members.h"
@@ -73,9 +74,7 @@ std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
       at->second = block.first;
     }
   if (!in_order)
-    std::stable_sort(blocks.begin(), blocks.end(), [](const BlockOf& a, const BlockOf& b) {
-      return a.block->ring != b.block->ring ? a.block->ring < b.block->ring : a.block->first < b.block->first;
-    });
+    std::ranges::stable_sort(blocks, {}, [](const BlockOf& a) { return std::tie(a.block->ring, a.block->first); });
   return blocks;
 }
 
@@ -203,7 +202,7 @@ void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& nex
 }
 
 Recording joined_files(Group& group, Diagnostics& diagnostics) {
-  std::stable_sort(group.cold.begin(), group.cold.end(), [](const File* a, const File* b) {
+  std::ranges::stable_sort(group.cold, [](const File* a, const File* b) {
     return (*a->cold_content)->head.part < (*b->cold_content)->head.part;
   });
   Recording r;
@@ -268,12 +267,8 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
   }
   std::vector<Recording> recordings;
   for (auto& [key, group] : groups) recordings.push_back(joined_files(group, diagnostics));
-  std::stable_sort(recordings.begin(), recordings.end(), [](const Recording& a, const Recording& b) {
-    if (a.meta.rank != b.meta.rank) return a.meta.rank < b.meta.rank;
-    if (a.meta.start_realtime_ns != b.meta.start_realtime_ns)
-      return a.meta.start_realtime_ns < b.meta.start_realtime_ns;
-    return a.paths < b.paths;
-  });
+  std::ranges::stable_sort(recordings, {},
+                           [](const Recording& a) { return std::tie(a.meta.rank, a.meta.start_realtime_ns, a.paths); });
   return recordings;
 }
 

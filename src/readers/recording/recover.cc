@@ -184,13 +184,11 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   Recovered result{path, r.meta.rank, std::ssize(r.content.rows), r.hot_rows, std::ssize(r.open), 0};
   for (const std::string& cold : r.paths) {
     FileHead head;
-    Result<ChunkCounts> counts = for_each_chunk(cold, head, copier);
-    if (!counts) return std::move(counts).error();
+    TRY(counts, for_each_chunk(cold, head, copier));
     result.skipped_bytes += counts->skipped_bytes;
   }
   if (!r.hot_path.empty()) {
-    Result<HotContent> hot = read_hot(r.hot_path);
-    if (!hot) return std::move(hot).error();
+    TRY(hot, read_hot(r.hot_path));
     if (r.paths.empty()) writer.write(ChunkType::kMeta, hot->content.meta);
     write_names(*hot, writer);
     write_lanes(*hot, writer);
@@ -229,8 +227,7 @@ Result<std::vector<Recovered>> recover(const Source& source, const std::string& 
   std::vector<Recovered> out;
   OutputSet together;
   for (const Recording& r : recordings) {
-    Result<Recovered> one = recover_one(r, folder + "/" + stem_of(r) + ".recovered.000.slrec");
-    if (!one) return std::move(one).error();
+    TRY(one, recover_one(r, folder + "/" + stem_of(r) + ".recovered.000.slrec"));
     out.push_back(std::move(*one));
   }
   if (Status s = together.commit(); !s) return std::move(s).error();

@@ -308,8 +308,7 @@ Result<Content> read_cold(const std::string& path, Progress* progress, int64_t n
   Taker taker(content);
   if (newest_bytes > 0) {
     TableTaker tables(content);
-    Result<std::optional<ChunkCounts>> counts = for_newest_chunks(path, newest_bytes, content.head, tables, taker);
-    if (!counts) return std::move(counts).error();
+    TRY(counts, for_newest_chunks(path, newest_bytes, content.head, tables, taker));
     if (*counts) {
       content.counts = **counts;
       content.begins_late = true;
@@ -317,8 +316,7 @@ Result<Content> read_cold(const std::string& path, Progress* progress, int64_t n
     }
     content = {};
   }
-  Result<ChunkCounts> counts = for_each_chunk(path, content.head, taker, progress);
-  if (!counts) return std::move(counts).error();
+  TRY(counts, for_each_chunk(path, content.head, taker, progress));
   content.counts = *counts;
   return content;
 }

@@ -29,7 +29,7 @@ Match sniff(const Source& source) {
 // Every run of a profiler has a folder of its own below plugins/profile, named after the time; only the last run is
 // read. Files that were named one by one are all read.
 std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files, Diagnostics& notes) {
-  if (std::any_of(files.begin(), files.end(), [&](size_t i) { return source.files[i].given; })) return files;
+  if (std::ranges::any_of(files, [&](size_t i) { return source.files[i].given; })) return files;
   std::map<std::string, std::set<std::string>> hosts;  // folder → hosts
   const auto folder = [&](size_t i) { return std::filesystem::path(source.files[i].path).parent_path().string(); };
   for (const size_t i : files) hosts[folder(i)].insert(file_name(source.files[i].path));
@@ -60,7 +60,7 @@ Error filtered(const std::string& path) {
 
 // Makes a part of each device, hosts in the order of their names, and returns how many rows there are.
 size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
-  std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
+  std::ranges::stable_sort(files, [](const HostFile& a, const HostFile& b) {
     return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
   });
   std::vector<DevicePart*> parts;
@@ -98,9 +98,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);  // with --reader xplane it is tried in any case
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string& path = source.files[i].path;
-    if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
+    if (std::ranges::find(sorted.json_twins, i) != sorted.json_twins.end())
       trace.diagnostics.add(problem::xplane_json_twin, {path});
-    else if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+    else if (source.files[i].given && std::ranges::find(chosen, i) == chosen.end())
       trace.diagnostics.add(problem::xplane_unusable_file_foreign, {path});
   }
   expect_bytes(source, chosen, options.progress);
@@ -128,14 +128,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "this profile of XLA has planes, and no events in them",
                  {files.front().path},
                  "was anything running between start_trace and stop_trace?"};
-  const bool undated = std::any_of(files.begin(), files.end(), [](const HostFile& file) { return !file.is_dated; });
+  const bool undated = std::ranges::any_of(files, [](const HostFile& file) { return !file.is_dated; });
   trace.clock = files.size() == 1 ? ClockState::kShared : undated ? ClockState::kPerRank : ClockState::kUnaligned;
   const bool one_host = files.size() == 1;
   const ClockState clock = trace.clock;
   number_machines(trace);
   if (!one_host) trace.clock = clock;  // several files of one host are several runs of the profiler
-  const bool devices =
-      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.device != kUnknown; });
+  const bool devices = std::ranges::any_of(trace.parts, [](const Part& part) { return part.device != kUnknown; });
   trace.description =
       counted(files.size(), "host", "hosts") +
       (devices ? ", " + counted(trace.parts.size(), "device", "devices") : ", no devices: XLA's ops ran on the host");

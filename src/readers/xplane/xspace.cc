@@ -74,7 +74,6 @@ class FieldStream {
   int64_t position() const { return offset_ + static_cast<int64_t>(begin_); }
   bool is_cut() const { return cut_; }
   bool is_damaged() const { return damaged_; }
-  bool is_stopped() const { return stopped_; }
   std::optional<Error>& error() { return error_; }
 
  private:
@@ -264,8 +263,7 @@ Stat read_stat(std::string_view message, const std::unordered_map<int64_t, std::
 }
 
 Result<SpaceFacts> read_facts(const std::string& path) {
-  Result<Input> input = Input::open(path);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path));
   SpaceFacts facts;
   FieldStream in(*input);
   const auto on_plane = [&](int64_t end) {
@@ -298,8 +296,7 @@ Result<SpaceFacts> read_facts(const std::string& path) {
 
 Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* progress,
                       const std::function<void(Plane&)>& use) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   FieldStream in(*input);
   int64_t left_out = 0;
   const auto on_plane = [&](int64_t end) {

@@ -15,7 +15,7 @@ constexpr double kMinGap = 0.02;
 // to it too.
 void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
   const std::vector<CellKind>& kinds = facts.graph.kind;
-  const bool optimizers = std::find(kinds.begin(), kinds.end(), CellKind::kOptimizer) != kinds.end();
+  const bool optimizers = std::ranges::find(kinds, CellKind::kOptimizer) != kinds.end();
   for (GapTime& gap : gap_times(facts.periods)) {
     Cause cause;
     cause.kind = &between_steps_cause;

@@ -77,8 +77,7 @@ class LateRanks {
  private:
   // Returns whether nearly all cells of a worker are late by at least half of its median delay; that is not chance.
   bool nearly_all_late(std::span<const double> delays, double by) const {
-    const auto late =
-        std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
+    const auto late = std::ranges::count_if(delays, [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
     return late >= kMinCertain && late >= kEverywhere * delays.size();
   }
 

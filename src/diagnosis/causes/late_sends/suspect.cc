@@ -14,7 +14,7 @@ namespace {
 
 // One cell for each place, where places that are late in nearly every step hold nearly all the time; otherwise empty.
 std::vector<uint32_t> same_places(const CauseScene& scene, const std::vector<const LateSend*>& late) {
-  const auto steps = std::count(scene.counts.begin(), scene.counts.end(), true);
+  const auto steps = std::ranges::count(scene.counts, true);
   std::map<std::tuple<CellKind, int32_t, int32_t>, std::vector<const LateSend*>> places;
   double all_ns = 0, fixed_ns = 0;
   for (const LateSend* one : late) {

@@ -27,7 +27,7 @@ struct StageSplits {
   // For each stage: the schedule has weight gradients there, but the run has whole backwards and no weight gradients.
   std::vector<bool> lacks;
   double input_share = 0.5;  // I ÷ (I + W) on the stages that split
-  int64_t count() const { return std::count(lacks.begin(), lacks.end(), true); }
+  int64_t count() const { return std::ranges::count(lacks, true); }
 };
 
 StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, const Schedule& schedule) {
@@ -46,9 +46,8 @@ StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, co
   if (input > 0 && weight > 0) out.input_share = input / (input + weight);
   for (size_t s = 0; s < stages; ++s) {
     const RankOrder& order = schedule.ranks[s];
-    const bool wanted = std::any_of(order.begin(), order.end(), [](const ScheduleCell& cell) {
-      return cell.actions()[0].kind == CellKind::kWeightGrad;
-    });
+    const bool wanted = std::ranges::any_of(
+        order, [](const ScheduleCell& cell) { return cell.actions()[0].kind == CellKind::kWeightGrad; });
     out.lacks.push_back(wanted && whole[s] && !split[s]);
   }
   return out;
@@ -217,8 +216,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   unsplit.figures.count = splits.count();
   unsplit.figures.of = splits.lacks.size();
   if (splits.count() == 1)
-    unsplit.figures.stage =
-        static_cast<int32_t>(std::find(splits.lacks.begin(), splits.lacks.end(), true) - splits.lacks.begin());
+    unsplit.figures.stage = static_cast<int32_t>(std::ranges::find(splits.lacks, true) - splits.lacks.begin());
   add(unsplit, leaves ? &OrderSpans::restored_ns : &OrderSpans::own_ns, &OrderSpans::split_ns);
 }
 

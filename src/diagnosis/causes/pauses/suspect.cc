@@ -1,5 +1,6 @@
 // Pauses: single cells that start late though nothing holds them up.
 #include <algorithm>
+#include <functional>
 
 #include "diagnosis/causes/pauses/pauses.h"
 #include "diagnosis/causes/start_reasons.h"
@@ -27,7 +28,7 @@ void set_part(const CauseScene& scene, int32_t part, Cause& cause) {
 void name_what_comes_first(const CauseScene& scene, const std::vector<RankWindow>& pauses, Cause& cause,
                            PausesOwn& own) {
   own.first_of_step = true;
-  cause.in_steps = {cause.figures.count, std::count(scene.counts.begin(), scene.counts.end(), true)};
+  cause.in_steps = {cause.figures.count, std::ranges::count(scene.counts, true)};
   cause.places.push_back(
       {.kind = PlaceKind::kBetweenSteps, .ranks = cause.place().ranks, .name = name_that_fills(scene.trace, pauses)});
 }
@@ -109,12 +110,12 @@ class PauseSearch {
       if (const double ns = linked.contains(way) ? 0 : by(op); ns > 0)
         all.push_back({op, s, way, scene_.times.workers()[way.first].part, ns});
     });
-    std::stable_sort(all.begin(), all.end(), [](const Pause& a, const Pause& b) { return a.ns > b.ns; });
+    std::ranges::stable_sort(all, std::greater(), &Pause::ns);
     std::map<int32_t, double> of_part;
     for (const Pause& pause : all) of_part[pause.part] += pause.ns;
     for (const auto& [part, ns] : of_part) {
       if (of_part.size() == 1 || ns < kEverywhere * time_of(all)) continue;
-      const auto others = std::stable_partition(all.begin(), all.end(), [&](const Pause& p) { return p.part == part; });
+      const auto others = std::ranges::stable_partition(all, [&](const Pause& p) { return p.part == part; }).begin();
       std::set<WorkerWay> but = linked, its_own = linked;
       for (const WorkerWay& way : starts_.ways())
         (scene_.times.workers()[way.first].part == part ? its_own : but).insert(way);
@@ -157,7 +158,7 @@ class PauseSearch {
     if (count < kMinLateCells) {
       cause.certain = each_ns >= kFarLate * starts_.cell_ns();
       for (const Pause& pause : all) own.at_steps.push_back(g_.steps[pause.step].step);
-      std::sort(own.at_steps.begin(), own.at_steps.end());
+      std::ranges::sort(own.at_steps);
     }
     const bool rare = count <= kRareLate * starts_.cells();
     if (rare) own.at = same_places(all);
@@ -213,7 +214,7 @@ class PauseSearch {
   // Returns one late cell for each place, where places that are late in nearly every step hold nearly all the time;
   // otherwise empty. A garbage collector knows no places.
   std::vector<uint32_t> same_places(const std::vector<Pause>& all) const {
-    const auto steps = static_cast<size_t>(std::count(scene_.counts.begin(), scene_.counts.end(), true));
+    const auto steps = static_cast<size_t>(std::ranges::count(scene_.counts, true));
     if (steps < kMinSteps) return {};
     struct AtPlace {
       size_t count = 0;
@@ -232,8 +233,7 @@ class PauseSearch {
     for (const auto& [place, at] : late_at)
       if (at.count >= kEverywhere * steps) fixed_ns += at.ns, places.push_back(at);
     if (fixed_ns < kEverywhere * time_of(all)) return {};
-    std::stable_sort(places.begin(), places.end(),
-                     [](const AtPlace& a, const AtPlace& b) { return a.count > b.count; });
+    std::ranges::stable_sort(places, std::greater(), &AtPlace::count);
     std::vector<uint32_t> cells;
     for (const AtPlace& at : places) cells.push_back(at.cell);
     return cells;

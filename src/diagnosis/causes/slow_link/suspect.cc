@@ -123,8 +123,7 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
   for (size_t i = 0; i < found.size() && kept < kMaxWorkerCauses; ++i) {
     SlowTransfer& link = found[i];
     if (link.factors.empty()) continue;  // reported together with its other direction
-    if (std::any_of(late.begin(), late.end(), [&](const LateLink& one) { return is_rest_of(scene, link, one); }))
-      continue;
+    if (std::ranges::any_of(late, [&](const LateLink& one) { return is_rest_of(scene, link, one); })) continue;
     Suspect suspect;
     Place place = place_of(link.link, link.dp);
     for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
@@ -153,7 +152,7 @@ void suspect_slow_links(CauseScene& scene, std::vector<Suspect>& out) {
   suspect_by_late_messages(scene, out);
   // With forwards alone, gaps between them may be unrecorded backwards.
   const std::vector<CellKind>& kinds = scene.graph.kind;
-  if (scene.measured<LinkTimes>().all.recorded || std::any_of(kinds.begin(), kinds.end(), is_backward))
+  if (scene.measured<LinkTimes>().all.recorded || std::ranges::any_of(kinds, is_backward))
     suspect_by_median(scene, out);
 }
 

@@ -24,7 +24,7 @@ Args args_of(const Cause& c, const TellContext& context) {
 bool is_one_direction(std::span<const Cause* const> all, const TellContext& context) {
   if (context.stages < 3 || all.size() + 1 != static_cast<size_t>(context.stages)) return false;
   const int32_t way = all.front()->place().from_stage < all.front()->place().stage ? 1 : -1;
-  return std::all_of(all.begin(), all.end(), [&](const Cause* c) {
+  return std::ranges::all_of(all, [&](const Cause* c) {
     const Place& place = c->place();
     return !place.both_ways && place.replica == kUnknown && place.stage - place.from_stage == way;
   });

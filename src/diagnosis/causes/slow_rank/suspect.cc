@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -45,7 +46,7 @@ Slow slow_throughout(size_t worker, const std::vector<double>& ratios, bool cert
   return {.worker = worker,
           .ratio = mean,
           .mean = mean,
-          .slow_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
+          .slow_in = std::ranges::count_if(ratios, [](double r) { return r >= kSlowCause; }),
           .steps = std::ssize(ratios),
           .excess_error = excess_error(ratios),
           .certain = certain};
@@ -89,7 +90,7 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
       for (const size_t w : workers)
         if (!std::isnan(loads[w][s])) sorted.push_back(loads[w][s]);
       if (sorted.size() < 2) continue;
-      std::sort(sorted.begin(), sorted.end());
+      std::ranges::sort(sorted);
       for (const size_t w : workers) {
         if (std::isnan(loads[w][s])) continue;
         const double others = median_beside(sorted, loads[w][s]);
@@ -234,7 +235,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   };
   std::vector<std::vector<Slow>> groups;
   for (const Slow& one : slow) {  // the slowest first
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return alike(g.front(), one); });
+    const auto group = std::ranges::find_if(groups, [&](const auto& g) { return alike(g.front(), one); });
     if (group == groups.end())
       groups.push_back({one});
     else
@@ -257,7 +258,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
     bool all = true;
     for (size_t w = 0; w < ratios.size() && all; ++w) {
       if (scene.times.workers()[w].dp != dp) continue;
-      const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
+      const auto own = std::ranges::find_if(slow, [&](const Slow& s) { return s.worker == w; });
       const std::vector<double> of_worker = known_ratios(ratios[w]);
       const double mean = mean_of(of_worker);
       // Each must be about as slow as the replica, as far as can be determined; otherwise not the whole replica is
@@ -272,7 +273,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
 
 // Ranks that are slow together: whole replicas, the ranks of one machine, or any.
 std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, bool whole_replica) {
-  std::sort(parts.begin(), parts.end());
+  std::ranges::sort(parts);
   std::map<int32_t, std::vector<int32_t>> by_replica;
   std::set<std::string> machines;
   Place all{.kind = PlaceKind::kRanks};
@@ -343,7 +344,7 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
     }
   }
   add_whole_replicas(scene, ratios, slow);
-  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.mean > b.mean; });
+  std::ranges::stable_sort(slow, std::greater(), &Slow::mean);
   return slow;
 }
 
@@ -358,7 +359,7 @@ std::map<size_t, std::vector<double>> usual_of_erratic(const CauseScene& scene, 
   const std::vector<CellTimes::Scatter> scatter =
       scene.times.scatter(workers.size(), [&](uint32_t op) { return scene.times.worker_of(op); });
   const auto is_slow = [&](size_t worker) {
-    return std::any_of(slow.begin(), slow.end(), [&](const Slow& one) { return one.worker == worker; });
+    return std::ranges::any_of(slow, [&](const Slow& one) { return one.worker == worker; });
   };
   for (const Slow& one : slow) {
     std::vector<size_t> peers;
@@ -370,7 +371,7 @@ std::map<size_t, std::vector<double>> usual_of_erratic(const CauseScene& scene, 
       continue;
     std::vector<double> sum(scene.times.place_count()), count(sum.size());
     scene.each_op([&](uint32_t op, size_t) {
-      if (std::find(peers.begin(), peers.end(), scene.times.worker_of(op)) == peers.end()) return;
+      if (std::ranges::find(peers, scene.times.worker_of(op)) == peers.end()) return;
       sum[scene.times.place_of(op)] += scene.graph.dur_ns[op], ++count[scene.times.place_of(op)];
     });
     for (size_t place = 0; place < sum.size(); ++place) sum[place] /= count[place];  // 0 ÷ 0: NaN

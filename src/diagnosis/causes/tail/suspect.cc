@@ -71,8 +71,8 @@ Tails find_tails(const CauseScene& scene) {
   Tails tails{{}, std::vector<uint8_t>(g.size(), 0)};
   std::vector<int64_t> first(g.stage_of.size()), last(g.stage_of.size());
   for (const GraphStep& step : g.steps) {
-    std::fill(first.begin(), first.end(), INT64_MAX);
-    std::fill(last.begin(), last.end(), INT64_MIN);
+    std::ranges::fill(first, INT64_MAX);
+    std::ranges::fill(last, INT64_MIN);
     for (uint32_t op = step.begin; op < step.end; ++op) {
       if (!is_compute(g.kind[op])) continue;
       const size_t part = g.part[op];

@@ -1,6 +1,5 @@
 #include "readers/common/rows/finish_part.h"
 
-#include <algorithm>
 #include <map>
 #include <numeric>
 #include <unordered_map>

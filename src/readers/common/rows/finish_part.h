@@ -31,7 +31,7 @@ template <class T>
 void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
   std::vector<T> sorted(order.size());
   for (size_t k = 0; k < order.size(); ++k) sorted[k] = column[order[k]];
-  std::copy(sorted.begin(), sorted.end(), column.begin() + static_cast<std::ptrdiff_t>(begin));
+  std::ranges::copy(sorted, column.begin() + static_cast<std::ptrdiff_t>(begin));
 }
 
 }  // namespace stageline::rows

@@ -130,16 +130,16 @@ void join_processes(std::vector<FileFacts>& files) {
 
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
   std::vector<size_t> out;
-  if (std::any_of(files.begin(), files.end(), says_rank)) return out;
+  if (std::ranges::any_of(files, says_rank)) return out;
   for (size_t f = 0; f < files.size(); ++f) {
     const FileFacts& file = files[f];
     // A process that was recorded at the same time belongs to the same job, whatever it recorded later.
     const auto is_of_this_run = [&](const FileFacts& later) {
-      return std::any_of(files.begin(), files.end(), [&](const FileFacts& other) {
+      return std::ranges::any_of(files, [&](const FileFacts& other) {
         return other.process == later.process && may_share_host(other, later) && other.start_ns <= file.end_ns;
       });
     };
-    const bool superseded = std::any_of(files.begin(), files.end(), [&](const FileFacts& later) {
+    const bool superseded = std::ranges::any_of(files, [&](const FileFacts& later) {
       const int64_t apart = std::max(file.end_ns - file.start_ns, later.end_ns - later.start_ns);
       return !file.process.empty() && !later.process.empty() && later.process != file.process &&
              later.device == file.device && later.identity.worker != file.identity.worker &&
@@ -162,7 +162,7 @@ std::vector<size_t> merged_copies(const std::vector<FileFacts>& files) {
              other.raw_start_ns == file.raw_start_ns && missing * 100 <= other.known_count &&
              (rank && other_rank ? rank == other_rank : other.process == file.process);
     };
-    if (file.merged_at && std::any_of(files.begin(), files.end(), is_same)) out.push_back(f);
+    if (file.merged_at && std::ranges::any_of(files, is_same)) out.push_back(f);
   }
   return out;
 }
