@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -34,113 +35,161 @@ inline constexpr size_t kRest = 16;
 // A host's calls of the beginning or end of a session (cuInit, a last synchronise) may be minutes away from others. No
 // recording lasts an hour for less than that.
 inline constexpr int64_t kHourNs = 3'600'000'000'000;
-}  // namespace absurd
+// Times that no row covers are looked for in this many equal pieces, the longest first. One that is longer than all the
+// rest is about half of them, unless others are far away too.
+inline constexpr uint64_t kPieces = 64;
 
-// Returns for each row whether it has to be left out; empty where none has. `for_rows` calls its argument with the
-// RowTime of each row, in order. `zero_ns` is what the source's 0 means. Two passes where all is well.
-template <class ForRows>
-std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns, std::string_view format,
-                              const std::string& path, Diagnostics& notes) {
-  std::vector<bool> out;
-  const auto visit = [&](auto&& use) {
-    size_t row = 0;
-    for_rows([&](const RowTime& time) {
-      if (out.empty() || !out[row]) use(row, time);
-      ++row;
-    });
-  };
-  const auto leave_out = [&](const Problem& problem, auto&& which) {
-    std::vector<bool> next = out;
-    next.resize(count);
-    int64_t left_out = 0;
-    visit([&](size_t row, const RowTime& time) {
-      if (which(time)) next[row] = true, ++left_out;
-    });
-    if (left_out > 0) notes.add(problem.of(format), {path}, left_out), out.swap(next);
-  };
-  const auto is_zero = [&](const RowTime& time) { return time.start_ns == zero_ns && time.dur_ns == 0; };
-  int64_t first = INT64_MAX, last = INT64_MIN, zeros_on_host = 0, zeros_on_device = 0;
-  visit([&](size_t, const RowTime& time) {
-    if (is_zero(time)) {
-      ++(time.on_device ? zeros_on_device : zeros_on_host);
-      return;
-    }
-    first = std::min(first, time.start_ns);
-    last = std::max(last, time.start_ns + time.dur_ns);
-  });
-  // On a host, one short call may begin a recording whose times count from its first event; two on end cannot.
-  const bool host_too = first > zero_ns && zeros_on_host > 1;
-  if (last > first && (zeros_on_device > 0 || host_too))
-    leave_out(problem::reader_zero_time,
-              [&](const RowTime& time) { return is_zero(time) && (time.on_device || host_too); });
+// Sums of the rows that lie before a gap, or after it.
+struct Side {
+  size_t rows = 0, on_host = 0;
+  int64_t start = INT64_MAX, end = INT64_MIN;
+  void add(const Side& other) {
+    rows += other.rows, on_host += other.on_host;
+    start = std::min(start, other.start), end = std::max(end, other.end);
+  }
+  uint64_t extent() const { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
+};
+inline Side side_of(const RowTime& time) {
+  return {1, time.on_device ? 0u : 1u, time.start_ns, time.start_ns + time.dur_ns};
+}
 
-  // Times that no row covers are looked for in 64 equal pieces, the longest first. One that is longer than all the rest
-  // is about half of them, unless others are far away too.
-  constexpr uint64_t kPieces = 64;
-  struct Side {
-    size_t rows = 0, on_host = 0;
-    int64_t start = INT64_MAX, end = INT64_MIN;
-    void add(const Side& other) {
-      rows += other.rows, on_host += other.on_host;
-      start = std::min(start, other.start), end = std::max(end, other.end);
-    }
-    uint64_t extent() const { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
-  };
-  std::vector<bool> seen;
-  for (;;) {
-    Side all;
-    visit([&](size_t, const RowTime& time) {
-      all.add({1, time.on_device ? 0u : 1u, time.start_ns, time.start_ns + time.dur_ns});
-    });
-    const uint64_t width = all.extent() / kPieces + 1;
-    const auto piece = [&](int64_t at) {
-      return (static_cast<uint64_t>(at) - static_cast<uint64_t>(all.start)) / width;
-    };
-    std::array<Side, kPieces> pieces;
-    std::array<int64_t, kPieces + 1> cover{};
-    visit([&](size_t, const RowTime& time) {
-      const int64_t end = time.start_ns + time.dur_ns;
-      pieces[piece(time.start_ns)].add({1, time.on_device ? 0u : 1u, time.start_ns, end});
-      ++cover[piece(time.start_ns)], --cover[piece(end) + 1];
-    });
-    std::vector<std::array<uint64_t, 2>> gaps;  // pieces without a row: the first, and the one after the last
+// The rows in equal pieces of their time.
+struct Pieces {
+  std::array<Side, kPieces> of;                 // by the piece in which a row starts
+  std::array<int64_t, kPieces + 1> cover = {};  // rows that cover a piece, less those that cover the one before
+
+  // Returns the stretches without a row, the longest first: the first piece, and the one after the last.
+  std::vector<std::array<uint64_t, 2>> gaps() const {
+    std::vector<std::array<uint64_t, 2>> out;
     int64_t open = 0;
     for (uint64_t p = 0; p < kPieces; ++p) {
       open += cover[p];
       if (open > 0) continue;
-      if (gaps.empty() || gaps.back()[1] != p) gaps.push_back({p, p});
-      gaps.back()[1] = p + 1;
+      if (out.empty() || out.back()[1] != p) out.push_back({p, p});
+      out.back()[1] = p + 1;
     }
-    std::stable_sort(gaps.begin(), gaps.end(), [](const auto& a, const auto& b) { return a[1] - a[0] > b[1] - b[0]; });
-    // True if the rows on one side of a gap are left out.
-    const auto splits = [&](uint64_t gap_to) {
-      Side before, after;
-      for (uint64_t p = 0; p < kPieces; ++p) (p < gap_to ? before : after).add(pieces[p]);
-      if (before.rows == 0 || after.rows == 0) return false;
-      const bool left = before.rows < after.rows;
-      const Side &few = left ? before : after, &rest = left ? after : before;
-      const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
-      if (gap <= rest.extent()) return false;
-      const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs);
-      const int64_t split = after.start;
-      bool group = few.rows * absurd::kRest > rest.rows || rest.rows < absurd::kRest;
-      if (group && hour && few.rows < rest.rows) {
-        seen.clear(), group = false;
-        visit([&](size_t, const RowTime& time) {
-          if ((time.start_ns < split) != left) return;
-          if (time.name >= seen.size()) seen.resize(time.name + 1);
-          group = group || seen[time.name], seen[time.name] = true;
-        });
-      }
-      // Work of a device has its launch nearby, so work that is far from all hosts' rows and from other work of devices
-      // has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
-      const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
-      if (alone ? group && !hour : group || !hour) return false;
-      leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
-      return true;
-    };
-    if (std::none_of(gaps.begin(), gaps.end(), [&](const auto& gap) { return splits(gap[1]); })) return out;
+    std::ranges::stable_sort(out, std::greater(), [](const auto& gap) { return gap[1] - gap[0]; });
+    return out;
   }
+};
+
+template <class ForRows>
+class Finder {
+ public:
+  Finder(size_t count, ForRows& for_rows, std::string_view format, const std::string& path, Diagnostics& notes)
+      : count_(count), for_rows_(for_rows), format_(format), path_(path), notes_(notes) {}
+
+  std::vector<bool> find(int64_t zero_ns) {
+    leave_out_zeros(zero_ns);
+    while (leave_out_far()) {
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // Calls use(row, time) for each row that is not left out yet.
+  template <class Use>
+  void visit(Use&& use) {
+    size_t row = 0;
+    for_rows_([&](const RowTime& time) {
+      if (out_.empty() || !out_[row]) use(row, time);
+      ++row;
+    });
+  }
+
+  template <class Which>
+  void leave_out(const Problem& problem, Which&& which) {
+    std::vector<bool> next = out_;
+    next.resize(count_);
+    int64_t left_out = 0;
+    visit([&](size_t row, const RowTime& time) {
+      if (which(time)) next[row] = true, ++left_out;
+    });
+    if (left_out > 0) notes_.add(problem.of(format_), {path_}, left_out), out_.swap(next);
+  }
+
+  void leave_out_zeros(int64_t zero_ns) {
+    const auto is_zero = [&](const RowTime& time) { return time.start_ns == zero_ns && time.dur_ns == 0; };
+    Side all;
+    int64_t zeros_on_host = 0, zeros_on_device = 0;
+    visit([&](size_t, const RowTime& time) {
+      if (is_zero(time))
+        ++(time.on_device ? zeros_on_device : zeros_on_host);
+      else
+        all.add(side_of(time));
+    });
+    // On a host, one short call may begin a recording whose times count from its first event; two on end cannot.
+    const bool host_too = all.start > zero_ns && zeros_on_host > 1;
+    if (all.end > all.start && (zeros_on_device > 0 || host_too))
+      leave_out(problem::reader_zero_time,
+                [&](const RowTime& time) { return is_zero(time) && (time.on_device || host_too); });
+  }
+
+  // Leaves out the rows on one side of the longest gap that is too long; false where there is none.
+  bool leave_out_far() {
+    Side all;
+    visit([&](size_t, const RowTime& time) { all.add(side_of(time)); });
+    const uint64_t width = all.extent() / kPieces + 1;
+    const auto piece = [&](int64_t at) {
+      return (static_cast<uint64_t>(at) - static_cast<uint64_t>(all.start)) / width;
+    };
+    Pieces pieces;
+    visit([&](size_t, const RowTime& time) {
+      const Side row = side_of(time);
+      pieces.of[piece(row.start)].add(row);
+      ++pieces.cover[piece(row.start)], --pieces.cover[piece(row.end) + 1];
+    });
+    return std::ranges::any_of(pieces.gaps(), [&](const auto& gap) { return leave_out_beyond(pieces, gap[1]); });
+  }
+
+  // Leaves out the rows on the side of a gap that has fewer, if they are too far from the others.
+  bool leave_out_beyond(const Pieces& pieces, uint64_t gap_to) {
+    Side before, after;
+    for (uint64_t p = 0; p < kPieces; ++p) (p < gap_to ? before : after).add(pieces.of[p]);
+    if (before.rows == 0 || after.rows == 0) return false;
+    const bool left = before.rows < after.rows;
+    const Side &few = left ? before : after, &rest = left ? after : before;
+    const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
+    if (gap <= rest.extent()) return false;
+    const auto is_beyond = [left, split = after.start](const RowTime& time) { return (time.start_ns < split) == left; };
+    const bool hour = gap > static_cast<uint64_t>(kHourNs);
+    bool group = few.rows * kRest > rest.rows || rest.rows < kRest;
+    if (group && hour && few.rows < rest.rows) group = has_name_twice(is_beyond);
+    // Work of a device has its launch nearby, so work that is far from all hosts' rows and from other work of devices
+    // has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
+    const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
+    if (alone ? group && !hour : group || !hour) return false;
+    leave_out(problem::reader_far_time, is_beyond);
+    return true;
+  }
+
+  template <class Which>
+  bool has_name_twice(Which&& which) {
+    std::vector<bool> seen;
+    bool twice = false;
+    visit([&](size_t, const RowTime& time) {
+      if (!which(time)) return;
+      if (time.name >= seen.size()) seen.resize(time.name + 1);
+      twice = twice || seen[time.name], seen[time.name] = true;
+    });
+    return twice;
+  }
+
+  size_t count_;
+  ForRows& for_rows_;
+  std::string_view format_;
+  const std::string& path_;
+  Diagnostics& notes_;
+  std::vector<bool> out_;  // empty: none is left out
+};
+}  // namespace absurd
+
+// Returns for each row whether it has to be left out; empty where none has. `for_rows` calls its argument with the
+// RowTime of each row, in order. `zero_ns` is what the source's 0 means. Three passes where all is well.
+template <class ForRows>
+std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns, std::string_view format,
+                              const std::string& path, Diagnostics& notes) {
+  return absurd::Finder(count, for_rows, format, path, notes).find(zero_ns);
 }
 
 // Leaves out a part's records besides slices (marks, counters, memory records) at times that are further from all

@@ -26,6 +26,16 @@ std::map<int32_t, Span> step_spans(const std::vector<Op>& ops) {
 
 }  // namespace
 
+void append_ops(std::vector<Op> of_file, const StringPool& names, Trace& trace, std::vector<Op>& ops) {
+  std::vector<StringId> id(names.size());
+  for (StringId name = 0; name < id.size(); ++name) id[name] = trace.names.intern(names.text(name));
+  for (Op& op : of_file) op.name_id = id[op.name_id];
+  if (ops.empty())
+    ops = std::move(of_file);
+  else
+    ops.insert(ops.end(), of_file.begin(), of_file.end());
+}
+
 bool steps_restart(const std::vector<Op>& ops) {
   // Spans are kept per rank: where clocks are hours apart the steps of different ranks overlap, though no clock
   // restarts.

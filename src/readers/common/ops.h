@@ -31,6 +31,9 @@ struct Op {
   uint16_t clock = 0;  // that stamped it, by a number of the source's own from 1 on; 0 where the source names none
 };
 
+// Appends the operations of one file, whose names are ids in `names`, to those of the run.
+void append_ops(std::vector<Op> of_file, const StringPool& names, Trace& trace, std::vector<Op>& ops);
+
 // Fills in what identifies a row's rank, then sees to it that a rank is one place of the pipeline:
 // - a missing rank is the rank that others give for the same (stage, dp), else stage·dp_count + dp (Megatron's order).
 //   A missing stage or dp is copied from others of that rank;

@@ -23,6 +23,23 @@ std::vector<size_t> snapshots(const Source& source) {
 
 Match sniff(const Source& source) { return snapshots(source).empty() ? Match::kNo : Match::kCertain; }
 
+// Makes a file's part one of the trace, with the trace's ids of names.
+void add_part(SnapshotFile& file, int32_t rank, Trace& trace) {
+  std::vector<StringId> id;
+  for (StringId k = 0; k < file.names.size(); ++k) id.push_back(trace.names.intern(file.names.text(k)));
+  Part& part = file.part;
+  part.rank = rank;
+  for (StringId& name : part.slices.name_id) name = id[name];
+  for (Mark& mark : part.marks) mark.name = id[mark.name];
+  for (AllocatorEvent& event : part.allocator.events)
+    event.stack = id[event.stack], event.category = id[event.category];
+  for (AllocatorSegment& segment : part.allocator.segments)
+    segment.pool = id[segment.pool], segment.stack = id[segment.stack];
+  for (AllocatorBlock& block : part.allocator.blocks) block.stack = id[block.stack];
+  part.event_count = std::max<size_t>(1, part.allocator.events.size());
+  trace.parts.push_back(std::move(part));
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "memory-snapshot";
@@ -32,7 +49,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   // With --reader memory-snapshot it is tried in any case.
   if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+    if (source.files[i].given && std::ranges::find(chosen, i) == chosen.end())
       trace.diagnostics.add(problem::memory_snapshot_unusable_file_foreign, {source.files[i].path});
   expect_bytes(source, chosen, options.progress);
   std::vector<SnapshotFile> files;
@@ -55,30 +72,16 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
   std::vector<size_t> order(files.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+  std::ranges::stable_sort(order, {}, [&](size_t a) { return ranks[a]; });
   std::set<int32_t> taken;
   bool dated = true;
   for (const size_t i : order) {
-    SnapshotFile& file = files[i];
-    if (!taken.insert(ranks[i]).second) {
-      trace.diagnostics.add(problem::memory_snapshot_repeated_rank, {file.part.source});
-      continue;
+    if (taken.insert(ranks[i]).second) {
+      dated &= files[i].is_dated;
+      add_part(files[i], ranks[i], trace);
+    } else {
+      trace.diagnostics.add(problem::memory_snapshot_repeated_rank, {files[i].part.source});
     }
-    dated &= file.is_dated;
-    std::vector<StringId> id;
-    for (size_t k = 0; k < file.names.size(); ++k)
-      id.push_back(trace.names.intern(file.names.text(static_cast<StringId>(k))));
-    Part& part = file.part;
-    part.rank = ranks[i];
-    for (StringId& name : part.slices.name_id) name = id[name];
-    for (Mark& mark : part.marks) mark.name = id[mark.name];
-    for (AllocatorEvent& event : part.allocator.events)
-      event.stack = id[event.stack], event.category = id[event.category];
-    for (AllocatorSegment& segment : part.allocator.segments)
-      segment.pool = id[segment.pool], segment.stack = id[segment.stack];
-    for (AllocatorBlock& block : part.allocator.blocks) block.stack = id[block.stack];
-    part.event_count = std::max<size_t>(1, part.allocator.events.size());
-    trace.parts.push_back(std::move(part));
   }
   trace.clock = trace.parts.size() == 1 ? ClockState::kShared : dated ? ClockState::kUnaligned : ClockState::kPerRank;
   trace.description = counted(trace.parts.size(), "snapshot", "snapshots") + " of an allocator";

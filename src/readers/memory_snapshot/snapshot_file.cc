@@ -230,7 +230,7 @@ class SnapshotReader {
       held[event.device] -= of_held;
       reserved[event.device] -= of_reserved;
     }
-    std::map<int32_t, std::pair<size_t, size_t>> series;  // device → indices of the series held and reserved
+    std::map<int32_t, size_t> series;  // device → index of the series held; the next one is that of what is reserved
     for (const AllocatorEvent& event : all_.events) {
       int64_t of_held = 0, of_reserved = 0;
       change(event, of_held, of_reserved);
@@ -241,31 +241,32 @@ class SnapshotReader {
         out_.part.marks.push_back(
             {event.time_ns, text("out of memory"), 0, static_cast<uint32_t>(out_.part.marks.size())});
       if (of_held == 0 && of_reserved == 0) continue;
-      const auto [at, is_new] = series.try_emplace(event.device);
-      if (is_new) {
-        const std::string device = "GPU " + std::to_string(event.device);
-        at->second = {out_.part.counters.size(), out_.part.counters.size() + 1};
-        out_.part.counters.push_back({device + " allocated (bytes)", {}, {}});
-        out_.part.counters.push_back({device + " reserved (bytes)", {}, {}});
-      }
-      const auto sample = [&](CounterSeries& to, int64_t value) {
-        to.time_ns.push_back(event.time_ns);
-        to.value.push_back(value);
-      };
-      sample(out_.part.counters[at->second.first], now);
-      sample(out_.part.counters[at->second.second], cached);
-      if (of_held == 0) continue;
-      MemoryRecord record;
-      record.time_ns = event.time_ns;
-      record.address = event.address;
-      record.bytes = of_held;
-      record.total_allocated = std::max<int64_t>(now, 0);
-      record.total_reserved = std::max<int64_t>(cached, 0);
-      record.device_type = 1;
-      record.device_id = event.device;
-      record.file_index = static_cast<uint32_t>(out_.part.memory.size());
-      out_.part.memory.push_back(record);
+      const auto [at, is_new] = series.try_emplace(event.device, out_.part.counters.size());
+      if (is_new)
+        for (const char* what : {" allocated (bytes)", " reserved (bytes)"})
+          out_.part.counters.push_back({"GPU " + std::to_string(event.device) + what, {}, {}});
+      sample(at->second, event.time_ns, now);
+      sample(at->second + 1, event.time_ns, cached);
+      if (of_held != 0) add_record(event, of_held, now, cached);
     }
+  }
+
+  void sample(size_t series, int64_t time_ns, int64_t value) {
+    out_.part.counters[series].time_ns.push_back(time_ns);
+    out_.part.counters[series].value.push_back(value);
+  }
+
+  void add_record(const AllocatorEvent& event, int64_t bytes, int64_t held, int64_t reserved) {
+    MemoryRecord record;
+    record.time_ns = event.time_ns;
+    record.address = event.address;
+    record.bytes = bytes;
+    record.total_allocated = std::max<int64_t>(held, 0);
+    record.total_reserved = std::max<int64_t>(reserved, 0);
+    record.device_type = 1;
+    record.device_id = event.device;
+    record.file_index = static_cast<uint32_t>(out_.part.memory.size());
+    out_.part.memory.push_back(record);
   }
 
   const std::string& path_;
@@ -290,22 +291,19 @@ bool looks_like_snapshot(std::string_view head) {
 }
 
 Result<SnapshotFile> read_snapshot(const std::string& path, Progress* progress) {
-  Result<std::string> bytes = read_all(path, kMaxFileBytes, progress);
-  if (!bytes) return std::move(bytes).error();
+  TRY(bytes, read_all(path, kMaxFileBytes, progress));
   SnapshotFile out;
   out.part.source = path;
   ValueTree tree;
   int64_t broken_at = -1;
   std::string why = "the JSON is damaged";
   if (begins_pickle(*bytes)) {
-    Result<PickleTree> pickle = parse_pickle(std::move(*bytes), path);
-    if (!pickle) return std::move(pickle).error();
+    TRY(pickle, parse_pickle(std::move(*bytes), path));
     broken_at = pickle->broken_at;
     why = pickle->why_broken;
     tree = std::move(pickle->tree);
   } else {
-    Result<JsonTree> json = parse_json_tree(*bytes, path);
-    if (!json) return std::move(json).error();
+    TRY(json, parse_json_tree(*bytes, path));
     broken_at = json->broken_at;
     tree = std::move(json->tree);
   }

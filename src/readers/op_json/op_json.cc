@@ -115,10 +115,8 @@ class Lanes {
   void add(FileOps& file, const std::vector<std::string>& thread_names) {
     std::vector<size_t> order(thread_names.size());
     for (size_t t = 0; t < order.size(); ++t) order[t] = t;
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-      return std::pair(file.threads[a].pid_number, file.threads[a].tid_number) <
-             std::pair(file.threads[b].pid_number, file.threads[b].tid_number);
-    });
+    std::ranges::stable_sort(
+        order, {}, [&](size_t a) { return std::pair(file.threads[a].pid_number, file.threads[a].tid_number); });
     std::vector<uint32_t> lane(thread_names.size());
     for (const size_t t : order) {
       const auto [it, added] = ids_.try_emplace(thread_names[t], static_cast<uint32_t>(names.size()));
@@ -158,13 +156,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         if (file.pipeline_events == 0) return unusable(paths[k]);
         ++used;
         lanes.add(file, identify_threads(file, paths.size() > 1 ? rank_in_name(paths[k]) : kUnknown));
-        std::vector<StringId> name_id(file.names.size());
-        for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(file.names.text(id));
-        for (Op& op : file.ops) op.name_id = name_id[op.name_id];
-        if (ops.empty())
-          ops = std::move(file.ops);
-        else
-          ops.insert(ops.end(), file.ops.begin(), file.ops.end());
+        append_ops(std::move(file.ops), file.names, trace, ops);
         trace.diagnostics.merge(file.diagnostics);
         trace.lossy_steps.insert(trace.lossy_steps.end(), file.lossy_steps.begin(), file.lossy_steps.end());
       },

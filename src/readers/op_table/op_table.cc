@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "readers/common/machines.h"
+#include "readers/common/read_files.h"
 #include "readers/common/settle_steps.h"
 #include "readers/op_table/columns.h"
 #include "readers/op_table/problems.h"
@@ -117,56 +118,67 @@ void declare_clocks(const StringPool& clocks, const std::map<int32_t, uint16_t>&
   number_machines(trace);
 }
 
-Result<Trace> read(const Source& source, const ReadOptions& options) {
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < source.files.size(); ++i)
+// Returns the files that look like tables; with --reader, where none does, whatever was named.
+std::vector<size_t> files_to_read(const Source& source) {
+  std::vector<size_t> chosen, all;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    all.push_back(i);
     if (sniff_head(source.files[i], source.head(i)) != Match::kNo) chosen.push_back(i);
-  if (chosen.empty())  // with --reader: whatever was named
-    for (size_t i = 0; i < source.files.size(); ++i) chosen.push_back(i);
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  }
+  return chosen.empty() ? all : chosen;
+}
 
+// Rows that were read from all files.
+struct AllRows {
+  std::vector<Op> ops;
+  StringPool clocks;
+  std::set<uint32_t> global_chunks;  // files whose Op::chunk holds gmc
+};
+
+void append_rows(TableRows rows, uint32_t file, AllRows& all, Trace& trace) {
+  std::vector<uint16_t> clock_of = {0};
+  for (StringId id = 0; id < rows.clocks.size(); ++id) {
+    const StringId known = all.clocks.intern(rows.clocks.text(id));
+    clock_of.push_back(known < UINT16_MAX ? static_cast<uint16_t>(known + 1) : 0);
+  }
+  for (Op& op : rows.ops) op.clock = clock_of[op.clock];
+  append_ops(std::move(rows.ops), rows.names, trace, all.ops);
+  trace.diagnostics.merge(rows.diagnostics);
+  trace.lossy_steps.insert(trace.lossy_steps.end(), rows.lossy_steps.begin(), rows.lossy_steps.end());
+  if (rows.global_chunks) all.global_chunks.insert(file);
+}
+
+// Reads one file after another, since the rows of all of them at once may not fit into memory twice.
+Result<AllRows> read_all_rows(const std::vector<std::string>& paths, Progress* progress, Trace& trace) {
+  AllRows all;
+  std::optional<Error> first_error;
+  for (uint32_t k = 0; k < paths.size(); ++k) {
+    Result<TableRows> rows = read_table(paths[k], k, progress);
+    if (rows) {
+      append_rows(std::move(*rows), k, all, trace);
+      continue;
+    }
+    if (!first_error) first_error = rows.error();
+    trace.diagnostics.add(problem::op_table_unusable_file, {paths[k]});
+  }
+  if (all.ops.empty() && first_error) return std::move(*first_error);
+  return all;
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  const std::vector<size_t> chosen = files_to_read(source);
+  expect_bytes(source, chosen, options.progress);
+  std::vector<std::string> paths;
+  for (const size_t i : chosen) paths.push_back(source.files[i].path);
   Trace trace;
   trace.format = "op-table";
   trace.clock = ClockState::kUnaligned;
-  std::vector<Op> ops;
-  std::vector<std::string> paths;
-  std::optional<Error> first_error;
-  std::set<uint32_t> global_chunks;
-  StringPool clocks;
-  for (uint32_t k = 0; k < chosen.size(); ++k) {
-    const SourceFile& file = source.files[chosen[k]];
-    paths.push_back(file.path);
-    Result<TableRows> rows = read_table(file.path, k, options.progress);
-    if (!rows) {
-      if (!first_error) first_error = rows.error();
-      trace.diagnostics.add(problem::op_table_unusable_file, {file.path});
-      continue;
-    }
-    std::vector<StringId> name_id(rows->names.size());
-    for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(rows->names.text(id));
-    std::vector<uint16_t> clock_of = {0};
-    for (StringId id = 0; id < rows->clocks.size(); ++id) {
-      const StringId known = clocks.intern(rows->clocks.text(id));
-      clock_of.push_back(known < UINT16_MAX ? static_cast<uint16_t>(known + 1) : 0);
-    }
-    for (Op& op : rows->ops) op.name_id = name_id[op.name_id], op.clock = clock_of[op.clock];
-    if (ops.empty())
-      ops = std::move(rows->ops);
-    else
-      ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
-    trace.diagnostics.merge(rows->diagnostics);
-    trace.lossy_steps.insert(trace.lossy_steps.end(), rows->lossy_steps.begin(), rows->lossy_steps.end());
-    if (rows->global_chunks) global_chunks.insert(k);
-  }
-  const std::set<size_t> used(chosen.begin(), chosen.end());
+  TRY(all, read_all_rows(paths, options.progress, trace));
+  std::vector<Op>& ops = all->ops;
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && !used.contains(i))
+    if (source.files[i].given && std::ranges::find(chosen, i) == chosen.end())
       trace.diagnostics.add(problem::op_table_unusable_file, {source.files[i].path});
-  if (ops.empty()) {
-    if (first_error) return std::move(*first_error);
-    return nothing_usable(paths, trace.diagnostics);
-  }
+  if (ops.empty()) return nothing_usable(paths, trace.diagnostics);
   if (ops.size() > kMaxOps)
     return Error{ErrorCode::kLimit,
                  "more than " + std::to_string(kMaxOps) + " rows",
@@ -179,12 +191,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "no row of the table says which rank it belongs to",
                  {paths.front(), 1},
                  "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md"};
-  if (!global_chunks.empty()) localise_chunks(ops, global_chunks, trace.diagnostics);
+  if (!all->global_chunks.empty()) localise_chunks(ops, all->global_chunks, trace.diagnostics);
   settle_steps(ops, kFormat, "row", trace);
   const size_t rows = ops.size();
   const std::map<int32_t, uint16_t> clock_of_rank = clocks_of(ops, paths, trace.diagnostics);
   build_parts(ops, kind_lane_names(), paths, trace);
-  declare_clocks(clocks, clock_of_rank, paths, trace);
+  declare_clocks(all->clocks, clock_of_rank, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = describe(trace, rows);
   return trace;

@@ -1,9 +1,9 @@
 // Reads the timestamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
-#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/read_files.h"
 #include "readers/paddle_dynamic/problems.h"
 #include "readers/paddle_dynamic/record_file.h"
 #include "readers/reader.h"
@@ -39,63 +39,50 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-Result<Trace> read(const Source& source, const ReadOptions& options) {
-  Trace trace;
-  trace.format = "paddle-dynamic";
-  trace.clock = ClockState::kUnaligned;
+// Chooses the records of single ranks or, where there are none, files that were joined of them.
+std::vector<size_t> choose_files(const Source& source, Diagnostics& diagnostics) {
   std::vector<size_t> records, joined;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
     if (looks_ours(source.head(i)))
       (rank_of(file.path) == kUnknown ? joined : records).push_back(i);
     else if (file.given || rank_of(file.path) != kUnknown)
-      trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {file.path});
+      diagnostics.add(problem::paddle_dynamic_unusable_file, {file.path});
   }
   // A joined file next to the files that it was made of contains nothing new.
-  if (!records.empty() && !joined.empty()) {
-    trace.diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path}, joined.size());
-    joined.clear();
-  }
-  const std::vector<size_t>& chosen = records.empty() ? joined : records;
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
+  if (!records.empty() && !joined.empty())
+    diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path}, joined.size());
+  return records.empty() ? joined : records;
+}
 
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "paddle-dynamic";
+  trace.clock = ClockState::kUnaligned;
+  const std::vector<size_t> chosen = choose_files(source, trace.diagnostics);
+  expect_bytes(source, chosen, options.progress);
   std::vector<Op> ops;
   std::vector<std::string> paths;
-  int32_t next_rank = 0;
-  std::optional<Error> first_error;
-  for (uint32_t k = 0; k < chosen.size(); ++k) {
-    const std::string& path = source.files[chosen[k]].path;
-    paths.push_back(path);
-    const int32_t rank = rank_of(path);
-    Result<RecordOps> result = read_records(path, k, rank, options.progress);
-    if (!result) {
-      if (!first_error) first_error = result.error();
-      trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {path});
-      continue;
-    }
-    std::vector<StringId> name_id(result->names.size());
-    for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(result->names.text(id));
-    for (Op& op : result->ops) {
-      op.name_id = name_id[op.name_id];
-      if (rank == kUnknown)
-        op.rank = static_cast<int32_t>(std::min<int64_t>(op.rank + int64_t{next_rank}, kMaxRankNumber));
-    }
-    if (rank == kUnknown) {
-      next_rank += result->ranks;
-      trace.diagnostics.add(problem::paddle_dynamic_ranks_inferred, {path}, result->ranks);
-    }
-    ops.insert(ops.end(), result->ops.begin(), result->ops.end());
-    trace.diagnostics.merge(result->diagnostics);
-  }
-  if (ops.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no complete forward or backward in these records",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "expected files profile_record_tmp_file_for_rank_N with lines such as {\"name\": \"F0\", "
-                 "\"cat\": \"pipeline timeline\", \"ph\": \"B\", …}"};
-  }
+  for (const size_t i : chosen) paths.push_back(source.files[i].path);
+  int64_t next_rank = 0;
+  auto first_error = read_files(
+      paths.size(),
+      [&](size_t k) { return read_records(paths[k], static_cast<uint32_t>(k), rank_of(paths[k]), options.progress); },
+      [&](size_t k, RecordOps file) {
+        if (rank_of(paths[k]) == kUnknown) {
+          for (Op& op : file.ops)
+            op.rank = static_cast<int32_t>(std::min<int64_t>(op.rank + next_rank, kMaxRankNumber));
+          next_rank += file.ranks;
+          trace.diagnostics.add(problem::paddle_dynamic_ranks_inferred, {paths[k]}, file.ranks);
+        }
+        append_ops(std::move(file.ops), file.names, trace, ops);
+        trace.diagnostics.merge(file.diagnostics);
+      },
+      [&](size_t k, const Error&) { trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {paths[k]}); });
+  if (ops.empty())
+    return nothing_read(std::move(first_error), source, "no complete forward or backward in these records",
+                        "expected files profile_record_tmp_file_for_rank_N with lines such as {\"name\": \"F0\", "
+                        "\"cat\": \"pipeline timeline\", \"ph\": \"B\", …}");
   resolve_ranks(ops, kFormat, trace.diagnostics);
   trace.diagnostics.add(problem::paddle_dynamic_steps_counted);
   build_parts(ops, kind_lane_names(), paths, trace);

@@ -1,11 +1,8 @@
 #include "readers/perfetto/file_reader.h"
 
-#include <algorithm>
-
 #include "base/error_words.h"
 #include "base/inflate_bytes.h"
 #include "base/json_writer.h"
-#include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
 #include "readers/perfetto/problems.h"
@@ -22,7 +19,7 @@ constexpr size_t kMaxSequences = size_t{1} << 20;
 constexpr size_t kLongestText = size_t{1} << 20;
 
 bool is_ascii(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 128; });
+  return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) >= 128; });
 }
 
 // Translates category names of other profilers that write this format into Kineto's.
@@ -72,8 +69,7 @@ Sequence& FileReader::find_sequence(uint32_t id) {
 }
 
 Status FileReader::read(int64_t size_bytes, Progress* progress) {
-  Result<Input> input = Input::open(path_, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path_, progress));
   // Room for as many events as fit into a plain file of this size, so that nothing is copied while they come in; what
   // is not used is never touched.
   if (!input->compressed()) {
@@ -112,9 +108,7 @@ void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
   if (scan.is_damaged()) lose(problem::pftrace_bad_compressed, offset);
 }
 
-void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
-  Packet p;
-  p.offset = offset;
+bool FileReader::read_fields(std::string_view bytes, bool nested, Packet& p) {
   ProtoScan scan(bytes);
   while (scan.next()) {
     switch (scan.id) {
@@ -147,9 +141,9 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
       case packet::kZstdCompressed:
         if (!scan.is_bytes()) break;
         if (nested)
-          lose(problem::pftrace_nested_compressed, offset);
+          lose(problem::pftrace_nested_compressed, p.offset);
         else
-          compressed(scan.bytes, scan.id == packet::kZstdCompressed, offset);
+          compressed(scan.bytes, scan.id == packet::kZstdCompressed, p.offset);
         break;
       case packet::kTrackEvent:
       case packet::kTrackDescriptor:
@@ -167,7 +161,13 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
       default: break;
     }
   }
-  if (scan.is_damaged()) return lose(problem::pftrace_damaged_packet, offset);
+  return !scan.is_damaged();
+}
+
+void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
+  Packet p;
+  p.offset = offset;
+  if (!read_fields(bytes, nested, p)) return lose(problem::pftrace_damaged_packet, offset);
   ++packets_;
   Sequence& s = sequence_of(p.sequence);
   if (p.dropped) {
@@ -288,7 +288,7 @@ void FileReader::snapshot(const Packet& p, Sequence& s) {
     if (id >= kFirstSequenceClock && id < kFirstCustomClock) {
       clock.id = id;
       clock.last = ns;
-      const auto known = std::find_if(s.clocks.begin(), s.clocks.end(), [&](const auto& c) { return c.id == id; });
+      const auto known = std::ranges::find_if(s.clocks, [&](const auto& c) { return c.id == id; });
       if (known == s.clocks.end())
         s.clocks.push_back(clock);
       else

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -135,6 +137,8 @@ class FileReader {
   bool plain_event(std::string_view bytes, int64_t offset);
 
   // file_reader.cc
+  // Reads the fields of a packet, and the packets in it where it is compressed. Returns false where it is damaged.
+  bool read_fields(std::string_view bytes, bool nested, Packet& p);
   void packet(std::string_view bytes, int64_t offset, bool nested);
   void compressed(std::string_view bytes, bool zstd, int64_t offset);
   void payload(const Packet& p, Sequence& s);
@@ -195,6 +199,8 @@ class FileReader {
   void link_gpu_work();
   void settle_lanes();
   void settle_counters(FileResult& out);
+  std::map<int64_t, std::string> named_ranks() const;
+  std::map<int64_t, std::set<int64_t>> devices_of_processes() const;
   std::vector<int32_t> choose_parts(FileResult& out);
   void split(FileResult& out);
 
@@ -239,8 +245,7 @@ class FileReader {
     std::vector<std::string> queues, stages;
   } old_specs_;
   CounterSet old_counters_;
-  std::unordered_map<uint32_t, size_t> looks_back_;        // counter track → its last sample
-  std::vector<std::pair<uint32_t, int64_t>> device_pids_;  // (track, pid) seen with device work
+  std::unordered_map<uint32_t, size_t> looks_back_;  // counter track → its last sample
   std::vector<MetaField> metadata_;
   rows::ChunkRows rows_;
 };

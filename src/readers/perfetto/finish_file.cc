@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/number.h"
 #include "base/perfetto_fields.h"
@@ -64,9 +65,7 @@ void assemble(rows::ChunkRows chunk, rows::Dictionaries texts, rows::FileRows& r
 
 // A state lasts until the track's next one; the length of the last one is unknown.
 void FileReader::settle_states() {
-  std::stable_sort(states_.begin(), states_.end(), [](const StateChange& a, const StateChange& b) {
-    return a.track != b.track ? a.track < b.track : a.time < b.time;
-  });
+  std::ranges::stable_sort(states_, {}, [](const StateChange& a) { return std::tie(a.track, a.time); });
   for (size_t k = 0; k < states_.size(); ++k) {
     const StateChange& from = states_[k];
     if (from.name == 0) continue;
@@ -90,8 +89,7 @@ void FileReader::settle_states() {
 // Every slice with an id is linked to the one before it, in order of time; an id that ends starts again. An arrow from
 // a launch call to device work without a launch is that launch.
 void FileReader::settle_flows() {
-  std::stable_sort(flows_.begin(), flows_.end(),
-                   [](const FlowPoint& a, const FlowPoint& b) { return a.time < b.time; });
+  std::ranges::stable_sort(flows_, {}, &FlowPoint::time);
   if (flows_.empty() && legacy_flows_.empty()) return;
   uint32_t number = 0;
   for (const Row& row : rows_.rows)
@@ -129,15 +127,14 @@ void FileReader::settle_flows() {
   if (!starts.empty()) {
     for (const Row& row : rows_.rows)
       if (const auto at = starts.find(row.thread); at != starts.end()) at->second.push_back(row.start_ns);
-    for (auto& [track, times] : starts) std::sort(times.begin(), times.end());
+    for (auto& [track, times] : starts) std::ranges::sort(times);
   }
-  std::stable_sort(legacy_flows_.begin(), legacy_flows_.end(),
-                   [](const LegacyFlow& a, const LegacyFlow& b) { return a.time < b.time; });
+  std::ranges::stable_sort(legacy_flows_, {}, &LegacyFlow::time);
   for (const LegacyFlow& flow : legacy_flows_) {
     int64_t time = flow.time;
     if (flow.phase == 'f' && !flow.binds_enclosing) {
       const std::vector<int64_t>& times = starts[flow.track];
-      const auto next = std::lower_bound(times.begin(), times.end(), time);
+      const auto next = std::ranges::lower_bound(times, time);
       if (next == times.end()) continue;
       time = *next;
     }
@@ -199,27 +196,42 @@ void FileReader::settle_lanes() {
   for (Mark& mark : rows_.marks) mark.lane = lane_of(mark.lane);
   for (rows::Flow& flow : rows_.flows) flow.thread = lane_of(flow.thread);
   // Each track names its lane once; of two names the later would win, so the first is put last.
-  std::reverse(rows_.thread_names.begin(), rows_.thread_names.end());
+  std::ranges::reverse(rows_.thread_names);
+}
+
+// Returns the machine of each rank, where all processes with rows are named as Stageline's exporter names ranks.
+std::map<int64_t, std::string> FileReader::named_ranks() const {
+  std::vector<uint8_t> used = has_rows_;
+  used.resize(tracks_.size());
+  for (const auto& [row, cell] : own_cells_) used[rows_.rows[row].thread] = false;
+  std::map<int64_t, std::string> machines;
+  for (uint32_t t = 0; t < tracks_.size(); ++t) {
+    if (!used[t] || (!own_cells_.empty() && tracks_[t].name.starts_with("steps"))) continue;
+    const RankName name = rank_name(tracks_.process_name(t));
+    if (name.rank < 0) return {};
+    machines.emplace(name.rank, name.machine);
+  }
+  return machines;
+}
+
+// Returns the devices of each process, by pid, where several processes have devices of their own: each is a rank.
+std::map<int64_t, std::set<int64_t>> FileReader::devices_of_processes() const {
+  std::map<int64_t, std::set<int64_t>> devices;
+  for (const auto& [track, pid] : row_pid_) devices[pid].insert(tracks_[track].pid);
+  std::set<int64_t> all;
+  size_t sum = 0;
+  for (const auto& [pid, own] : devices) {
+    all.insert(own.begin(), own.end());
+    sum += own.size();
+  }
+  if (devices.size() < 2 || sum != all.size()) devices.clear();
+  return devices;
 }
 
 // Returns which part every track belongs to; −1: none.
 std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
   std::vector<int32_t> part(tracks_.size(), 0);
-  std::vector<uint8_t> used = has_rows_;
-  used.resize(tracks_.size());
-  for (const auto& [row, cell] : own_cells_) used[rows_.rows[row].thread] = false;
-  // Ranks as our exporter names processes.
-  std::map<int64_t, std::string> machines;
-  bool all_ranks = true;
-  for (uint32_t t = 0; t < tracks_.size() && all_ranks; ++t) {
-    if (!used[t]) continue;
-    if (!own_cells_.empty() && tracks_[t].name.starts_with("steps")) continue;
-    const RankName name = rank_name(tracks_.process_name(t));
-    all_ranks = name.rank >= 0;
-    if (all_ranks) machines.emplace(name.rank, name.machine);
-  }
-  if (!all_ranks) machines.clear();
-  if (!own_cells_.empty() || !machines.empty()) {
+  if (const auto machines = named_ranks(); !own_cells_.empty() || !machines.empty()) {
     out.is_own = true;
     std::map<int64_t, int32_t> number;
     for (const auto& [rank, machine] : machines) {
@@ -234,44 +246,34 @@ std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
     }
     return part;
   }
-  // Processes with devices of their own are ranks.
-  std::map<int64_t, std::set<int64_t>> devices;  // by pid
-  for (const auto& [track, pid] : row_pid_) devices[pid].insert(tracks_[track].pid);
-  std::set<int64_t> all;
-  size_t sum = 0;
-  for (const auto& [pid, own] : devices) {
-    all.insert(own.begin(), own.end());
-    sum += own.size();
-  }
-  if (devices.size() > 1 && sum == all.size()) {
-    std::vector<std::pair<int64_t, int64_t>> order;  // lowest device, pid
-    for (const auto& [pid, own] : devices) order.emplace_back(*own.begin(), pid);
-    std::sort(order.begin(), order.end());
-    std::map<int64_t, int32_t> number, of_device;
-    for (const auto& [device, pid] : order) {
-      number.emplace(pid, static_cast<int32_t>(out.ranks.size()));
-      for (const int64_t d : devices[pid]) of_device.emplace(d, static_cast<int32_t>(out.ranks.size()));
-      out.ranks.emplace_back();
-    }
-    out.by_process = true;
-    for (uint32_t t = 0; t < tracks_.size(); ++t) {
-      const TrackInfo& process = tracks_[tracks_.process_of(t)];
-      const TrackInfo& thread = tracks_[tracks_.thread_of(t)];
-      const int64_t pid = process.is_process ? process.pid : thread.pid;
-      const auto& numbers = tracks_[t].is_device ? of_device : number;
-      const auto at = numbers.find(tracks_[t].is_device ? tracks_[t].pid : pid);
-      part[t] = at == numbers.end() ? 0 : at->second;
-    }
+  const auto devices = devices_of_processes();
+  if (devices.empty()) {
+    out.ranks.emplace_back();
     return part;
   }
-  out.ranks.emplace_back();
+  std::vector<std::pair<int64_t, int64_t>> order;  // lowest device, pid
+  for (const auto& [pid, own] : devices) order.emplace_back(*own.begin(), pid);
+  std::ranges::sort(order);
+  std::map<int64_t, int32_t> number, of_device;
+  for (const auto& [device, pid] : order) {
+    number.emplace(pid, static_cast<int32_t>(out.ranks.size()));
+    for (const int64_t d : devices.at(pid)) of_device.emplace(d, static_cast<int32_t>(out.ranks.size()));
+    out.ranks.emplace_back();
+  }
+  out.by_process = true;
+  for (uint32_t t = 0; t < tracks_.size(); ++t) {
+    const TrackInfo& process = tracks_[tracks_.process_of(t)];
+    const TrackInfo& thread = tracks_[tracks_.thread_of(t)];
+    const int64_t pid = process.is_process ? process.pid : thread.pid;
+    const auto& numbers = tracks_[t].is_device ? of_device : number;
+    const auto at = numbers.find(tracks_[t].is_device ? tracks_[t].pid : pid);
+    part[t] = at == numbers.end() ? 0 : at->second;
+  }
   return part;
 }
 
 void FileReader::settle_counters(FileResult& out) {
-  std::stable_sort(samples_.begin(), samples_.end(), [](const Sample& a, const Sample& b) {
-    return a.track != b.track ? a.track < b.track : a.time < b.time;
-  });
+  std::ranges::stable_sort(samples_, {}, [](const Sample& a) { return std::tie(a.track, a.time); });
   out.counters = samples_.size();
   if (out.ranks.empty()) return;
   for (size_t k = 0; k < samples_.size(); ++k) {

@@ -97,6 +97,20 @@ void split_backwards(std::vector<Op>& ops) {
     if (op.kind == CellKind::kBackward && weights.contains(key(op))) op.kind = CellKind::kInputGrad;
 }
 
+// Reads the configuration of a run, and writes its sizes to the files.
+void read_sizes(Chosen& chosen, Diagnostics& diagnostics) {
+  const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
+  if (config.pp_size == 0) diagnostics.add(problem::primus_no_config, {chosen.files.front().path});
+  int32_t last_rank = 0;
+  for (const RankFile& file : chosen.files) last_rank = std::max(last_rank, file.pp_rank);
+  for (RankFile& file : chosen.files) {
+    file.pp_size = static_cast<int32_t>(std::max<int64_t>(config.pp_size, last_rank + 1));
+    file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
+  }
+  const int64_t missing = config.pp_size - std::ssize(chosen.files);
+  if (missing > 0) diagnostics.add(problem::primus_missing_ranks, {chosen.config_path}, missing);
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "primus";
@@ -107,18 +121,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "no pp_rank_N.json with iterations",
                  {source.roots.empty() ? "" : source.roots[0]},
                  "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)"};
-  const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
-  if (config.pp_size == 0) trace.diagnostics.add(problem::primus_no_config, {chosen.files.front().path});
-  int32_t last_rank = 0;
-  for (const RankFile& file : chosen.files) last_rank = std::max(last_rank, file.pp_rank);
-  for (RankFile& file : chosen.files) {
-    file.pp_size = static_cast<int32_t>(std::max<int64_t>(config.pp_size, last_rank + 1));
-    file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
-  }
-  if (config.pp_size > std::ssize(chosen.files))
-    trace.diagnostics.add(problem::primus_missing_ranks, {chosen.config_path},
-                          config.pp_size - std::ssize(chosen.files));
-
+  read_sizes(chosen, trace.diagnostics);
   if (options.progress)
     for (const SourceFile& file : source.files)
       if (pp_rank_of(file.path)) options.progress->expect(file.size_bytes);
@@ -140,13 +143,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         chunks_assigned += rank.chunks_assigned;
       },
       [&](size_t k, const Error&) { trace.diagnostics.add(problem::primus_unusable_file, {paths[k]}); });
-  if (ops.empty()) {
-    if (first_error) return std::move(*first_error);
+  if (ops.empty() && first_error) return std::move(*first_error);
+  if (ops.empty())
     return Error{ErrorCode::kBadInput,
                  "the files hold no forward or backward with a start and an end",
                  {paths.front()},
                  "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
-  }
   split_backwards(ops);
   trace.diagnostics.add(problem::primus_chunks_assigned, {}, chunks_assigned);
   trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &min_ns);

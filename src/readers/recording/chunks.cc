@@ -87,76 +87,92 @@ FileHead parse_head(std::string_view bytes) {
 namespace {
 
 // Goes through every intact chunk of `window`, which begins with a file's header or anywhere in a file.
-Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
-  ChunkCounts counts;
-  std::optional<Error> read_error;
-  const auto want = [&](int64_t at, size_t bytes) {
-    if (read_error) return;
-    if (Status status = window.want(at, bytes); !status) read_error = std::move(status.error());
-  };
-  want(0, kFileHeaderBytes);
-  head = parse_head(window.from(0));
-  int64_t at = head.good ? static_cast<int64_t>(kFileHeaderBytes) : 0;
-  int64_t suspicion = 0, good_until = at;
-  bool torn_here = false;
-  const auto skip_to = [&](int64_t next) {
-    if (counts.first_damage < 0) counts.first_damage = at;
-    at = next;
-  };
-  for (;;) {
-    want(at, kMaxChunkBytes);
-    const std::string_view bytes = window.from(at);
-    if (bytes.empty()) break;
-    if (!header_is_right(bytes)) {
-      const size_t next = bytes.find(kChunkMagic, 1);
-      // The magic number may lie across the end of the window.
-      const size_t step = next != std::string_view::npos ? next
-                          : window.ended() || read_error ? bytes.size()
-                                                         : bytes.size() - kChunkMagic.size() + 1;
-      skip_to(at + static_cast<int64_t>(std::max<size_t>(step, 1)));
-      continue;
+class Walk {
+ public:
+  Walk(Window window, ChunkSink& sink) : window_(std::move(window)), sink_(sink) {}
+
+  Result<ChunkCounts> go(FileHead& head) {
+    want(kFileHeaderBytes);
+    head = parse_head(window_.from(0));
+    at_ = good_until_ = head.good ? static_cast<int64_t>(kFileHeaderBytes) : 0;
+    for (;;) {
+      want(kMaxChunkBytes);
+      const std::string_view bytes = window_.from(at_);
+      if (bytes.empty()) break;
+      if (header_is_right(bytes))
+        take(bytes);
+      else
+        find_header(bytes);
     }
+    counts_.bytes = window_.end();
+    // After the last chunk there may be a piece of one that was being written, or damage.
+    const int64_t rest = window_.end() - good_until_;
+    counts_.torn = rest > 0 && (torn_here_ || rest < static_cast<int64_t>(kChunkHeaderBytes));
+    if (rest > 0 && !counts_.torn) counts_.skipped_bytes += rest;
+    if (read_error_ && counts_.chunks == 0) return std::move(*read_error_);
+    if (read_error_) counts_.torn = true;
+    return counts_;
+  }
+
+ private:
+  void want(size_t bytes) {
+    if (read_error_) return;
+    if (Status status = window_.want(at_, bytes); !status) read_error_ = std::move(status.error());
+  }
+  void skip(size_t bytes) {
+    if (counts_.first_damage < 0) counts_.first_damage = at_;
+    at_ += static_cast<int64_t>(bytes);
+  }
+
+  void find_header(std::string_view bytes) {
+    const size_t next = bytes.find(kChunkMagic, 1);
+    // The magic number may lie across the end of the window.
+    const size_t step = next != std::string_view::npos   ? next
+                        : window_.ended() || read_error_ ? bytes.size()
+                                                         : bytes.size() - kChunkMagic.size() + 1;
+    skip(std::max<size_t>(step, 1));
+  }
+
+  // Takes the chunk whose header `bytes` begin with, or skips it where its payload is torn or damaged.
+  void take(std::string_view bytes) {
     const size_t payload_bytes = number_at<uint32_t>(bytes, kChunkBytesAt);
     const size_t whole = (kChunkHeaderBytes + payload_bytes + 7) / 8 * 8;
     if (bytes.size() < kChunkHeaderBytes + payload_bytes) {
-      torn_here = true;
-      skip_to(at + 4);
-      continue;
+      torn_here_ = true;
+      return skip(4);
     }
     const std::string_view payload = bytes.substr(kChunkHeaderBytes, payload_bytes);
     if (crc32c(payload) != number_at<uint32_t>(bytes, kChunkPayloadCrcAt)) {
-      ++counts.damaged;
-      suspicion += static_cast<int64_t>(payload_bytes);
-      const bool patient = suspicion < std::max(kFreeSuspicion, kMaxSuspicion * window.end());
-      skip_to(at + (patient ? 4 : static_cast<int64_t>(whole)));
-      continue;
+      ++counts_.damaged;
+      suspicion_ += static_cast<int64_t>(payload_bytes);
+      return skip(suspicion_ < std::max(kFreeSuspicion, kMaxSuspicion * window_.end()) ? 4 : whole);
     }
-    counts.skipped_bytes += at - good_until;
-    torn_here = false;
+    counts_.skipped_bytes += at_ - good_until_;
+    torn_here_ = false;
     Chunk chunk;
     chunk.type = static_cast<ChunkType>(bytes[kChunkTypeAt]);
     chunk.codec = static_cast<uint8_t>(bytes[kChunkCodecAt]);
     chunk.flags = number_at<uint16_t>(bytes, kChunkFlagsAt);
     chunk.sequence = number_at<uint32_t>(bytes, kChunkSequenceAt);
     chunk.first_ticks = number_at<uint64_t>(bytes, kChunkTicksAt);
-    chunk.offset = at;
+    chunk.offset = at_;
     chunk.payload = payload;
     chunk.whole = bytes.substr(0, std::min(whole, bytes.size()));
-    if (counts.first_chunk < 0) counts.first_chunk = at;
-    sink.take(chunk);
-    ++counts.chunks;
-    at += static_cast<int64_t>(whole);
-    good_until = at;
+    if (counts_.first_chunk < 0) counts_.first_chunk = at_;
+    sink_.take(chunk);
+    ++counts_.chunks;
+    at_ += static_cast<int64_t>(whole);
+    good_until_ = at_;
   }
-  counts.bytes = window.end();
-  // After the last chunk there may be a piece of one that was being written, or damage.
-  const int64_t rest = window.end() - good_until;
-  counts.torn = rest > 0 && (torn_here || rest < static_cast<int64_t>(kChunkHeaderBytes));
-  if (rest > 0 && !counts.torn) counts.skipped_bytes += rest;
-  if (read_error && counts.chunks == 0) return std::move(*read_error);
-  if (read_error) counts.torn = true;
-  return counts;
-}
+
+  Window window_;
+  ChunkSink& sink_;
+  ChunkCounts counts_;
+  std::optional<Error> read_error_;
+  int64_t at_ = 0, good_until_ = 0;
+  int64_t suspicion_ = 0;  // payload bytes of damaged chunks so far
+  bool torn_here_ = false;
+};
 
 // Reads the bytes [at, end) of a file, in order.
 Window::Read read_between(const Places& file, int64_t at, int64_t end) {
@@ -171,9 +187,8 @@ Window::Read read_between(const Places& file, int64_t at, int64_t end) {
 }  // namespace
 
 Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
-  return walk(Window([&](char* out, size_t size) { return input->read(out, size); }), head, sink);
+  TRY(input, Input::open(path, progress));
+  return Walk(Window([&](char* out, size_t size) { return input->read(out, size); }), sink).go(head);
 }
 
 namespace {
@@ -199,16 +214,13 @@ Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, in
   if (!file.is_open() || unknown || size <= newest_bytes) return std::optional<ChunkCounts>();
   if (size <= kTableBytes + newest_bytes) {  // nothing lies between
     DividedSink both(size - newest_bytes, tables, sink);
-    Result<ChunkCounts> counts = walk(Window(read_between(file, 0, size)), head, both);
-    if (!counts) return std::move(counts).error();
+    TRY(counts, Walk(Window(read_between(file, 0, size)), both).go(head));
     return head.good ? std::optional<ChunkCounts>(*counts) : std::nullopt;
   }
-  Result<ChunkCounts> begin = walk(Window(read_between(file, 0, kTableBytes)), head, tables);
-  if (!begin) return std::move(begin).error();
+  TRY(begin, Walk(Window(read_between(file, 0, kTableBytes)), tables).go(head));
   if (!head.good) return std::optional<ChunkCounts>();
   FileHead none;
-  Result<ChunkCounts> counts = walk(Window(read_between(file, size - newest_bytes, size)), none, sink);
-  if (!counts) return std::move(counts).error();
+  TRY(counts, Walk(Window(read_between(file, size - newest_bytes, size)), sink).go(none));
   if (counts->first_damage == 0) counts->skipped_bytes -= std::min(counts->skipped_bytes, counts->first_chunk);
   return std::optional<ChunkCounts>(*counts);
 }

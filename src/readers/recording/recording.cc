@@ -344,6 +344,29 @@ void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) 
   recordings = std::move(kept);
 }
 
+// Hosts and devices of ranks, as their recordings name them.
+struct Machines {
+  std::map<int32_t, std::string> hosts, uuids;
+  std::map<int32_t, int32_t> devices;  // by the rank's first device lane
+
+  void add(const Recording& r, int32_t rank) {
+    hosts[rank] = r.meta.host;
+    if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;
+    for (const auto& [id, lane] : r.content.lanes)
+      if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device_kind != kLaunchLane &&
+          lane.device >= 0)
+        devices.try_emplace(rank, lane.device);
+  }
+  void describe(Part& part) const {
+    if (const auto host = hosts.find(part.rank); host != hosts.end()) part.machine_name = host->second;
+    if (const auto device = devices.find(part.rank); device != devices.end()) part.device = device->second;
+    if (const auto uuid = uuids.find(part.rank); uuid != uuids.end()) {
+      part.metadata.push_back({"device_uuid", ""});
+      append_json_string(part.metadata.back().json, uuid->second);
+    }
+  }
+};
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "recording";
@@ -358,8 +381,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const Recording& r : recordings) ranks.insert(r.meta.rank);
   int32_t next_rank = 0;
   Maker maker(trace);
-  std::map<int32_t, std::string> hosts, uuids;
-  std::map<int32_t, int32_t> devices;  // by the rank's first device lane
+  Machines machines;
   size_t rows = 0;
   for (Recording& r : recordings) {
     int32_t rank = r.meta.rank;
@@ -368,12 +390,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       rank = next_rank++;
       trace.diagnostics.add(problem::recording_rank_unknown, {r.paths.empty() ? r.hot_path : r.paths[0]});
     }
-    hosts[rank] = r.meta.host;
-    if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;
-    for (const auto& [id, lane] : r.content.lanes)
-      if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device_kind != kLaunchLane &&
-          lane.device >= 0)
-        devices.try_emplace(rank, lane.device);
+    machines.add(r, rank);
     rows += r.content.rows.size();
     maker.add(r, rank);
   }
@@ -393,19 +410,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const size_t range_count = maker.ops.size();
   maker.append_steps();
   build_parts(maker.ops, maker.lanes(), maker.paths(), trace);
-  for (Part& part : trace.parts) {
-    part.machine_name = hosts[part.rank];
-    if (const auto device = devices.find(part.rank); device != devices.end()) part.device = device->second;
-    if (const auto uuid = uuids.find(part.rank); uuid != uuids.end()) {
-      part.metadata.push_back({"device_uuid", ""});
-      append_json_string(part.metadata.back().json, uuid->second);
-    }
-  }
-  for (const Recording& r : recordings)
-    if (r.meta.world > 0 && !trace.parts.empty()) {
-      trace.parts[0].metadata.push_back({"world_size", std::to_string(r.meta.world)});
-      break;
-    }
+  for (Part& part : trace.parts) machines.describe(part);
+  const auto of_world = std::ranges::find_if(recordings, [](const Recording& r) { return r.meta.world > 0; });
+  if (of_world != recordings.end() && !trace.parts.empty())
+    trace.parts[0].metadata.push_back({"world_size", std::to_string(of_world->meta.world)});
   number_machines(trace);
   maker.fill_facts();
   maker.add_series();

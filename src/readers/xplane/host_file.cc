@@ -175,8 +175,7 @@ class HostReader {
   HostReader(const std::string& path, HostFile& out) : path_(path), out_(out) {}
 
   Result<bool> read(Progress* progress) {
-    Result<SpaceFacts> facts = read_facts(path_);
-    if (!facts) return std::move(facts).error();
+    TRY(facts, read_facts(path_));
     facts_ = std::move(*facts);
     out_.is_dated = facts_.start_ns > 0 && facts_.start_ns <= kMaxTimeNs;
     base_ns_ = out_.is_dated ? facts_.start_ns : 0;
@@ -430,33 +429,10 @@ class HostReader {
                         : plane.name.substr(plane.name[0] == '/' ? 6 : 0) + " " + line.name;
       }
       Facts event_facts = facts;
+      name = take_arguments(name, event_facts);
+      const Kind kind = system ? kSystem : host_kind(name, event_facts);
       std::string decoded;
-      if (name.ends_with('#') && name.find('#') + 1 < name.size()) {  // "forward#micro_batch=3,stage=0#"
-        const size_t hash = name.find('#');
-        for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ','))
-          if (const size_t equals = pair.find('='); equals != std::string_view::npos) {
-            if (pair.substr(0, equals) == "step_num")
-              event_facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
-            else if (!pair.starts_with("_"))
-              add_argument(pair.substr(0, equals), pair.substr(equals + 1), event_facts);
-          }
-        name = name.substr(0, hash);
-      }
-      Kind kind = kAnnotation;
-      if (system) {
-        kind = kSystem;
-      } else if (name.starts_with("$")) {
-        kind = kPython;
-        decoded = frame_name(name);
-        name = decoded;
-      } else if (facts.correlation >= 0 && is_api_call(name)) {
-        kind = kRuntime;
-      } else if (event_facts.step_number < 0 &&
-                 (facts.has_hlo || facts.has_source || facts.consumer_type >= 0 || facts.producer_type >= 0 ||
-                  is_tf_operator(name) || is_internal(name)) &&
-                 !waits_for_executor(name)) {
-        kind = kOperator;
-      }
+      if (kind == kPython) name = decoded = frame_name(name);
       // TensorFlow names launches after the operator or "KernelLaunch": the number says what they are.
       if (const uint32_t number = correlation_of(facts); number != kNoCorrelation && !system) {
         launch_calls_.push_back({tid, start, end, launch_texts_.intern(name),
@@ -470,19 +446,44 @@ class HostReader {
             {tid, start, end, launch_texts_.intern(name), launch_texts_.intern(host_->part.lanes[lane].name), kind});
       if (facts.producer_type >= 0) producers_.emplace(std::pair(facts.producer_type, facts.producer), row);
       if (facts.consumer_type >= 0) consumers_.push_back({{facts.consumer_type, facts.consumer}, row});
-      if (kind == kAnnotation) {
-        const std::string message =
-            event_facts.arguments.empty() ? std::string(name) : std::string(name) + "#" + event_facts.arguments + "#";
-        host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), event_facts.micro_batch,
-                                 event_facts.chunk, event_facts.stage, small(event_facts.step_number)});
-        ranges_.emplace_back(LaunchedWork::Range{tid, start, end, row, 0}, name);
-        if (event_facts.step_number >= 0) {
-          host_->add(lane, kAnnotation, start, end,
-                     host_->text("ProfilerStep#" + std::to_string(small(event_facts.step_number))));
-          host_steps_.push_back({event_facts.step_number, start, end, 0});
-        }
-      }
+      if (kind != kAnnotation) continue;
+      add_range(row, name, event_facts);
+      ranges_.emplace_back(LaunchedWork::Range{tid, start, end, row, 0}, name);
+      if (event_facts.step_number < 0) continue;
+      host_->add(lane, kAnnotation, start, end,
+                 host_->text("ProfilerStep#" + std::to_string(small(event_facts.step_number))));
+      host_steps_.push_back({event_facts.step_number, start, end, 0});
     }
+  }
+
+  // Splits "forward#micro_batch=3,stage=0#". Returns the name without the arguments, which become facts.
+  static std::string_view take_arguments(std::string_view name, Facts& facts) {
+    const size_t hash = name.find('#');
+    if (!name.ends_with('#') || hash + 1 >= name.size()) return name;
+    for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ',')) {
+      const size_t equals = pair.find('=');
+      if (equals == std::string_view::npos) continue;
+      if (pair.substr(0, equals) == "step_num")
+        facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
+      else if (!pair.starts_with("_"))
+        add_argument(pair.substr(0, equals), pair.substr(equals + 1), facts);
+    }
+    return name.substr(0, hash);
+  }
+
+  // Returns what an event of a thread is; annotations are those that nothing else claims.
+  static Kind host_kind(std::string_view name, const Facts& facts) {
+    if (name.starts_with("$")) return kPython;
+    if (facts.correlation >= 0 && is_api_call(name)) return kRuntime;
+    const bool of_framework = facts.has_hlo || facts.has_source || facts.consumer_type >= 0 ||
+                              facts.producer_type >= 0 || is_tf_operator(name) || is_internal(name);
+    return facts.step_number < 0 && of_framework && !waits_for_executor(name) ? kOperator : kAnnotation;
+  }
+
+  void add_range(uint32_t row, std::string_view name, const Facts& facts) {
+    const std::string message = std::string(name) + (facts.arguments.empty() ? "" : "#" + facts.arguments + "#");
+    host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), facts.micro_batch, facts.chunk,
+                             facts.stage, small(facts.step_number)});
   }
 
   void add_step_event(const LineHead& line, std::string_view name, const Event& event) {
@@ -632,7 +633,7 @@ class HostReader {
         continue;
       spans.push_back({event.offset_ps, event.offset_ps + event.dur_ps, k});
     }
-    std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+    std::ranges::sort(spans, [](const Span& a, const Span& b) {
       return a.start != b.start ? a.start < b.start : a.end != b.end ? a.end > b.end : a.event < b.event;
     });
     std::vector<const Span*> open;
@@ -777,8 +778,7 @@ class HostReader {
       if (lane.kind != LaneKind::kDeviceStream || steps.empty() || !own_steps) continue;
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (s.step[i] != 0 || s.partner[i] != kNoSliceIndex) continue;
-        const auto after = std::upper_bound(steps.begin(), steps.end(), s.start_ns[i],
-                                            [](int64_t at, const ProfilerStep& step) { return at < step.start_ns; });
+        const auto after = std::ranges::upper_bound(steps, s.start_ns[i], {}, &ProfilerStep::start_ns);
         if (after != steps.begin() && s.start_ns[i] < (after - 1)->end_ns)
           s.step[i] = static_cast<uint16_t>(after - steps.begin());
       }
@@ -821,8 +821,7 @@ class HostReader {
 Result<HostFile> read_host_file(const std::string& path, Progress* progress) {
   HostFile out;
   out.path = path;
-  Result<bool> read = HostReader(path, out).read(progress);
-  if (!read) return std::move(read).error();
+  TRY(read, HostReader(path, out).read(progress));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "base/by_enum.h"
@@ -51,7 +52,7 @@ EventType host_event_type(std::string_view name, bool has_device, bool has_corre
 class Grouper {
  public:
   explicit Grouper(std::vector<HostEvent>& events) : events_(events), group_(events.size(), -1) {
-    std::sort(events_.begin(), events_.end(), [](const HostEvent& a, const HostEvent& b) {
+    std::ranges::sort(events_, [](const HostEvent& a, const HostEvent& b) {
       if (a.line != b.line) return a.line < b.line;
       if (a.start_ps != b.start_ps) return a.start_ps < b.start_ps;
       return a.dur_ps > b.dur_ps;
@@ -79,8 +80,7 @@ class Grouper {
     std::vector<size_t> out;
     for (size_t i = 0; i < events_.size(); ++i)
       if (events_[i].is_root) out.push_back(i);
-    std::stable_sort(out.begin(), out.end(),
-                     [&](size_t a, size_t b) { return events_[a].start_ps < events_[b].start_ps; });
+    std::ranges::stable_sort(out, {}, [&](size_t a) { return events_[a].start_ps; });
     return out;
   }
 
@@ -126,7 +126,7 @@ struct Group {
 // Returns what every instant between `from` and `to` was spent on. As in XProf, an end comes before a begin with the
 // same time, so an event without length lasts until the next end of its type.
 ByEnum<EventType, int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_t from, int64_t to) {
-  std::sort(all.begin(), all.end(), [](const Boundary& a, const Boundary& b) {
+  std::ranges::sort(all, [](const Boundary& a, const Boundary& b) {
     if (a.at_ps != b.at_ps) return a.at_ps < b.at_ps;
     if (a.is_start != b.is_start) return !a.is_start;
     return a.type > b.type;
@@ -152,6 +152,74 @@ ByEnum<EventType, int64_t, kEventTypes> spent(std::vector<Boundary>& all, int64_
     if (end > begin) sum[now] += end - begin;
   }
   return sum;
+}
+
+// Adds the work of devices to the groups that launched it. Returns for each group whether a device has work of it.
+std::vector<bool> add_device_work(const std::vector<HostEvent>& hosts, const Grouper& grouper,
+                                  const std::vector<DeviceEvent>& devices, std::vector<Group>& groups) {
+  std::unordered_map<int64_t, int32_t> group_of_launch;
+  for (size_t i = 0; i < hosts.size(); ++i)
+    if (hosts[i].correlation >= 0 && grouper.group(i) >= 0)
+      group_of_launch.emplace(hosts[i].correlation, grouper.group(i));
+  std::vector<bool> on_device(groups.size(), false);
+  for (const DeviceEvent& event : devices) {
+    const auto at = group_of_launch.find(event.correlation);
+    if (event.correlation < 0 || at == group_of_launch.end()) continue;
+    Group& group = groups[at->second];
+    on_device[at->second] = true;
+    const int64_t end = event.start_ps + event.dur_ps;
+    group.boundaries.push_back({event.start_ps, event.type, true});
+    group.boundaries.push_back({end, event.type, false});
+    // Without a line "Steps", a device's step is its work of the group, from the first start to the last end.
+    const bool first = group.work_end < group.work_start;
+    group.work_start = first ? event.start_ps : std::min(group.work_start, event.start_ps);
+    group.work_end = first ? end : std::max(group.work_end, end);
+  }
+  return on_device;
+}
+
+// Adds an event of a host to its group: as the extent of the step, or as work. In a run with devices, host events of
+// steps that no device saw do not count.
+void add_host_event(const HostEvent& event, const std::string& name, bool any_device, bool on_device, Group& group) {
+  const int64_t end = event.start_ps + event.dur_ps;
+  const bool first_root = event.is_root && group.host_end < group.host_start;
+  if (is_marker(name) || first_root) {
+    if (end - event.start_ps > group.host_end - group.host_start || first_root)
+      group.host_start = event.start_ps, group.host_end = end;
+    return;
+  }
+  if ((any_device && !on_device) || !is_compute(name)) return;
+  const EventType type = host_event_type(name, any_device, event.correlation >= 0);
+  // The wait of the device at that time is not recorded.
+  if (any_device && type == EventType::kHostCompute) return;
+  group.boundaries.push_back({event.start_ps, type, true});
+  group.boundaries.push_back({end, type, false});
+}
+
+// Returns nothing where the step has no extent.
+std::optional<XlaStep> row_of(Group& group) {
+  int64_t from = group.host_start, to = group.host_end;
+  if (group.device_end > group.device_start)
+    from = group.device_start, to = group.device_end;
+  else if (group.work_end > group.work_start)
+    from = group.work_start, to = group.work_end;
+  if (to < from) return {};
+  const auto of = spent(group.boundaries, from, to);
+  XlaStep row;
+  row.number = group.number;
+  row.name = group.name;
+  row.step_ps = to - from;
+  row.device_compute_ps = of[EventType::kDeviceCompute32] + of[EventType::kDeviceCompute16];
+  row.device_to_device_ps = of[EventType::kDeviceToDevice];
+  row.collectives_ps = of[EventType::kCollectives];
+  row.host_compute_ps = of[EventType::kHostCompute];
+  row.host_prepare_ps = of[EventType::kHostPrepare];
+  row.input_ps = of[EventType::kHostToDevice] + of[EventType::kWaitInput];
+  row.output_ps = of[EventType::kDeviceToHost];
+  row.compile_ps = of[EventType::kHostCompile];
+  row.other_ps = row.step_ps - row.device_compute_ps - row.device_to_device_ps - row.collectives_ps -
+                 row.host_compute_ps - row.host_prepare_ps - row.input_ps - row.output_ps - row.compile_ps;
+  return row;
 }
 
 }  // namespace
@@ -180,45 +248,11 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
     grouper.spread(root, static_cast<int32_t>(groups.size()));
     groups.push_back(std::move(group));
   }
-  std::unordered_map<int64_t, int32_t> group_of_launch;
-  for (size_t i = 0; i < hosts.size(); ++i)
-    if (hosts[i].correlation >= 0 && grouper.group(i) >= 0)
-      group_of_launch.emplace(hosts[i].correlation, grouper.group(i));
-  std::vector<bool> on_device(groups.size(), false);
-  for (const DeviceEvent& event : devices) {
-    const auto at = group_of_launch.find(event.correlation);
-    if (event.correlation < 0 || at == group_of_launch.end()) continue;
-    Group& group = groups[at->second];
-    on_device[at->second] = true;
-    group.boundaries.push_back({event.start_ps, event.type, true});
-    group.boundaries.push_back({event.start_ps + event.dur_ps, event.type, false});
-    // Without a line "Steps", a device's step is its work of the group, from the first start to the last end.
-    const int64_t end = event.start_ps + event.dur_ps;
-    const bool first = group.work_end < group.work_start;
-    group.work_start = first ? event.start_ps : std::min(group.work_start, event.start_ps);
-    group.work_end = first ? end : std::max(group.work_end, end);
-  }
   const bool any_device = !devices.empty();
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    if (grouper.group(i) < 0) continue;
-    Group& group = groups[grouper.group(i)];
-    const HostEvent& event = hosts[i];
-    const int64_t end = event.start_ps + event.dur_ps;
-    const std::string& name = names[event.name];
-    const bool first_root = event.is_root && group.host_end < group.host_start;
-    if (is_marker(name) || first_root) {
-      if (end - event.start_ps > group.host_end - group.host_start || first_root)
-        group.host_start = event.start_ps, group.host_end = end;
-      continue;
-    }
-    // In a run with devices, host events of steps that no device saw do not count.
-    if ((any_device && !on_device[grouper.group(i)]) || !is_compute(name)) continue;
-    const EventType type = host_event_type(name, any_device, event.correlation >= 0);
-    // The wait of the device at that time is not recorded.
-    if (any_device && type == EventType::kHostCompute) continue;
-    group.boundaries.push_back({event.start_ps, type, true});
-    group.boundaries.push_back({end, type, false});
-  }
+  const std::vector<bool> on_device = add_device_work(hosts, grouper, devices, groups);
+  for (size_t i = 0; i < hosts.size(); ++i)
+    if (const int32_t g = grouper.group(i); g >= 0)
+      add_host_event(hosts[i], names[hosts[i].name], any_device, on_device[g], groups[g]);
   for (const DeviceStep& step : device_steps)
     for (Group& group : groups) {
       if (group.number != step.number || step.dur_ps <= group.device_end - group.device_start) continue;
@@ -226,33 +260,9 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
       group.device_end = step.start_ps + step.dur_ps;
     }
   std::vector<XlaStep> out;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    Group& group = groups[g];
-    if (any_device && !on_device[g]) continue;
-    int64_t from = group.host_start, to = group.host_end;
-    if (group.device_end > group.device_start)
-      from = group.device_start, to = group.device_end;
-    else if (group.work_end > group.work_start)
-      from = group.work_start, to = group.work_end;
-    if (to < from) continue;
-    const auto sum = spent(group.boundaries, from, to);
-    const auto of = [&](EventType type) { return sum[type]; };
-    XlaStep row;
-    row.number = group.number;
-    row.name = group.name;
-    row.step_ps = to - from;
-    row.device_compute_ps = of(EventType::kDeviceCompute32) + of(EventType::kDeviceCompute16);
-    row.device_to_device_ps = of(EventType::kDeviceToDevice);
-    row.collectives_ps = of(EventType::kCollectives);
-    row.host_compute_ps = of(EventType::kHostCompute);
-    row.host_prepare_ps = of(EventType::kHostPrepare);
-    row.input_ps = of(EventType::kHostToDevice) + of(EventType::kWaitInput);
-    row.output_ps = of(EventType::kDeviceToHost);
-    row.compile_ps = of(EventType::kHostCompile);
-    row.other_ps = row.step_ps - row.device_compute_ps - row.device_to_device_ps - row.collectives_ps -
-                   row.host_compute_ps - row.host_prepare_ps - row.input_ps - row.output_ps - row.compile_ps;
-    out.push_back(std::move(row));
-  }
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (!any_device || on_device[g])
+      if (std::optional<XlaStep> row = row_of(groups[g])) out.push_back(std::move(*row));
   return out;
 }
 

@@ -163,6 +163,8 @@ class RowBuilder {
   void add_operator_facts(const Event& event, uint32_t row);
   float number_of(std::string_view text);
   void add_instant(const Event& event);
+  void add_half(const Event& event, int64_t offset);
+  void add_given_name(const Event& event);
   void add_event(const Event& event, int64_t offset);
   void add_counter(const Event& event);
 

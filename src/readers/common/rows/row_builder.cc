@@ -241,43 +241,12 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
     case 'b':
     case 'e':
     case 'B':
-    case 'E': {
-      if (!event.has_ts) {
-        lose(problem::kineto_no_time, offset);
-        break;
-      }
-      HalfEvent half;
-      half.phase = event.phase;
-      if (event.phase == 'b' || event.phase == 'e') {
-        Event async = event;
-        const std::string track = "async " + std::string(event.cat);
-        async.tid = track;
-        half.row = row_of(async, offset);
-        half.async_key = dictionaries_.names.intern(std::string(event.cat) + '\n' + std::string(event.id) + '\n' +
-                                                    std::string(event.name));
-      } else {
-        half.row = row_of(event, offset);
-      }
-      chunk_.halves.push_back(half);
-      break;
-    }
+    case 'E': event.has_ts ? add_half(event, offset) : lose(problem::kineto_no_time, offset); break;
     case 'i':
     case 'I':
     case 'n': add_instant(event); break;
     case 'C': add_counter(event); break;
-    case 'M': {
-      if ((event.name != "thread_name" && event.name != "process_name") || event.args.empty()) break;
-      const size_t key = event.args.find("\"name\"");
-      const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
-      const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
-      if (close == std::string_view::npos) break;
-      const uint32_t given_name = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
-      if (event.name == "thread_name")
-        chunk_.thread_names.push_back({thread_of(event.pid, event.tid), given_name});
-      else
-        chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), given_name});
-      break;
-    }
+    case 'M': add_given_name(event); break;
     case 's':
     case 't':
     case 'f':
@@ -289,6 +258,37 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
     default: break;
   }
   ++chunk_.event_count;
+}
+
+// Adds the begin or the end of a slice; the two are joined when the whole file is read.
+void RowBuilder::add_half(const Event& event, int64_t offset) {
+  HalfEvent half;
+  half.phase = event.phase;
+  if (event.phase == 'b' || event.phase == 'e') {
+    Event async = event;
+    const std::string track = "async " + std::string(event.cat);
+    async.tid = track;
+    half.row = row_of(async, offset);
+    half.async_key = dictionaries_.names.intern(std::string(event.cat) + '\n' + std::string(event.id) + '\n' +
+                                                std::string(event.name));
+  } else {
+    half.row = row_of(event, offset);
+  }
+  chunk_.halves.push_back(half);
+}
+
+// Adds the name that a thread or a process was given.
+void RowBuilder::add_given_name(const Event& event) {
+  if ((event.name != "thread_name" && event.name != "process_name") || event.args.empty()) return;
+  const size_t key = event.args.find("\"name\"");
+  const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
+  const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
+  if (close == std::string_view::npos) return;
+  const uint32_t name = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
+  if (event.name == "thread_name")
+    chunk_.thread_names.push_back({thread_of(event.pid, event.tid), name});
+  else
+    chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), name});
 }
 
 uint32_t RowBuilder::add_row(Row row) {
