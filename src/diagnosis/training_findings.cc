@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "base/by_enum.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "model/finding_words.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -32,8 +34,7 @@ class Teller {
     add_input();
     add_transfer();
     add_rest();
-    std::stable_sort(e_.findings.begin(), e_.findings.end(),
-                     [](const Finding& a, const Finding& b) { return a.lost_ns_per_step > b.lost_ns_per_step; });
+    std::ranges::stable_sort(e_.findings, std::greater(), &Finding::lost_ns_per_step);
     double together = 0;
     for (const Finding& f : e_.findings) together += f.lost_ns_per_step;
     e_.lost_ns = std::min(together, step_ns_);
@@ -95,50 +96,64 @@ class Teller {
     return f;
   }
 
+  // Steps in which a rank, or all of them together, did something much longer than usual.
+  struct Pauses {
+    double ns = 0, longest_ns = 0;
+    std::vector<int32_t> steps;
+    int32_t longest = 0;
+    void add(double ns_more, double ns_longest, int32_t step) {
+      ns += ns_more;
+      steps.push_back(step);
+      if (ns_longest > longest_ns) longest_ns = ns_longest, longest = step;
+    }
+  };
+  // The part of a rank's step that took longest beyond the usual; 0: none did.
+  struct Worst {
+    size_t part = 0;
+    double more = 0;
+  };
+  // The usual times of a rank.
+  struct Usual {
+    ByEnum<TrainingPart, double, kTrainingParts> of_part;
+    double own_ns = 0;
+  };
+  static constexpr size_t kAll = SIZE_MAX;  // as a rank
+
+  Usual usual_of(size_t r) const {
+    Usual usual;
+    for (size_t k = 0; k < kTrainingParts; ++k) usual.of_part[k] = median_over_steps(r, static_cast<TrainingPart>(k));
+    std::vector<double> own;
+    for (const TrainingStep& step : time_.ranks[r].steps) own.push_back(step.own_ns());
+    usual.own_ns = median_of(std::move(own));
+    return usual;
+  }
+
+  static Worst worst_of(const TrainingStep& step, const Usual& usual, double long_ns) {
+    Worst worst;
+    if (step.own_ns() < usual.own_ns + long_ns) return worst;
+    for (size_t k = 1; k < kTrainingParts; ++k)
+      if (step.ns[k] - usual.of_part[k] > worst.more) worst = {k, step.ns[k] - usual.of_part[k]};
+    return worst;
+  }
+
   // Finds steps in which a rank did its own part much longer than usual, so that the others waited for it in the next
   // collective. If all ranks took longer, by the same part, no rank waited for another; their common part is one pause
   // of all.
   void add_pauses() {
-    struct Pauses {
-      double ns = 0, longest_ns = 0;
-      std::vector<int32_t> steps;
-      int32_t longest = 0;
-      void add(double ns_more, double ns_longest, int32_t step) {
-        ns += ns_more;
-        steps.push_back(step);
-        if (ns_longest > longest_ns) longest_ns = ns_longest, longest = step;
-      }
-    };
-    constexpr size_t kAll = SIZE_MAX;
-    struct Worst {
-      size_t part = 0;
-      double more = 0;
-    };
-    std::vector<ByEnum<TrainingPart, double, kTrainingParts>> usual(ranks());
-    std::vector<double> usual_own(ranks());
-    for (size_t r = 0; r < ranks(); ++r) {
-      for (size_t k = 0; k < kTrainingParts; ++k) usual[r][k] = median_over_steps(r, static_cast<TrainingPart>(k));
-      std::vector<double> own;
-      for (const TrainingStep& step : time_.ranks[r].steps) own.push_back(step.own_ns());
-      usual_own[r] = median_of(std::move(own));
-    }
+    std::vector<Usual> usual;
+    for (size_t r = 0; r < ranks(); ++r) usual.push_back(usual_of(r));
     const double long_ns = kPause * median_step();
     std::map<std::pair<size_t, size_t>, Pauses> found;  // key: rank (or kAll), part
     for (size_t s = 0; s < steps(); ++s) {
-      std::vector<Worst> worst(ranks());
-      for (size_t r = 0; r < ranks(); ++r) {
-        const TrainingStep& step = time_.ranks[r].steps[s];
-        if (step.own_ns() < usual_own[r] + long_ns) continue;
-        for (size_t k = 1; k < kTrainingParts; ++k)
-          if (step.ns[k] - usual[r][k] > worst[r].more) worst[r] = {k, step.ns[k] - usual[r][k]};
-      }
+      std::vector<Worst> worst;
+      for (size_t r = 0; r < ranks(); ++r) worst.push_back(worst_of(time_.ranks[r].steps[s], usual[r], long_ns));
       const int32_t number = time_.ranks[0].steps[s].step;
-      const auto min = std::min_element(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.more < b.more; });
-      const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
+      const double least = std::ranges::min_element(worst, {}, &Worst::more)->more;
+      const bool together = ranks() > 1 && std::ranges::all_of(worst, [&](const Worst& w) {
                               return w.part != 0 && w.part == worst[0].part;
                             });
       double shared = 0;  // ranks that pause together delay the step only once
-      if (together) found[{kAll, worst[0].part}].add(shared = min->more, min->more, number);
+      if (together) found[{kAll, worst[0].part}].add(shared = least, least, number);
       for (size_t r = 0; r < ranks(); ++r) {
         const double beyond_ns = worst[r].more - shared;
         if (worst[r].part == 0 || (together && beyond_ns < long_ns)) continue;
@@ -146,30 +161,32 @@ class Teller {
         shared = std::max(shared, worst[r].more);
       }
     }
-    for (const auto& [at, p] : found) {
-      // An event in more than half of the steps does not count as a pause.
-      if (p.ns < kMinLossShare * step_ns_ * steps() || 2 * p.steps.size() > steps()) continue;
-      Finding f = finding("step.outlier", p.ns / steps());
-      std::string list;
-      for (size_t i = 0; i < p.steps.size() && i < 5; ++i) list += (i ? ", " : "") + std::to_string(p.steps[i]);
-      if (p.steps.size() > 5) list += ", …";
-      f.step = p.longest;
-      const bool all = at.first == kAll;
-      Args args;
-      args.count("steps", p.steps.size()).set("list", list);
-      args.set("does", words(std::string(all ? "training.do." : "training.does.") + kParts[at.second]));
-      args.set("longest", human_duration(p.longest_ns)).flag("alone", ranks() == 1);
-      args.flag("other", static_cast<TrainingPart>(at.second) == TrainingPart::kOther);
-      if (all) {
-        f.key = "all";
-        say(f, "training.pause_of_all", args);
-      } else {
-        f.rank = time_.ranks[at.first].rank;
-        f.places = {{.kind = PlaceKind::kHost, .ranks = {*f.rank}}};
-        say(f, "training.pause", args.set("rank", int64_t{*f.rank}));
-      }
-      e_.findings.push_back(std::move(f));
+    for (const auto& [at, pauses] : found)  // an event in more than half of the steps does not count as a pause
+      if (pauses.ns >= kMinLossShare * step_ns_ * steps() && 2 * pauses.steps.size() <= steps())
+        add_pause(at.first, at.second, pauses);
+  }
+
+  void add_pause(size_t rank, size_t part, const Pauses& p) {
+    Finding f = finding("step.outlier", p.ns / steps());
+    std::string list;
+    for (size_t i = 0; i < p.steps.size() && i < 5; ++i) append_item(list, std::to_string(p.steps[i]));
+    if (p.steps.size() > 5) list += ", …";
+    f.step = p.longest;
+    const bool all = rank == kAll;
+    Args args;
+    args.count("steps", p.steps.size()).set("list", list);
+    args.set("does", words(std::string(all ? "training.do." : "training.does.") + kParts[part]));
+    args.set("longest", human_duration(p.longest_ns)).flag("alone", ranks() == 1);
+    args.flag("other", static_cast<TrainingPart>(part) == TrainingPart::kOther);
+    if (all) {
+      f.key = "all";
+      say(f, "training.pause_of_all", args);
+    } else {
+      f.rank = time_.ranks[rank].rank;
+      f.places = {{.kind = PlaceKind::kHost, .ranks = {*f.rank}}};
+      say(f, "training.pause", args.set("rank", int64_t{*f.rank}));
     }
+    e_.findings.push_back(std::move(f));
   }
 
   double median_step() const {
@@ -195,7 +212,7 @@ class Teller {
     }
     const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
     if (price < kMinLossShare * step_ns_) return;
-    const size_t who = std::max_element(last.begin(), last.end()) - last.begin();
+    const size_t who = std::ranges::max_element(last) - last.begin();
     const double share = last[who] / steps();
     if (share < kMostlyLast) {
       Finding f = finding("comm.waiting", price);
@@ -248,8 +265,7 @@ class Teller {
     args.set("time", human_duration(transfer_ns_)).set("largest", Text());
     if (!time_.collectives.empty()) {
       const TrainingCollective& max =
-          *std::max_element(time_.collectives.begin(), time_.collectives.end(),
-                            [](const auto& a, const auto& b) { return a.transfer_ns < b.transfer_ns; });
+          *std::ranges::max_element(time_.collectives, {}, [](const auto& of) { return of.transfer_ns; });
       Args one;
       one.set("most", max.name).set("time", human_duration(max.transfer_ns));
       one.set("bytes", max.bytes > 0 ? human_bytes(max.bytes) : "");

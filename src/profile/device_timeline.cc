@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -172,7 +172,7 @@ class TimelineBuilder {
         item.lane = static_cast<uint16_t>(l);
         out_.device.push_back(item);
       }
-    std::ranges::stable_sort(out_.device, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(out_.device, {}, [](const auto& a) { return a.start_ns; });
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0) {
       out_.lead_ns = lead;
       for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
@@ -392,7 +392,7 @@ class TimelineBuilder {
         out_.host.push_back(item);
       }
     }
-    std::ranges::stable_sort(out_.host, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(out_.host, {}, [](const auto& a) { return a.start_ns; });
     for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = i;
     DeviceTimeline::HostItem last{};  // the end of the window
     last.start_ns = last.end_ns = host_until_ns_;
@@ -410,7 +410,7 @@ class TimelineBuilder {
   void link_device() {
     by_end_.resize(out_.device.size());
     std::iota(by_end_.begin(), by_end_.end(), 0);
-    std::ranges::stable_sort(by_end_, [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
+    std::ranges::stable_sort(by_end_, {}, [&](uint32_t item) { return end_of(item); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
@@ -494,8 +494,7 @@ class TimelineBuilder {
   // Returns the call, other than a plain wait, in which the host spends most of a time when launched work does not
   // begin.
   int32_t holds_host(int64_t start, int64_t end) const {
-    auto it = std::lower_bound(out_.host.begin(), out_.host.end(), end,
-                               [](const DeviceTimeline::HostItem& item, int64_t t) { return item.start_ns < t; });
+    auto it = std::ranges::lower_bound(out_.host, end, {}, &DeviceTimeline::HostItem::start_ns);
     for (int tries = 0; it != out_.host.begin() && tries < 8; ++tries) {
       const auto& item = *--it;
       if (item.slice == kNoSliceIndex || item.end_ns - item.start_ns < kLongCallNs) continue;
@@ -537,7 +536,7 @@ class TimelineBuilder {
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
-    std::ranges::stable_sort(waits, [&](int32_t a, int32_t b) { return out_.host[a].end_ns < out_.host[b].end_ns; });
+    std::ranges::stable_sort(waits, {}, [&](int32_t a) { return out_.host[a].end_ns; });
     size_t next = 0;
     for (IdleGap& gap : out_.gaps) {
       while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start_ns) ++next;
@@ -686,55 +685,64 @@ class TimelineBuilder {
     return in_call || stretch_ns < kDispatchNs ? IdleCause::kDispatch : IdleCause::kWork;
   }
 
+  // Adds a stretch of the host to its owner's pieces.
+  void add_piece(int64_t start, int64_t end, OwnerKey key, IdleCause owner) {
+    if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key)
+      out_.pieces.back().dur_ns += end - start;
+    else
+      out_.pieces.push_back({key, end - start});
+    if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == start)
+      out_.owners.back().end_ns = end;
+    else
+      out_.owners.push_back({start, end, owner});
+  }
+
+  // Adds to an owner the gaps of the device that lie in a stretch of the host. Stretches come in order.
+  void add_idle(int64_t start, int64_t end, OwnerKey key) {
+    if (key >= out_.idle_of_key.size()) {
+      out_.idle_of_key.resize(key + 1, 0);
+      out_.longest_of_key.resize(key + 1);
+    }
+    const std::vector<IdleGap>& gaps = out_.gaps;
+    while (next_gap_ < gaps.size() && gaps[next_gap_].host_end_ns <= start) ++next_gap_;
+    for (size_t g = next_gap_; g < gaps.size() && gaps[g].start_ns < end; ++g) {
+      const int64_t from = std::max(start, gaps[g].start_ns), to = std::min(end, gaps[g].host_end_ns);
+      if (to <= from) continue;
+      out_.idle_of_key[key] += to - from;
+      out_.idle.push_back({from, to, key});
+      auto& longest = out_.longest_of_key[key];
+      if (to - from > longest.dur_ns) longest = {to - from, from};
+      if (gaps[g].drain < 0) continue;
+      const uint32_t wait = out_.host[gaps[g].drain].node;
+      drained_[static_cast<uint64_t>(wait) << 32 | key] += to - from;
+    }
+  }
+
+  // Gives a stretch of a lane to the owners of its slices.
+  void own_stretch(size_t lane, int64_t start, int64_t end, bool in_call) {
+    if (lane == SIZE_MAX) return;
+    each_recorded(out_, start, end, [&](int64_t recorded, int64_t until, bool) {
+      if (recorded >= until) return;
+      host_slices(lane, recorded, until, [&](int64_t from, int64_t to, uint32_t slice) {
+        const uint32_t node = node_of(slice);
+        const IdleCause owner = owner_of(node, slice, in_call, until - recorded);
+        const OwnerKey key = owner_key(node, owner);
+        add_piece(from, to, key, owner);
+        add_idle(from, to, key);
+      });
+    });
+  }
+
   void own_pieces() {
-    std::unordered_map<uint64_t, int64_t> drained;
-    size_t gap = 0;
     int64_t at = out_.start_ns;
     size_t lane = host_lanes_.empty() ? SIZE_MAX : host_lanes_.front();
-    const auto own_recorded = [&](int64_t start, int64_t end, bool in_call, int64_t stretch_ns) {
-      if (start >= end || lane == SIZE_MAX) return;
-      host_slices(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
-        const uint32_t node = node_of(slice);
-        const IdleCause owner = owner_of(node, slice, in_call, stretch_ns);
-        const OwnerKey key = owner_key(node, owner);
-        if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key)
-          out_.pieces.back().dur_ns += b - a;
-        else
-          out_.pieces.push_back({key, b - a});
-        if (key >= out_.idle_of_key.size()) {
-          out_.idle_of_key.resize(key + 1, 0);
-          out_.longest_of_key.resize(key + 1);
-        }
-        if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == a)
-          out_.owners.back().end_ns = b;
-        else
-          out_.owners.push_back({a, b, owner});
-        const std::vector<IdleGap>& gaps = out_.gaps;
-        while (gap < gaps.size() && gaps[gap].host_end_ns <= a) ++gap;
-        for (size_t g = gap; g < gaps.size() && gaps[g].start_ns < b; ++g) {
-          const int64_t idle = std::min(b, gaps[g].host_end_ns) - std::max(a, gaps[g].start_ns);
-          if (idle <= 0) continue;
-          out_.idle_of_key[key] += idle;
-          out_.idle.push_back({std::max(a, gaps[g].start_ns), std::min(b, gaps[g].host_end_ns), key});
-          auto& longest = out_.longest_of_key[key];
-          if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps[g].start_ns)};
-          if (gaps[g].drain < 0) continue;
-          const uint32_t wait = out_.host[gaps[g].drain].node;
-          drained[static_cast<uint64_t>(wait) << 32 | key] += idle;
-        }
-      });
-    };
-    const auto own = [&](int64_t start, int64_t end, bool in_call) {
-      each_recorded(out_, start, end,
-                    [&](int64_t from, int64_t to, bool) { own_recorded(from, to, in_call, to - from); });
-    };
     for (auto& item : out_.host) {
       if (item.slice != kNoSliceIndex) lane = lane_of(part_, item.slice);
       piece_begin_ = item.pieces = out_.pieces.size();
-      own(at, std::min(item.start_ns, out_.end_ns), false);
+      own_stretch(lane, at, std::min(item.start_ns, out_.end_ns), false);
       at = std::max(at, item.start_ns);
       piece_begin_ = item.own = out_.pieces.size();
-      own(at, std::min(item.end_ns, out_.end_ns), true);
+      own_stretch(lane, at, std::min(item.end_ns, out_.end_ns), true);
       at = std::max(at, item.end_ns);
       item.pieces_end = out_.pieces.size();
     }
@@ -742,11 +750,9 @@ class TimelineBuilder {
     out_.short_kernel_count.resize(out_.nodes.size(), 0);
     out_.idle_of_key.resize(out_.nodes.size() * kIdleCauses, 0);
     out_.longest_of_key.resize(out_.nodes.size() * kIdleCauses);
-    for (const auto& [pair, idle] : drained)
+    for (const auto& [pair, idle] : drained_)
       out_.drained.push_back({static_cast<uint32_t>(pair >> 32), static_cast<OwnerKey>(pair & UINT32_MAX), idle});
-    std::ranges::sort(out_.drained, [](const DrainedIdle& a, const DrainedIdle& b) {
-      return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
-    });
+    std::ranges::sort(out_.drained, {}, [](const DrainedIdle& a) { return std::tie(a.wait_node, a.key); });
     for (const IdleGap& g : out_.gaps) {
       const IdleTimes times = idle_times(out_, g);
       for (size_t cause = 0; cause < kIdleCauses; ++cause) out_.idle_ns[cause] += times[cause];
@@ -793,9 +799,7 @@ class TimelineBuilder {
       points.push_back({out_.host[i].end_ns, static_cast<uint8_t>(instant ? 3 : 0), i * 3 + 2});
     }
     for (uint32_t j = 0; j < out_.device.size(); ++j) points.push_back({out_.device[j].start_ns, 2, j * 3 + 1});
-    std::ranges::stable_sort(points, [](const Point& a, const Point& b) {
-      return a.time != b.time ? a.time < b.time : a.turn != b.turn ? a.turn < b.turn : a.what < b.what;
-    });
+    std::ranges::stable_sort(points, {}, [](const Point& a) { return std::tie(a.time, a.turn, a.what); });
     out_.order.reserve(points.size());
     for (const Point& p : points) out_.order.push_back(p.what);
   }
@@ -820,6 +824,8 @@ class TimelineBuilder {
   std::unordered_map<std::string, StringId> plain_names_;
   std::unordered_set<StringId> counters_;
   size_t piece_begin_ = 0;
+  size_t next_gap_ = 0;                            // of the gaps, which stretches of the host come to in order
+  std::unordered_map<uint64_t, int64_t> drained_;  // idle time by wait (node) and owner
 };
 
 }  // namespace
@@ -946,72 +952,111 @@ IdleCause main_cause(const IdleTimes& times) {
   return static_cast<IdleCause>(std::ranges::max_element(times) - times.begin());
 }
 
-int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
-  constexpr int64_t kReturnsAtOnceNs = 5'000, kNextWorkNs = 1'000, kLaunchedNs = 4'000;
-  std::vector<int64_t> start(t.host.size()), end(t.host.size()), work_end(t.device.size());
-  const auto removed = [&](size_t begin, size_t stop) {
-    int64_t sum = 0;
-    for (size_t k = begin; k < stop && !out.keys.empty(); ++k)
-      if (t.pieces[k].key < out.keys.size() && out.keys[t.pieces[k].key]) sum += t.pieces[k].dur_ns;
-    return sum;
-  };
-  std::vector<int64_t> shorter(t.host.size(), 0);  // by how much the call itself is shorter
-  int64_t last = t.start_ns;
-  for (const uint32_t what : t.order) {
-    const size_t i = what / 3;
-    if (what % 3 == 1) {  // device work
-      const auto& item = t.device[i];
-      // The recorded lag belongs to what was ready last. For what had been ready before, only a lower bound is known.
-      const int64_t last_ready = ready_ns(t, item), lag = item.start_ns - last_ready;
-      int64_t begins = INT64_MIN;
-      const auto after = [&](int64_t recorded, int64_t replayed, int64_t min) {
-        begins = std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
-      };
-      if (item.before >= 0) after(t.device[item.before].end_ns, work_end[item.before], kNextWorkNs);
-      if (item.other >= 0) after(t.device[item.other].end_ns, work_end[item.other], kNextWorkNs);
-      if (item.launch >= 0) {
-        const size_t l = item.launch;
-        const int64_t begun = t.host[l].start_ns, anchor = launch_anchor(t, item);
-        after(anchor, start[l] + (anchor - begun) - std::min(anchor - begun, shorter[l]), kLaunchedNs);
-      }
-      if (item.held_by >= 0) {
-        const size_t h = item.held_by;
-        const int64_t begun = t.host[h].start_ns, anchor = std::min(t.host[h].end_ns, item.start_ns);
-        after(anchor, start[h] + (anchor - begun) - std::min(anchor - begun, shorter[h]), 0);
-      }
-      if (begins == INT64_MIN) begins = item.start_ns;  // nothing is known that it follows
-      const int64_t length =
-          !out.device_ns.empty() && out.device_ns[i] >= 0 ? out.device_ns[i] : item.end_ns - item.start_ns;
-      work_end[i] = begins + length;
-      last = std::max(last, work_end[i]);
-      continue;
-    }
-    const auto& item = t.host[i];
-    if (what % 3 == 0) {
-      const int64_t less = removed(item.pieces, item.own);
-      if (item.before < 0) {
-        start[i] = item.start_ns - less;
+namespace {
+
+// Replays a timeline in its order: what is ready last decides when the next begins. What is taken out is shorter.
+class TimelineReplay {
+ public:
+  TimelineReplay(const DeviceTimeline& timeline, const TakenOut& out)
+      : t_(timeline),
+        out_(out),
+        start_(t_.host.size()),
+        end_(t_.host.size()),
+        shorter_(t_.host.size(), 0),
+        work_end_(t_.device.size()) {}
+
+  // Returns when the last work or call without a slice ends.
+  int64_t run() {
+    int64_t last = t_.start_ns;
+    for (const uint32_t what : t_.order) {
+      const size_t i = what / 3;
+      if (what % 3 == 0) {
+        begin_call(i);
+      } else if (what % 3 == 1) {
+        do_work(i);
+        last = std::max(last, work_end_[i]);
       } else {
-        const size_t before = item.before;
-        start[i] = item.from_start ? start[before] + (item.start_ns - t.host[before].start_ns)
-                                   : end[before] + (item.start_ns - t.host[before].end_ns) - less;
+        end_call(i);
+        if (t_.host[i].slice == kNoSliceIndex) last = std::max(last, end_[i]);
       }
-      shorter[i] = removed(item.own, item.pieces_end);
-      continue;
     }
-    const bool free = !out.wait_nodes.empty() && out.wait_nodes[item.node];
-    if (free) {
-      end[i] = start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
-    } else if (item.waits_for >= 0) {
-      const size_t work = item.waits_for;
-      end[i] = std::max(start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs),
-                        work_end[work] + (item.end_ns - t.device[work].end_ns));
-    } else {
-      end[i] = start[i] + (item.end_ns - item.start_ns) - shorter[i];
-    }
-    if (item.slice == kNoSliceIndex) last = std::max(last, end[i]);
+    return last;
   }
-  return last - t.start_ns - length_of(t.unrecorded);
+
+ private:
+  static constexpr int64_t kReturnsAtOnceNs = 5'000, kNextWorkNs = 1'000, kLaunchedNs = 4'000;
+
+  int64_t removed(size_t begin, size_t stop) const {
+    int64_t sum = 0;
+    for (size_t k = begin; k < stop && !out_.keys.empty(); ++k)
+      if (t_.pieces[k].key < out_.keys.size() && out_.keys[t_.pieces[k].key]) sum += t_.pieces[k].dur_ns;
+    return sum;
+  }
+
+  void begin_call(size_t i) {
+    const auto& item = t_.host[i];
+    const int64_t less = removed(item.pieces, item.own);
+    if (item.before < 0) {
+      start_[i] = item.start_ns - less;
+    } else {
+      const size_t before = item.before;
+      start_[i] = item.from_start ? start_[before] + (item.start_ns - t_.host[before].start_ns)
+                                  : end_[before] + (item.start_ns - t_.host[before].end_ns) - less;
+    }
+    shorter_[i] = removed(item.own, item.pieces_end);
+  }
+
+  void end_call(size_t i) {
+    const auto& item = t_.host[i];
+    const int64_t returns_at_once = start_[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
+    if (!out_.wait_nodes.empty() && out_.wait_nodes[item.node])
+      end_[i] = returns_at_once;
+    else if (item.waits_for >= 0)
+      end_[i] = std::max(returns_at_once, work_end_[item.waits_for] + (item.end_ns - t_.device[item.waits_for].end_ns));
+    else
+      end_[i] = start_[i] + (item.end_ns - item.start_ns) - shorter_[i];
+  }
+
+  // Returns when a place within call `i`, which was reached at `anchor_ns`, is reached now.
+  int64_t reached(size_t i, int64_t anchor_ns) const {
+    const int64_t into = anchor_ns - t_.host[i].start_ns;
+    return start_[i] + into - std::min(into, shorter_[i]);
+  }
+
+  void do_work(size_t i) {
+    const auto& item = t_.device[i];
+    // The recorded lag belongs to what was ready last. For what had been ready before, only a lower bound is known.
+    const int64_t last_ready = ready_ns(t_, item), lag = item.start_ns - last_ready;
+    int64_t begins = INT64_MIN;
+    const auto after = [&](int64_t recorded, int64_t replayed, int64_t min) {
+      begins = std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
+    };
+    if (item.before >= 0) after(t_.device[item.before].end_ns, work_end_[item.before], kNextWorkNs);
+    if (item.other >= 0) after(t_.device[item.other].end_ns, work_end_[item.other], kNextWorkNs);
+    if (item.launch >= 0) {
+      const int64_t anchor = launch_anchor(t_, item);
+      after(anchor, reached(item.launch, anchor), kLaunchedNs);
+    }
+    if (item.held_by >= 0) {
+      const int64_t anchor = std::min(t_.host[item.held_by].end_ns, item.start_ns);
+      after(anchor, reached(item.held_by, anchor), 0);
+    }
+    if (begins == INT64_MIN) begins = item.start_ns;  // nothing is known that it follows
+    const bool known = !out_.device_ns.empty() && out_.device_ns[i] >= 0;
+    work_end_[i] = begins + (known ? out_.device_ns[i] : item.end_ns - item.start_ns);
+  }
+
+  const DeviceTimeline& t_;
+  const TakenOut& out_;
+  std::vector<int64_t> start_, end_;  // of the host's calls
+  std::vector<int64_t> shorter_;      // by how much the call itself is shorter
+  std::vector<int64_t> work_end_;     // of the devices' work
+};
+
+}  // namespace
+
+int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
+  return TimelineReplay(t, out).run() - t.start_ns - length_of(t.unrecorded);
 }
 
 }  // namespace stageline

@@ -12,7 +12,6 @@
 #include "diagnosis/causes/even_levels.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/measure/op_values.h"
-#include "pipeline/measure/sequence_lengths.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -50,7 +49,7 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
     : graph_(graph), counts_(counts) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
   std::vector<uint32_t> partner;  // for each operation; empty: no pair overlaps
-  if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t other) { return other != kNoPair; })) {
+  if (std::ranges::any_of(pairs, [](uint32_t other) { return other != kNoPair; })) {
     std::vector<uint32_t> op_of(trace.cells.size(), kNone);
     for (uint32_t op = 0; op < graph.size(); ++op)
       if (graph.cell[op] != kNoCell) op_of[graph.cell[op]] = op;
@@ -83,7 +82,7 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
 }
 
 bool CellTimes::peers_apart() const {
-  return std::any_of(graph_.types.begin(), graph_.types.end(), [](const GraphType& type) { return type.inside; });
+  return std::ranges::any_of(graph_.types, [](const GraphType& type) { return type.inside; });
 }
 
 void CellTimes::find_workers() {
@@ -94,7 +93,7 @@ void CellTimes::find_workers() {
   blocks.each([&](size_t b, uint32_t op) {
     if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMaxChunks) + 1);
   });
-  chunks_ = *std::max_element(chunks.begin(), chunks.end());
+  chunks_ = *std::ranges::max_element(chunks);
   // Such labels are not chunks of a model.
   if (place_count() > kMaxPlaces) chunks_ = 1;
   std::vector<uint8_t> works(blocks.size() * g.stage_of.size(), 0);
@@ -191,69 +190,76 @@ bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function
   return points.size() < kMinBatches || correlation_of(points) >= kStagesAlike;
 }
 
-// Cells are compared with their worker's mean of the step, so that a rank that is slow for a while does not look like
-// one with uneven data.
-void CellTimes::find_routing(const std::vector<double>& usual) {
+struct CellTimes::RoutingStep {
+  Points points;    // by micro-batch of a worker: forward, backward
+  Points replicas;  // by micro-batch of a stage: means over even ones, over odd ones
+  double squares = 0, workers = 0;
+};
+
+// Compares the cells of a step that counts with their worker's mean, so that a rank that is slow for a while does not
+// look like one with uneven data. Writes each cell's ratio to its usual time to `factor`.
+CellTimes::RoutingStep CellTimes::routing_of(const GraphStep& step, const std::vector<double>& usual,
+                                             std::vector<float>& factor) const {
   const StepGraph& g = graph_;
   struct Both {
     double own[2] = {0, 0}, usual[2] = {0, 0};  // forward, backward
   };
-  struct OfStep {
-    Points points;    // forward, backward
-    Points replicas;  // means over even ones, over odd ones
-    double squares = 0, workers = 0;
+  const auto key = [&](uint32_t op) {
+    return std::array{static_cast<int32_t>(worker_of(op)), g.chunk[op], g.micro_batch[op]};
   };
+  const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
+  RoutingStep out;
+  std::vector<uint32_t> ops;
+  std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
+  for (uint32_t op = step.begin; op < step.end; ++op) {
+    if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
+    ops.push_back(op);
+    of_worker[worker_of(op)].first += g.dur_ns[op] / usual_ns(op);
+    ++of_worker[worker_of(op)].second;
+  }
+  sort_by_numbers(ops, key);
+  for (const auto& [sum, count] : of_worker) out.workers += count > 0;
+  // Key: stage, chunk, micro-batch; values: sum and count of each half of the replicas.
+  std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;
+  auto half = halves.end();  // the one of the operations before; workers of a stage have the same ones in a row
+  for (size_t first = 0, last = 0; first < ops.size(); first = last) {
+    const auto own = key(ops[first]);
+    const auto [worker, chunk, micro_batch] = own;
+    Both both;
+    for (; last < ops.size() && key(ops[last]) == own; ++last) {
+      const bool back = g.kind[ops[last]] != CellKind::kForward;
+      both.own[back] += g.dur_ns[ops[last]], both.usual[back] += usual_ns(ops[last]);
+    }
+    const double mean = of_worker[worker].first / of_worker[worker].second;
+    const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);
+    for (size_t i = first; i < last && ratio > 0; ++i) factor[ops[i]] = static_cast<float>(ratio);
+    if (!(both.usual[0] > 0) || !(both.usual[1] > 0) || !(mean > 0)) continue;
+    out.points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
+    out.squares += (ratio / mean - 1) * (ratio / mean - 1);
+    half = halves.try_emplace(half == halves.end() ? half : std::next(half),
+                              std::tuple(workers_[worker].stage, chunk, micro_batch));
+    half->second.own[workers_[worker].dp % 2] += ratio / mean, ++half->second.usual[workers_[worker].dp % 2];
+  }
+  for (const auto& [place, both] : halves)
+    if (both.usual[0] > 0 && both.usual[1] > 0)
+      out.replicas.emplace_back(both.own[0] / both.usual[0], both.own[1] / both.usual[1]);
+  return out;
+}
+
+void CellTimes::find_routing(const std::vector<double>& usual) {
+  const StepGraph& g = graph_;
   std::vector<float> factor(g.size(), 1.0F);
-  std::vector<OfStep> of_step(g.steps.size());
+  std::vector<RoutingStep> of_step(g.steps.size());
   parallel_for(g.steps.size(), [&](size_t s) {
-    const auto key = [&](uint32_t op) {
-      return std::array{static_cast<int32_t>(worker_of(op)), g.chunk[op], g.micro_batch[op]};
-    };
-    std::vector<uint32_t> ops;
-    std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
-    const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
     // The reason of a long step is another matter. Factor 0 means that its work is unknown.
-    if (!counts_[s]) std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
-    for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
-      if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
-      ops.push_back(op);
-      of_worker[worker_of(op)].first += g.dur_ns[op] / usual_ns(op);
-      ++of_worker[worker_of(op)].second;
-    }
-    sort_by_numbers(ops, key);
-    for (const auto& [sum, count] : of_worker) of_step[s].workers += counts_[s] && count > 0;
-    // Key: stage, chunk, micro-batch; values: sum and count of each half of the replicas.
-    std::map<std::tuple<int32_t, int32_t, int32_t>, Both> halves;
-    auto half = halves.end();  // the one of the operations before; workers of a stage have the same ones in a row
-    for (size_t first = 0; first < ops.size();) {
-      const auto own = key(ops[first]);
-      const auto [worker, chunk, micro_batch] = own;
-      size_t last = first;
-      Both both;
-      for (; last < ops.size() && key(ops[last]) == own; ++last) {
-        const uint32_t op = ops[last];
-        const bool back = g.kind[op] != CellKind::kForward;
-        both.own[back] += g.dur_ns[op], both.usual[back] += usual_ns(op);
-      }
-      const double mean = of_worker[worker].first / of_worker[worker].second;
-      const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);
-      for (size_t i = first; i < last && ratio > 0 && counts_[s]; ++i) factor[ops[i]] = static_cast<float>(ratio);
-      if (counts_[s] && both.usual[0] > 0 && both.usual[1] > 0 && mean > 0) {
-        of_step[s].points.emplace_back(both.own[0] / both.usual[0] / mean, both.own[1] / both.usual[1] / mean);
-        of_step[s].squares += (ratio / mean - 1) * (ratio / mean - 1);
-        half = halves.try_emplace(half == halves.end() ? half : std::next(half),
-                                  std::tuple(workers_[worker].stage, chunk, micro_batch));
-        half->second.own[workers_[worker].dp % 2] += ratio / mean, ++half->second.usual[workers_[worker].dp % 2];
-      }
-      first = last;
-    }
-    for (const auto& [place, both] : halves)
-      if (both.usual[0] > 0 && both.usual[1] > 0)
-        of_step[s].replicas.emplace_back(both.own[0] / both.usual[0], both.own[1] / both.usual[1]);
+    if (counts_[s])
+      of_step[s] = routing_of(g.steps[s], usual, factor);
+    else
+      std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
   });
   std::vector<const Points*> points, replicas;
   double squares = 0, means = 0, count = 0;
-  for (const OfStep& step : of_step) {
+  for (const RoutingStep& step : of_step) {
     points.push_back(&step.points);
     replicas.push_back(&step.replicas);
     squares += step.squares, means += step.workers, count += step.points.size();
@@ -337,8 +343,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
 std::vector<double> CellTimes::place_means() const {
   // Sums of whole nanoseconds are exact, so they may be added in parts; other sums are taken in the order of
   // operations.
-  const bool whole =
-      factor_.empty() && std::all_of(worker_factor_.begin(), worker_factor_.end(), [](double f) { return f == 1; });
+  const bool whole = factor_.empty() && std::ranges::all_of(worker_factor_, [](double f) { return f == 1; });
   const OpBlocks blocks(counted_ops(graph_, counts_), whole ? place_count() : graph_.size());
   std::vector<double> sums(blocks.size() * place_count());
   std::vector<int64_t> counts(sums.size());

@@ -110,6 +110,8 @@ class CellTimes {
   void find_workers();
   void find_sequences(const std::vector<uint32_t>& partner, const std::vector<double>& usual);
   bool stages_agree(const SequenceLengths& lengths, const std::function<double(uint32_t)>& ratio) const;
+  struct RoutingStep;
+  RoutingStep routing_of(const GraphStep& step, const std::vector<double>& usual, std::vector<float>& factor) const;
   void find_routing(const std::vector<double>& usual);
   void deal_evenly(std::vector<float> ratio, const std::vector<double>& usual);
 

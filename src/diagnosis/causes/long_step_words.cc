@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -111,8 +110,7 @@ class LongStepWords {
   // With one replica a slow rank and a heavy stage are the same thing.
   std::vector<Place> only_of_its_stage(const LongStep& step) const {
     const int32_t stage = trace_.parts[step.part].stage;
-    const auto alike =
-        std::count_if(trace_.parts.begin(), trace_.parts.end(), [&](const Part& p) { return p.stage == stage; });
+    const auto alike = std::ranges::count_if(trace_.parts, [&](const Part& p) { return p.stage == stage; });
     if (alike != 1) return {};
     return {{.kind = PlaceKind::kStage, .stage = stage}};
   }
@@ -160,80 +158,95 @@ LongReason shared_reason(const LongReason& a, const LongReason& b) {
   return shared;
 }
 
+// Long steps that have the same reason.
+struct Group {
+  LongReason reason;
+  const LongStep* worst = nullptr;
+  int64_t count = 0;
+  double lost_ns = 0, variance = 0, scatter = 0;  // variance and sum of how far single steps may be off by chance
+  std::string steps;
+  bool at_first = true;  // all ranks took long in these, and no step came before them but their own
+
+  void add(const LongStep& step, const LongReason& its_reason, const CauseList& causes) {
+    const bool first = !worst;
+    if (first || step.excess_ns > worst->excess_ns) worst = &step, reason.text = its_reason.text;
+    // The group keeps the places that all its steps share: the same link, whichever cell waited for its message.
+    const Text text = reason.text;
+    reason = first ? its_reason : shared_reason(reason, its_reason);
+    reason.text = text;
+    at_first = at_first && step.by == LongBy::kAll && step.step == causes.first_step + static_cast<int32_t>(count);
+    variance += step.lost_scatter_ns * step.lost_scatter_ns;
+    scatter += step.lost_scatter_ns;
+    if (++count <= kMaxListed) append_item(steps, std::to_string(step.step));
+    lost_ns += step.lost_ns / std::max<int64_t>(causes.all_steps, 1);
+  }
+};
+
+std::string times_text(double ratio) {
+  if (ratio >= 1e6) return "> 1 000 000";
+  return ratio >= 1000 ? grouped(static_cast<int64_t>(ratio)) : fixed(ratio, 2);
+}
+
+void say_group(const Group& group, const Trace& trace, const CauseList& causes, Finding& f) {
+  const LongStep& worst = *group.worst;
+  const std::string times = times_text(worst.span_ns / worst.usual_ns);
+  f.value = times + "×";
+  Args args;
+  args.set("reason", group.reason.text).set("step", int64_t{worst.step}).set("times", times);
+  args.set("count", grouped(group.count)).set("all", grouped(causes.all_steps)).flag("one", group.count == 1);
+  args.set("steps", group.steps).flag("cut", group.count > kMaxListed);
+  args.set("span", human_duration(worst.span_ns)).set("usual", human_duration(worst.usual_ns));
+  args.set("share", percent(std::min(1.0, worst.share)));
+  args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
+  args.flag("first", group.at_first);
+  f.value_note = words("step.outlier.value");
+  f.title = words("step.outlier.title", args);
+  args.set("which", words(group.count == 1 ? "step.outlier.which" : "step.outlier.which.several", args));
+  f.detail = words("step.outlier.detail", args);
+  f.price.fix = words("step.outlier.fix");
+  if (worst.by != LongBy::kCell || worst.own_ns < kMaxUsualSteps * worst.usual_ns) return;
+  const Cell cell = trace.cells.at(worst.cell);
+  args.set("cell", cell_label(cell, cell.chunk > 0)).set("time", human_duration(worst.own_ns));
+  args.set("rank", int64_t{trace.parts[worst.part].rank});
+  f.detail += words("step.outlier.hang", args);
+}
+
+Finding finding_of(const Group& group, const Trace& trace, const CauseList& causes) {
+  const LongStep& worst = *group.worst;
+  Finding f;
+  f.id = "step.outlier";
+  f.places = group.reason.places, f.or_else = group.reason.or_else;
+  if (worst.by == LongBy::kAll) f.key = "all";
+  f.step = worst.step;
+  if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
+  f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
+  // Both the long steps and the usual ones that they are compared with scatter.
+  const double usual = std::sqrt(std::max<int64_t>(causes.steps, 1));
+  f.uncertainty_ns = half_interval(std::hypot(std::sqrt(group.variance), group.scatter / usual), causes.steps) /
+                     std::max<int64_t>(causes.all_steps, 1);
+  f.weight = group.lost_ns / causes.wall_ns;
+  say_group(group, trace, causes, f);
+  f.evidence = {"stragglers", ""};
+  return f;
+}
+
 }  // namespace
 
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes) {
-  struct Group {
-    LongReason reason;
-    const LongStep* worst = nullptr;
-    int64_t count = 0;
-    double lost_ns = 0, variance = 0, scatter = 0;  // variance and sum of how far single steps may be off by chance
-    std::string steps;
-    bool at_first = true;  // all ranks took long in these, and no step came before them but their own
-  };
   const LongStepWords words_of(trace);
   std::vector<Group> groups;
   for (const LongStep& step : causes.long_steps) {
     const LongReason reason = words_of.of(step);
-    auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return same_reason(g.reason, reason); });
+    auto group = std::ranges::find_if(groups, [&](const Group& g) { return same_reason(g.reason, reason); });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{});
-    const bool first = !group->worst;
-    if (first || step.excess_ns > group->worst->excess_ns) group->worst = &step, group->reason.text = reason.text;
-    // The group keeps the places that all its steps share: the same link, whichever cell waited for its message.
-    const Text text = group->reason.text;
-    group->reason = first ? reason : shared_reason(group->reason, reason);
-    group->reason.text = text;
-    group->at_first = group->at_first && step.by == LongBy::kAll &&
-                      step.step == causes.first_step + static_cast<int32_t>(group->count);
-    group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
-    group->scatter += step.lost_scatter_ns;
-    if (++group->count <= kMaxListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
-    group->lost_ns += step.lost_ns / std::max<int64_t>(causes.all_steps, 1);
+    group->add(step, reason, causes);
   }
   std::vector<LongStepFinding> findings;
   for (const Group& group : groups) {
     if (group.lost_ns < kMinLost * causes.wall_ns) continue;
     const LongStep& worst = *group.worst;
-    const double ratio = worst.span_ns / worst.usual_ns;
-    const std::string times = (ratio >= 1e6    ? "> 1 000 000"
-                               : ratio >= 1000 ? grouped(static_cast<int64_t>(ratio))
-                                               : fixed(ratio, 2));
-    Finding f;
-    f.id = "step.outlier";
-    f.places = group.reason.places, f.or_else = group.reason.or_else;
-    if (worst.by == LongBy::kAll) f.key = "all";
-    f.step = worst.step;
-    if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
-    f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
-    // Both the long steps and the usual ones that they are compared with scatter.
-    const double usual = std::sqrt(std::max<int64_t>(causes.steps, 1));
-    f.uncertainty_ns = half_interval(std::hypot(std::sqrt(group.variance), group.scatter / usual), causes.steps) /
-                       std::max<int64_t>(causes.all_steps, 1);
-    f.weight = group.lost_ns / causes.wall_ns;
-    f.value = times + "×";
-    Args args;
-    args.set("reason", group.reason.text).set("step", int64_t{worst.step}).set("times", times);
-    args.set("count", grouped(group.count)).set("all", grouped(causes.all_steps)).flag("one", group.count == 1);
-    args.set("steps", group.steps).flag("cut", group.count > kMaxListed);
-    args.set("span", human_duration(worst.span_ns)).set("usual", human_duration(worst.usual_ns));
-    args.set("share", percent(std::min(1.0, worst.share)));
-    args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
-    args.flag("first", group.at_first);
-    f.value_note = words("step.outlier.value");
-    f.title = words("step.outlier.title", args);
-    args.set("which", words(group.count == 1 ? "step.outlier.which" : "step.outlier.which.several", args));
-    f.detail = words("step.outlier.detail", args);
-    f.price.fix = words("step.outlier.fix");
-    if (worst.by == LongBy::kCell && worst.own_ns >= kMaxUsualSteps * worst.usual_ns) {
-      const Cell cell = trace.cells.at(worst.cell);
-      args.set("cell", cell_label(cell, cell.chunk > 0)).set("time", human_duration(worst.own_ns));
-      args.set("rank", int64_t{trace.parts[worst.part].rank});
-      f.detail += words("step.outlier.hang", args);
-    }
-    f.evidence = {"stragglers", ""};
     const bool late = worst.by == LongBy::kMessage || worst.by == LongBy::kLate;
-    findings.push_back({std::move(f), group.reason.text, group.reason.single, group.count,
+    findings.push_back({finding_of(group, trace, causes), group.reason.text, group.reason.single, group.count,
                         late ? worst.own_ns - worst.others_ns : 0, group.steps});
   }
   return findings;
@@ -246,15 +259,15 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
     const auto is_there = [&](const std::vector<Place>& its, const std::vector<Place>& or_else) {
       return !shared_places(all_places(its, or_else), places).empty();
     };
-    const auto same = std::find_if(out.begin(), out.end(), [&](const Finding& f) {
+    const auto same = std::ranges::find_if(out, [&](const Finding& f) {
       return steps.single && (f.id == "message.tail" || f.id == "host.pauses") && is_there(f.places, f.or_else);
     });
     // A single long step is a hang of its own, whatever else its link does, unless it may just be the longest of the
     // link's late messages.
-    const bool longest = same != out.end() && steps.late_ns > 0 &&
-                         std::any_of(causes.causes.begin(), causes.causes.end(), [&](const Cause& cause) {
-                           return cause.events && cause.events->may_hold(steps.late_ns) && is_there(cause.places, {});
-                         });
+    const bool longest =
+        same != out.end() && steps.late_ns > 0 && std::ranges::any_of(causes.causes, [&](const Cause& cause) {
+          return cause.events && cause.events->may_hold(steps.late_ns) && is_there(cause.places, {});
+        });
     if (same == out.end() || (steps.count < 2 && !longest)) {
       out.push_back(std::move(steps.finding));
       continue;

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/number.h"
-#include "base/words.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/diff/diff_groups.h"
@@ -132,7 +131,7 @@ Text headline(const RunDiff& diff) {
   // A change this large may be real, so the text must not deny it.
   if (std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0)
     return words("diff.perhaps", args.count("steps", diff.independent).flag("few", diff.independent < kManySteps));
-  const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });
+  const bool none = std::ranges::none_of(diff.groups, [](const DiffGroup& g) { return g.sure; });
   return words(none ? "diff.none" : "diff.otherwise", args.flag("same", diff.change_ns == 0));
 }
 
@@ -162,71 +161,77 @@ Text per_micro_batch(const RunDiff& diff) {
   return words("diff.micro_batch", args.set("change", in_a > 0 ? signed_percent(in_b / in_a - 1) : ""));
 }
 
-Text main_cause(const RunDiff& diff) {
-  if (!diff.sure) return {};
-  std::map<int32_t, double> by_stage;
-  std::map<int32_t, std::pair<double, double>> totals;  // stage → all its compute with A's times, and with B's times
-  std::map<DiffCause, double> by_cause;
-  const DiffGroup* top = nullptr;
+bool is_most_of(const RunDiff& diff, double ns) { return ns / diff.change_ns >= kMinOfChange; }
+
+// Names the stage whose compute is most of the change. Most of a change that all stages share is that of the stage
+// which paces the pipeline. So a stage is named alone only where the others changed by at most half as much.
+Text stage_cause(const RunDiff& diff) {
+  struct Compute {
+    double effect_ns = 0, a_ns = 0, b_ns = 0;  // a_ns, b_ns: all of it with the times of A, and of B
+    double growth() const { return a_ns > 0 ? b_ns / a_ns - 1 : 0; }
+  };
+  std::map<int32_t, Compute> by_stage;
   for (const DiffGroup& g : diff.groups) {
-    if (g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
-    if (g.sure) by_cause[g.cause] += g.effect_ns;  // the others have no line
-    if (g.cause == DiffCause::kCompute && g.what.empty()) {
-      by_stage[g.stage] += g.effect_ns;
-      totals[g.stage].first += g.a_ns * g.count;
-      totals[g.stage].second += g.b_ns * g.count;
-    }
-    if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
+    if (g.cause != DiffCause::kCompute || !g.what.empty()) continue;
+    Compute& own = by_stage[g.stage];
+    own.effect_ns += g.effect_ns, own.a_ns += g.a_ns * g.count, own.b_ns += g.b_ns * g.count;
   }
-  const auto is_most = [&](double ns) { return ns / diff.change_ns >= kMinOfChange; };
-  if (!top) return {};
-  if (top->cause == DiffCause::kSchedule && is_most(top->effect_ns)) return words("diff.cause.schedule");
-  // The stage that paces the pipeline carries most of a change that all stages share. It is named alone only where the
-  // others changed by at most half as much.
-  const auto growth = [&](int32_t stage) {
-    const auto it = totals.find(stage);
-    return it == totals.end() || !(it->second.first > 0) ? 0.0 : it->second.second / it->second.first - 1;
-  };
-  const auto stands_out = [&](int32_t stage) {
-    return std::none_of(totals.begin(), totals.end(), [&](const auto& other) {
-      return other.first != stage && growth(other.first) / growth(stage) > 0.5;
-    });
-  };
-  for (const auto& [stage, ns] : by_stage) {
-    if (!is_most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
+  for (const auto& [stage, compute] : by_stage) {
+    const auto follows = [own = stage, growth = compute.growth()](const auto& other) {
+      return other.first != own && other.second.growth() / growth > 0.5;
+    };
+    if (!is_most_of(diff, compute.effect_ns) || std::ranges::any_of(by_stage, follows)) continue;
     // Says whether one kind of the stage's work changed or all of it, and on one rank or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
       if (g.cause == DiffCause::kCompute && g.stage == stage && g.sure) own.push_back(&g);
     if (own.empty()) continue;
-    const bool one_rank = own[0]->part != kUnknown && std::all_of(own.begin(), own.end(), [&](const DiffGroup* g) {
-                            return g->part == own[0]->part;
-                          });
+    const bool one_rank = own[0]->part != kUnknown &&
+                          std::ranges::all_of(own, [&](const DiffGroup* g) { return g->part == own[0]->part; });
     Args args;
     args.set("kind", own.size() == 1 ? kind_words(own[0]->kind) : words("diff.kind.all"));
     args.set("rank", one_rank ? std::to_string(own[0]->rank) : "").set("stage", stage_words(stage));
     return words("diff.cause.stage", args);
   }
-  if (top->cause == DiffCause::kPart) return parts_cause(diff);
-  if (is_most(top->effect_ns)) {
-    Args args;
-    args.set("link", link_words(*top)).set("stage", stage_words(top->stage)).set("type", top->type);
-    args.flag("several", top->stage == kUnknown);
-    switch (top->cause) {
-      case DiffCause::kCompute:
-        if (!top->what.empty()) return top->what;
-        break;
-      case DiffCause::kMessages: return words("diff.cause.link", args);
-      case DiffCause::kDelay:
-        if (!top->type.empty()) return words("diff.cause.waiting", args);
-        if (top->from_stage != kUnknown && !top->guessed) return words("diff.cause.link", args);
-        return words(top->paused > 0 ? "diff.cause.pauses" : "diff.cause.late", args);
-      case DiffCause::kTail: return {top->type, top->type};
-      case DiffCause::kBetween: return words("diff.cause.between");
-      case DiffCause::kLong: return words("diff.cause.long");
-      default: break;
-    }
+  return {};
+}
+
+// Names the place of one group; empty where it has no words of its own.
+Text group_cause(const DiffGroup& group) {
+  Args args;
+  args.set("link", link_words(group)).set("stage", stage_words(group.stage)).set("type", group.type);
+  args.flag("several", group.stage == kUnknown);
+  switch (group.cause) {
+    case DiffCause::kCompute: return group.what;
+    case DiffCause::kMessages: return words("diff.cause.link", args);
+    case DiffCause::kDelay:
+      if (!group.type.empty()) return words("diff.cause.waiting", args);
+      if (group.from_stage != kUnknown && !group.guessed) return words("diff.cause.link", args);
+      return words(group.paused > 0 ? "diff.cause.pauses" : "diff.cause.late", args);
+    case DiffCause::kTail: return {group.type, group.type};
+    case DiffCause::kBetween: return words("diff.cause.between");
+    case DiffCause::kLong: return words("diff.cause.long");
+    default: return {};
   }
+}
+
+Text main_cause(const RunDiff& diff) {
+  if (!diff.sure) return {};
+  std::map<DiffCause, double> by_cause;
+  const DiffGroup* top = nullptr;
+  for (const DiffGroup& g : diff.groups) {
+    if (!g.sure || g.cause == DiffCause::kRest || g.cause == DiffCause::kMore) continue;
+    by_cause[g.cause] += g.effect_ns;  // the others have no line
+    if (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns) top = &g;
+  }
+  if (!top) return {};
+  const auto is_most = [&](double ns) { return is_most_of(diff, ns); };
+  if (top->cause == DiffCause::kSchedule && is_most(top->effect_ns)) return words("diff.cause.schedule");
+  if (diff.b.stages >= 2)
+    if (Text stage = stage_cause(diff); !stage.empty()) return stage;
+  if (top->cause == DiffCause::kPart) return parts_cause(diff);
+  if (is_most(top->effect_ns))
+    if (Text group = group_cause(*top); !group.empty()) return group;
   if (is_most(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
   if (is_most(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
   if (is_most(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));

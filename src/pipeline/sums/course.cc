@@ -65,70 +65,91 @@ Fit line(std::span<const double> values) {
   return fit;
 }
 
-}  // namespace
-
-Course course_of(std::span<const double> all) {
-  const std::span<const double> values = all.subspan(0, std::min(all.size(), kMaxValues));
-  const size_t known = std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
-  Fit constant = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
-  constant.left = 0;
+// The values without any shape: their mean, and what it leaves of the variance.
+Fit constant_fit(std::span<const double> values) {
+  Fit fit = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
+  fit.left = 0;
   for (const double v : values)
-    if (!std::isnan(v)) constant.left += (v - constant.course.low) * (v - constant.course.low);
-  Course flat = std::move(constant.course);
-  flat.kind = CourseKind::kConstant;
-  flat.high = flat.low;
-  flat.noise = known > 1 ? std::sqrt(constant.left / (known - 1)) : 0;
-  if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
-  if (known < kMinValues || !(constant.left > 0)) return flat;
+    if (!std::isnan(v)) fit.left += (v - fit.course.low) * (v - fit.course.low);
+  fit.course.kind = CourseKind::kConstant;
+  fit.course.high = fit.course.low;
+  return fit;
+}
 
-  std::vector<Fit> best;  // the best fit of each kind
-  const auto keep = [&](Fit fit, size_t min_each) {
+// The best fit of each kind.
+class BestFits {
+ public:
+  BestFits(std::span<const double> values, size_t known) : known_(known) {
+    for (size_t from = 1; from < values.size(); ++from) {
+      Fit fit = two_levels(CourseKind::kOnset, values, [&](size_t i) { return size_t{i >= from}; });
+      fit.course.from = from;
+      keep(std::move(fit), 2);
+    }
+    keep(line(values), 0);
+    for (size_t every = 2; every <= std::min(kMaxEvery, values.size() / 2); ++every)
+      for (size_t phase = 0; phase < every; ++phase) {
+        Fit fit = two_levels(CourseKind::kEvery, values, [&](size_t i) { return size_t{i % every == phase}; });
+        fit.course.every = every, fit.course.from = phase;
+        if (fit.course.high > fit.course.low) keep(std::move(fit), 2);
+      }
+    // kSome: tries every cut between low and high values.
+    std::vector<double> sorted;
+    std::ranges::copy_if(values, std::back_inserter(sorted), [](double v) { return !std::isnan(v); });
+    std::ranges::sort(sorted);
+    for (size_t cut = 1; cut < sorted.size(); ++cut)
+      keep(two_levels(CourseKind::kSome, values, [&](size_t i) { return size_t{values[i] >= sorted[cut]}; }), 1);
+  }
+
+  // Returns the fit that is better than a constant by more than chance, `constant_left` being what that leaves; null:
+  // none is.
+  const Fit* choose(double constant_left) const {
+    const Fit* chosen = nullptr;
+    for (const Fit& fit : best_) {
+      const bool some = fit.course.kind == CourseKind::kSome;
+      const size_t parameters = some ? 3 : 2;
+      if (known_ <= parameters) continue;
+      const size_t free = known_ - parameters;
+      const double f = (constant_left - fit.left) / (std::max(fit.left, 1e-18 * constant_left) / free);
+      // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
+      if (fit.left > (some ? kMaxLeft / 5 : kMaxLeft) * constant_left || f < min_f(free, fit.tried)) continue;
+      const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && some;
+      if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
+    }
+    return chosen;
+  }
+
+ private:
+  void keep(Fit fit, size_t min_each) {
     if (std::isnan(fit.left)) return;
     if (fit.course.kind != CourseKind::kTrend &&
-        (fit.course.high_count < min_each || known - fit.course.high_count < min_each))
+        (fit.course.high_count < min_each || known_ - fit.course.high_count < min_each))
       return;
-    const auto same =
-        std::find_if(best.begin(), best.end(), [&](const Fit& f) { return f.course.kind == fit.course.kind; });
-    if (same == best.end()) {
-      best.push_back(std::move(fit));
+    const auto same = std::ranges::find_if(best_, [&](const Fit& f) { return f.course.kind == fit.course.kind; });
+    if (same == best_.end()) {
+      best_.push_back(std::move(fit));
       return;
     }
     const size_t tried = same->tried + 1;
     if (fit.left < same->left) *same = std::move(fit);
     same->tried = tried;
-  };
-  for (size_t from = 1; from < values.size(); ++from) {
-    Fit fit = two_levels(CourseKind::kOnset, values, [&](size_t i) { return size_t{i >= from}; });
-    fit.course.from = from;
-    keep(std::move(fit), 2);
   }
-  keep(line(values), 0);
-  for (size_t every = 2; every <= std::min(kMaxEvery, values.size() / 2); ++every)
-    for (size_t phase = 0; phase < every; ++phase) {
-      Fit fit = two_levels(CourseKind::kEvery, values, [&](size_t i) { return size_t{i % every == phase}; });
-      fit.course.every = every, fit.course.from = phase;
-      if (fit.course.high > fit.course.low) keep(std::move(fit), 2);
-    }
-  // kSome: tries every cut between low and high values.
-  std::vector<double> sorted;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(sorted), [](double v) { return !std::isnan(v); });
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t cut = 1; cut < sorted.size(); ++cut)
-    keep(two_levels(CourseKind::kSome, values, [&](size_t i) { return size_t{values[i] >= sorted[cut]}; }), 1);
 
-  const Fit* chosen = nullptr;
-  for (const Fit& fit : best) {
-    const size_t parameters = fit.course.kind == CourseKind::kSome ? 3 : 2;
-    if (known <= parameters) continue;
-    const size_t free = known - parameters;
-    const double left = std::max(fit.left, 1e-18 * constant.left);
-    const double f = (constant.left - fit.left) / (left / free);
-    // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
-    const double max = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
-    if (fit.left > max * constant.left || f < min_f(free, fit.tried)) continue;
-    const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;
-    if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
-  }
+  size_t known_;
+  std::vector<Fit> best_;
+};
+
+}  // namespace
+
+Course course_of(std::span<const double> all) {
+  const std::span<const double> values = all.subspan(0, std::min(all.size(), kMaxValues));
+  const size_t known = std::ranges::count_if(values, [](double v) { return !std::isnan(v); });
+  Fit constant = constant_fit(values);
+  Course flat = std::move(constant.course);
+  flat.noise = known > 1 ? std::sqrt(constant.left / (known - 1)) : 0;
+  if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
+  if (known < kMinValues || !(constant.left > 0)) return flat;
+  const BestFits fits(values, known);
+  const Fit* chosen = fits.choose(constant.left);
   if (!chosen) return flat;
   Course course = chosen->course;
   course.noise = std::sqrt(chosen->left / (known - 2));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
 
 #include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/slow_ranks/slow_ranks.h"
@@ -16,83 +18,109 @@ extern const CauseKind slow_ranks_cause;
 
 namespace {
 
+// The replica that is held up by none, and the one that holds the others up most.
+struct Extremes {
+  int32_t fastest, slowest;
+};
+
+// Returns the fastest and the slowest of replicas that all differ; nothing where half of them are alike, or where one
+// is known in fewer than two steps.
+std::optional<Extremes> extremes_of(const ReplicaLevels& levels) {
+  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
+  Extremes out{levels.by_step.begin()->first, levels.by_step.begin()->first};
+  size_t max_alike = 0;
+  for (const auto& [own, values] : levels.by_step) {
+    if (known_ratios(values).size() < 2) return {};
+    const double mine = levels.mean(own);
+    if (mine < levels.mean(out.fastest)) out.fastest = own;
+    if (mine > levels.mean(out.slowest)) out.slowest = own;
+    const auto alike = std::ranges::count_if(levels.by_step, [&](const auto& other) {
+      const double its = levels.mean(other.first);
+      return std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
+                                             kErrors * std::hypot(levels.error(own), levels.error(other.first)));
+    });
+    max_alike = std::max<size_t>(max_alike, alike);
+  }
+  if (2 * max_alike > levels.by_step.size()) return {};
+  return out;
+}
+
+// Returns the ratios of the slowest replica to the fastest, in the steps that know both.
+std::vector<double> ratios_of(const ReplicaLevels& levels, const Extremes& extremes) {
+  std::vector<double> ratios = levels.by_step.at(extremes.slowest);
+  for (size_t s = 0; s < ratios.size(); ++s) ratios[s] /= levels.by_step.at(extremes.fastest)[s];
+  std::erase_if(ratios, [](double ratio) { return std::isnan(ratio); });
+  return ratios;
+}
+
+// How much faster each worker would be as one of the fastest replica, or of the median one.
+struct Factors {
+  std::vector<double> to_fastest, to_median;      // by worker
+  std::map<int32_t, std::vector<int32_t>> ranks;  // by replica, without the fastest
+};
+
+// Returns nothing where the stages do not agree: one slow rank does not make a slow replica.
+std::optional<Factors> factors_of(const CauseScene& scene, const Ratios& loads, const ReplicaLevels& levels,
+                                  int32_t fastest) {
+  const auto& workers = scene.times.workers();
+  Factors out{std::vector<double>(loads.size(), 1.0), std::vector<double>(loads.size(), 1.0), {}};
+  std::vector<double> means;
+  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
+  const double median = median_of(means);
+  std::map<int32_t, double> best;  // by stage: the load of the fastest replica's worker
+  for (size_t w = 0; w < loads.size(); ++w)
+    if (workers[w].dp == fastest) best[workers[w].stage] = mean_of(known_ratios(loads[w]));
+  for (size_t w = 0; w < loads.size(); ++w) {
+    const auto& [stage, dp] = std::tie(workers[w].stage, workers[w].dp);
+    if (!(best[stage] > 0)) return {};
+    if (dp == fastest) continue;
+    const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
+    if (!(own / best[stage] - 1 >= kAlikeSlow / 2 * beyond)) return {};
+    out.to_fastest[w] = own / best[stage];
+    out.to_median[w] = std::max(1.0, levels.mean(dp) / median);
+    out.ranks[dp].push_back(scene.trace.parts[workers[w].part].rank);
+  }
+  return out;
+}
+
+// Returns a world in which the work of each worker takes its time ÷ its factor.
+CauseWorld divided_by(const CauseScene& scene, std::vector<double> factors) {
+  return [&scene, of = std::make_shared<const std::vector<double>>(std::move(factors))](uint32_t op, double& dur,
+                                                                                        double&) {
+    if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*of)[w];
+  };
+}
+
 // Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
 // slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
 void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
   if (!levels_are_affordable(scene)) return;
-  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
   const Ratios loads = scene.times.worker_loads();
   const ReplicaLevels levels = levels_of(scene, loads);
-  const size_t replicas = levels.by_step.size();
-  if (replicas < 3) return;
-  int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
-  size_t max_alike = 0;
-  for (const auto& [own, values] : levels.by_step) {
-    if (known_ratios(values).size() < 2) return;
-    if (levels.mean(own) < levels.mean(fastest)) fastest = own;
-    if (levels.mean(own) > levels.mean(slowest)) slowest = own;
-    size_t alike = 0;
-    for (const auto& [other, theirs] : levels.by_step) {
-      const double mine = levels.mean(own), its = levels.mean(other);
-      alike += std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
-                                               kErrors * std::hypot(levels.error(own), levels.error(other)));
-    }
-    max_alike = std::max(max_alike, alike);
-  }
-  if (2 * max_alike > replicas) return;
-  std::vector<double> ratios;  // of the slowest replica to the fastest, by step
-  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
-    const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
-    if (!std::isnan(ratio)) ratios.push_back(ratio);
-  }
+  if (levels.by_step.size() < 3) return;
+  const std::optional<Extremes> extremes = extremes_of(levels);
+  if (!extremes) return;
+  const std::vector<double> ratios = ratios_of(levels, *extremes);
   if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
-  std::map<int32_t, std::vector<size_t>> by_stage;
-  for (size_t w = 0; w < loads.size(); ++w) by_stage[scene.times.workers()[w].stage].push_back(w);
-  const auto to_fastest = std::make_shared<std::vector<double>>(loads.size(), 1.0);
-  const auto to_median = std::make_shared<std::vector<double>>(loads.size(), 1.0);
-  std::vector<double> means;
-  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
-  const double median = median_of(means);
-  std::map<int32_t, std::vector<int32_t>> ranks;  // by replica
-  for (const auto& [stage, workers] : by_stage) {
-    double best = 0;
-    for (const size_t w : workers)
-      if (scene.times.workers()[w].dp == fastest) best = mean_of(known_ratios(loads[w]));
-    if (!(best > 0)) return;
-    for (const size_t w : workers) {
-      const int32_t dp = scene.times.workers()[w].dp;
-      const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
-      if (dp == fastest) continue;
-      // One slow rank does not make a slow replica.
-      if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
-      (*to_fastest)[w] = own / best;
-      (*to_median)[w] = std::max(1.0, levels.mean(dp) / median);
-      ranks[dp].push_back(scene.trace.parts[scene.times.workers()[w].part].rank);
-    }
-  }
+  std::optional<Factors> factors = factors_of(scene, loads, levels, extremes->fastest);
+  if (!factors) return;
   Suspect suspect;
-  suspect.cause.kind = &slow_ranks_cause;
-  for (auto& [dp, own] : ranks) {
-    std::sort(own.begin(), own.end());
-    suspect.cause.places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(own), .replica = dp});
+  Cause& cause = suspect.cause;
+  cause.kind = &slow_ranks_cause;
+  for (auto& [dp, ranks] : factors->ranks) {
+    std::ranges::sort(ranks);
+    cause.places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(ranks), .replica = dp});
   }
   // The slowest replica comes first.
-  std::stable_partition(suspect.cause.places.begin(), suspect.cause.places.end(),
-                        [&](const Place& place) { return place.replica == slowest; });
-  suspect.cause.own = SlowRanksOwn{.fastest = fastest};
-  suspect.cause.figures.ratio = levels.mean(slowest) / levels.mean(fastest);
-  suspect.cause.in_steps = {std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
-                            std::ssize(ratios)};
-  suspect.cause.certain = true;
-  const auto by = [&scene](std::shared_ptr<std::vector<double>> factors) {
-    return [&scene, factors](uint32_t op, double& dur, double&) {
-      if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*factors)[w];
-    };
-  };
-  suspect.without = by(to_fastest);
-  suspect.otherwise = by(to_median);
+  std::ranges::stable_partition(cause.places, [&](const Place& place) { return place.replica == extremes->slowest; });
+  cause.own = SlowRanksOwn{.fastest = extremes->fastest};
+  cause.figures.ratio = levels.mean(extremes->slowest) / levels.mean(extremes->fastest);
+  cause.in_steps = {std::ranges::count_if(ratios, [](double r) { return r >= kSlowCause; }), std::ssize(ratios)};
+  cause.certain = true;
+  suspect.without = divided_by(scene, factors->to_fastest);
+  suspect.otherwise = divided_by(scene, std::move(factors->to_median));
   out.push_back(std::move(suspect));
-  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, (*to_fastest)[w]);
+  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, factors->to_fastest[w]);
 }
 
 constexpr std::string_view kLines[] = {"replica-jitter"};

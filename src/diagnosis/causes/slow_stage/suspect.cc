@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -44,7 +45,7 @@ PlaceTimes place_times(const CauseScene& scene) {
     for (size_t p = kind; p < t.mean.size(); p += CellTimes::kKinds)
       if (!std::isnan(t.mean[p])) all.emplace_back(t.mean[p], p);
     if (all.size() < 2) continue;
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     std::vector<double> sorted;
     double sum = 0, n = 0;
     for (const auto& [mean, p] : all) sorted.push_back(mean), sum += mean * t.count[p], n += t.count[p];
@@ -80,7 +81,7 @@ class StageSteps {
     for (const std::vector<double>& own : levels_)
       for (size_t step = 0; step < steps_; ++step)
         if (own[step] > 0) sorted_levels_[step].push_back(own[step]);
-    for (std::vector<double>& sorted : sorted_levels_) std::sort(sorted.begin(), sorted.end());
+    for (std::vector<double>& sorted : sorted_levels_) std::ranges::sort(sorted);
   }
 
   // Returns for each step the time of the stage, or of one chunk of it, relative to cells of other stages in that step.
@@ -115,9 +116,8 @@ class StageSteps {
     const size_t others = sorted.size() - (counts ? 1 : 0);
     if (others == 0) return 1;
     const size_t middle = (others - 1) / 2;
-    const auto before = counts
-                            ? static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin())
-                            : sorted.size();
+    const auto before =
+        counts ? static_cast<size_t>(std::ranges::lower_bound(sorted, own) - sorted.begin()) : sorted.size();
     return sorted[middle < before ? middle : middle + 1];
   }
 
@@ -179,13 +179,27 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
   return false;
 }
 
-// Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
-bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
-             const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
-  double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
-  int32_t slow_chunks = 0, slowest = kUnknown;
-  using Kinds = std::map<size_t, std::array<double, 3>>;  // own time, others' time, number of cells
-  Kinds kinds, of_slowest;
+using Kinds = std::map<size_t, std::array<double, 3>>;  // by kind of cell: own time, others' time, number of cells
+
+// How much longer a stage's cells take than those of the others.
+struct StageExcess {
+  double own_ns = 0, theirs_ns = 0;
+  Kinds kinds;
+  int32_t slow_chunks = 0, slowest = kUnknown;  // slowest: the chunk of the greatest excess
+  double slowest_ratio = 0, slowest_beyond_ns = 0;
+  Kinds of_slowest;
+
+  double beyond_ns() const { return own_ns - theirs_ns; }
+  // One chunk may be heavy (embedding, head) in a stage that as a whole is not.
+  bool is_whole() const { return theirs_ns > 0 && own_ns >= kSlowCause * theirs_ns; }
+  bool is_one_kind() const {
+    return !is_whole() && slow_chunks == 0 && own_ns > theirs_ns &&
+           std::ranges::any_of(kinds, [](const auto& k) { return k.second[0] >= kSlowKindAlone * k.second[1]; });
+  }
+};
+
+StageExcess excess_of(const CauseScene& scene, const PlaceTimes& t, int32_t stage) {
+  StageExcess out;
   for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
     double of_chunk = 0, of_others = 0;
     Kinds in_chunk;
@@ -194,51 +208,57 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
       const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
       if (std::isnan(t.mean[p]) || std::isnan(t.others[p])) continue;
-      own += t.mean[p] * t.count[p], theirs += t.others[p] * t.count[p];
-      if (!alone || !is_overlapped(kind)) {
-        of_chunk += t.mean[p] * t.count[p], of_others += t.others[p] * t.count[p];
-        in_chunk[kind] = {t.mean[p] * t.count[p], t.others[p] * t.count[p], t.count[p]};
-      }
-      auto& [a, b, n] = kinds[kind];
-      a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
+      const double own = t.mean[p] * t.count[p], theirs = t.others[p] * t.count[p];
+      out.own_ns += own, out.theirs_ns += theirs;
+      auto& [a, b, n] = out.kinds[kind];
+      a += own, b += theirs, n += t.count[p];
+      if (alone && is_overlapped(kind)) continue;
+      of_chunk += own, of_others += theirs;
+      in_chunk[kind] = {own, theirs, t.count[p]};
     }
     if (of_chunk < kSlowCause * of_others || !(of_others > 0)) continue;
-    ++slow_chunks;
-    if (of_chunk - of_others <= chunk_beyond) continue;
-    slowest = chunk;
-    chunk_beyond = of_chunk - of_others;
-    chunk_ratio = of_chunk / of_others;
-    of_slowest = std::move(in_chunk);
+    ++out.slow_chunks;
+    if (of_chunk - of_others <= out.slowest_beyond_ns) continue;
+    out.slowest = chunk;
+    out.slowest_beyond_ns = of_chunk - of_others;
+    out.slowest_ratio = of_chunk / of_others;
+    out.of_slowest = std::move(in_chunk);
   }
-  // One chunk may be heavy (embedding, head) in a stage that as a whole is not.
-  const bool whole = theirs > 0 && own >= kSlowCause * theirs;
-  const bool one_kind = !whole && slow_chunks == 0 && std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
-    return kind.second[0] >= kSlowKindAlone * kind.second[1];
-  }) && own > theirs;
+  return out;
+}
+
+// Returns the stage's course over the steps. Levels that differ little compared with the excess have no shape: the
+// stage is about as slow in all steps.
+Course course_of_stage(const StageSteps& steps, const std::vector<double>& by_step, const Place& place) {
+  Course course = course_of(by_step);
+  if (slow_course(course) && !holds_excess(course, by_step)) course = {};
+  const auto [low, high] = std::minmax(course.low, course.high);
+  if (high - low < kNextToNothing * (high - 1)) course = {};
+  return course.varies() ? course : slow_at_times(by_step, steps.ratios(place.stage, place.chunk, true));
+}
+
+// Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
+             const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
+  const StageExcess excess = excess_of(scene, t, stage);
+  const bool one_kind = excess.is_one_kind();
   // It is not slow on average, but may be in some steps.
-  cause.sometimes =
-      !whole && slow_chunks == 0 && !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
-  if (cause.sometimes && (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown))))) return false;
+  cause.sometimes = !excess.is_whole() && excess.slow_chunks == 0 &&
+                    !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
+  if (cause.sometimes && (!(excess.theirs_ns > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown)))))
+    return false;
   Place place{.kind = PlaceKind::kStage, .stage = stage};
   SlowStageOwn slow;
   cause.figures.stage = stage;
-  cause.figures.ratio = own / theirs;
+  cause.figures.ratio = excess.own_ns / excess.theirs_ns;
+  beyond_ns = excess.beyond_ns();
   // Embedding and head belong to one chunk. The stage's other chunks may be a little slow and are not named.
-  if (scene.times.chunks() > 1 && slowest != kUnknown &&
-      (slow_chunks == 1 || chunk_beyond >= kMinOfStage * (own - theirs))) {
-    place.chunk = slowest;
-    cause.figures.ratio = chunk_ratio;
-    kinds = std::move(of_slowest);
-  }
-  beyond_ns = own - theirs;
+  const bool one_chunk = scene.times.chunks() > 1 && excess.slowest != kUnknown &&
+                         (excess.slow_chunks == 1 || excess.slowest_beyond_ns >= kMinOfStage * beyond_ns);
+  if (one_chunk) place.chunk = excess.slowest, cause.figures.ratio = excess.slowest_ratio;
+  const Kinds& kinds = one_chunk ? excess.of_slowest : excess.kinds;
   const std::vector<double> by_step = steps.ratios(stage, place.chunk);
-  cause.course = course_of(by_step);
-  if (slow_course(cause.course) && !holds_excess(cause.course, by_step)) cause.course = {};
-  // Levels that differ little compared with the excess have no shape: the stage is about as slow in all steps.
-  const double low = std::min(cause.course.low, cause.course.high);
-  const double high = std::max(cause.course.low, cause.course.high);
-  if (high - low < kNextToNothing * (high - 1)) cause.course = {};
-  if (!cause.course.varies()) cause.course = slow_at_times(by_step, steps.ratios(stage, place.chunk, true));
+  cause.course = course_of_stage(steps, by_step, place);
   // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
   if (slow_course(cause.course) && std::min(cause.course.low, cause.course.high) < kSlowCause) cause.sometimes = true;
   for (const auto& [kind, sums] : kinds)
@@ -312,7 +332,7 @@ void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
     if (Slow found; is_slow(scene, t, steps, scatter, stage, found.cause, found.beyond_ns))
       slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
-  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
+  std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
   if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
   for (const Slow& found : slow) {
     Suspect suspect;
