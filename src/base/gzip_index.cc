@@ -15,7 +15,9 @@ constexpr int64_t kPointBytes = int64_t{4} << 20;
 constexpr size_t kWindowBytes = 32768;
 constexpr size_t kChunkBytes = size_t{1} << 17;
 
-class Inflater {
+}  // namespace
+
+class GzipIndex::Inflater {
  public:
   explicit Inflater(const std::string& path) : path_(path), in_(new unsigned char[kChunkBytes]) {}
   Inflater(const Inflater&) = delete;
@@ -79,40 +81,51 @@ class Inflater {
   bool started_ = false;
 };
 
-}  // namespace
+// Goes on inflating from a restart point, or from the beginning of the file.
+Status GzipIndex::resume(const Point* from, Inflater& inflater) const {
+  const bool raw = from && from->window;
+  TRY_OK(inflater.start(from ? from->in - (raw && from->bits > 0) : 0, raw));
+  if (!raw) return {};
+  if (from->bits > 0) {
+    TRY(more, inflater.fill());
+    if (!*more) return Error{ErrorCode::kBadInput, "the file is shorter than it was", {path_}, ""};
+    const int byte = *inflater.stream.next_in++;
+    --inflater.stream.avail_in;
+    inflatePrime(&inflater.stream, from->bits, byte >> (8 - from->bits));
+  }
+  inflateSetDictionary(&inflater.stream, from->window.get(), kWindowBytes);
+  return {};
+}
+
+// Adds a restart point at `out`. The 32 KiB before it end at `at` of the ring.
+void GzipIndex::add_point(int64_t out, const Inflater& inflater, const unsigned char* ring, size_t at) {
+  Point point;
+  point.out = out;
+  point.in = inflater.in_position();
+  point.bits = static_cast<uint8_t>(inflater.stream.data_type & 7);
+  point.window.reset(new unsigned char[kWindowBytes]);
+  memcpy(point.window.get(), ring + at, kWindowBytes - at);
+  memcpy(point.window.get() + kWindowBytes - at, ring, at);
+  points_.push_back(std::move(point));
+}
 
 Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
-  const auto after = std::upper_bound(points_.begin(), points_.end(), offset,
-                                      [](int64_t at, const Point& point) { return at < point.out; });
+  const auto after = std::ranges::upper_bound(points_, offset, {}, &Point::out);
   const Point* const from = after == points_.begin() ? nullptr : &*(after - 1);
-  const bool raw_start = from != nullptr && from->window != nullptr;
   Inflater inflater(path_);
-  int64_t out = 0;  // position, in the decompressed text, of what inflate writes next
-  TRY_OK(inflater.start(from ? from->in - (raw_start && from->bits > 0) : 0, raw_start));
+  TRY_OK(resume(from, inflater));
   z_stream& stream = inflater.stream;
-  if (from) {
-    out = from->out;
-    if (raw_start) {
-      if (from->bits > 0) {
-        TRY(more, inflater.fill());
-        if (!*more) return Error{ErrorCode::kBadInput, "the file is shorter than it was", {path_}, ""};
-        const int byte = *stream.next_in++;
-        --stream.avail_in;
-        inflatePrime(&stream, from->bits, byte >> (8 - from->bits));
-      }
-      inflateSetDictionary(&stream, from->window.get(), kWindowBytes);
-    }
-  }
+  int64_t out = from ? from->out : 0;  // position, in the decompressed text, of what inflate writes next
+  bool raw = from && from->window;     // reading began inside a member
   // The last 32 KiB of output, as a ring buffer that inflate writes to.
   std::unique_ptr<unsigned char[]> ring(new unsigned char[kWindowBytes]());
-  if (raw_start) memcpy(ring.get(), from->window.get(), kWindowBytes);
+  if (raw) memcpy(ring.get(), from->window.get(), kWindowBytes);
   size_t at = 0;  // position in the ring
-  bool raw = raw_start;
   int64_t last_point = points_.empty() ? -kPointBytes : points_.back().out;
   std::string text;
   const int64_t end = offset + static_cast<int64_t>(size);
   // Position where this member's text begins; −1: it began before the restart point.
-  int64_t member_out = raw_start ? -1 : out;
+  int64_t member_out = raw ? -1 : out;
   const auto damaged = [&](const char* what) -> Result<std::string> {
     if (!text.empty()) return std::move(text);
     return Error{ErrorCode::kBadInput, what, {path_, 0, inflater.in_position()}, ""};
@@ -135,20 +148,10 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
     at = (at + made) % kWindowBytes;
     const bool at_block_end = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
     const bool window_full = member_out < 0 || out - member_out >= static_cast<int64_t>(kWindowBytes);
-    if (at_block_end && window_full && out - last_point >= kPointBytes) {
-      Point point;
-      point.out = out;
-      point.in = inflater.in_position();
-      point.bits = static_cast<uint8_t>(stream.data_type & 7);
-      point.window.reset(new unsigned char[kWindowBytes]);
-      memcpy(point.window.get(), ring.get() + at, kWindowBytes - at);
-      memcpy(point.window.get() + kWindowBytes - at, ring.get(), at);
-      points_.push_back(std::move(point));
-      last_point = out;
-    }
+    if (at_block_end && window_full && out - last_point >= kPointBytes)
+      add_point(last_point = out, inflater, ring.get(), at);
     if (rc != Z_STREAM_END) continue;
-    if (raw)  // reading began inside a member, so its checksum and length, which stand after the data, are skipped
-      TRY_OK(inflater.skip(8));
+    if (raw) TRY_OK(inflater.skip(8));  // the checksum and length, which stand after the data of a member
     if (inflateReset2(&stream, 15 + 16) != Z_OK) return damaged("zlib cannot go on");
     raw = false;
     member_out = out;

@@ -37,6 +37,10 @@ class GzipIndex {
     uint8_t bits = 0;  // number of bits of the byte before `in` that belong to the data after the point
     std::unique_ptr<unsigned char[]> window;  // 32 KiB; null at the start of a member
   };
+  class Inflater;
+  Status resume(const Point* from, Inflater& inflater) const;
+  void add_point(int64_t out, const Inflater& inflater, const unsigned char* ring, size_t at);
+
   std::string path_;
   std::vector<Point> points_;  // sorted by position
 };

@@ -55,6 +55,24 @@ const std::vector<std::string_view>& shared_flags() {
   return names;
 }
 
+bool contains(const auto& list, const std::string& name) { return std::ranges::find(list, name) != list.end(); }
+
+// Checks that an analysis has this option, and allows the value that was given.
+Status check_option(const Arguments& arguments, const std::vector<const Analysis*>& chosen, const std::string& name) {
+  bool known = false;
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisOption& option : analysis->options()) {
+      if (name != option.name) continue;
+      known = true;
+      if (option.choices[0] != '\0' && !contains(split(option.choices, ','), arguments.get(name)))
+        return make_error(ErrorCode::kUsage,
+                          "--" + name + " is one of " + option.choices + ", not \"" + arguments.get(name) + "\"");
+    }
+  if (known) return {};
+  return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " has no option --" + name,
+                    std::string("stageline help ") + chosen[0]->name + " lists its options");
+}
+
 bool is_foreign(const std::string& format) { return format != "text" && format != "csv" && format != "json"; }
 
 }  // namespace
@@ -63,7 +81,7 @@ Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
   std::vector<const Analysis*> chosen;
   for (const std::string_view name : split(list, ',')) {
     TRY(one, analysis_named(std::string(trim(name))));
-    if (std::find(chosen.begin(), chosen.end(), *one) == chosen.end()) chosen.push_back(*one);
+    if (std::ranges::find(chosen, *one) == chosen.end()) chosen.push_back(*one);
   }
   return chosen;
 }
@@ -115,24 +133,8 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
     return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay");
   for (const std::string& name : arguments.given()) {
-    const auto& shared = shared_flags();
-    if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
-    const auto& common = common_flags();
-    if (std::find(common.begin(), common.end(), name) != common.end()) continue;
-    bool known = false;
-    for (const Analysis* analysis : chosen)
-      for (const AnalysisOption& option : analysis->options()) {
-        if (name != option.name) continue;
-        known = true;
-        const std::string value = arguments.get(name);
-        const auto choices = split(option.choices, ',');
-        if (option.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
-          return make_error(ErrorCode::kUsage,
-                            "--" + name + " is one of " + option.choices + ", not \"" + value + "\"");
-      }
-    if (!known)
-      return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " has no option --" + name,
-                        std::string("stageline help ") + chosen[0]->name + " lists its options");
+    if (contains(shared_flags(), name) || contains(common_flags(), name)) continue;
+    TRY_OK(check_option(arguments, chosen, name));
     input.options.set(name, arguments.get(name));
   }
   AnalysisOptions last;

@@ -50,6 +50,29 @@ void on_interrupt(int signal) {
   if (stageline::remove_partial_files_on_signal(signal)) _exit(stageline::kExitInterrupted);
 }
 
+// Says that there is no such command, and which one was probably meant.
+int fail_unknown(const std::vector<std::string>& words) {
+  using namespace stageline;
+  if (words[0] == "cluster") {  // msprof-analyze's command, of which one mode is a command here
+    std::string same = "stageline pp-chart";
+    bool chart = false;
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (words[i] == "-m" || words[i] == "--mode") continue;
+      if (const std::string mode = dashed(words[i]); mode == "pp-chart" || mode == "--mode=pp-chart")
+        chart = true;
+      else
+        same += " " + words[i];
+    }
+    if (chart) return fail(make_error(ErrorCode::kUsage, "no command \"cluster\"", same));
+  }
+  std::vector<std::string> names;
+  for (const Command& known : command_table()) names.emplace_back(known.name);
+  const std::string near = nearest(dashed(words[0]), names);
+  return fail(make_error(ErrorCode::kUsage,
+                         "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
+                         near.empty() ? "stageline help lists the commands" : ""));
+}
+
 int run(int argc, char** argv) {
   using namespace stageline;
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -63,26 +86,7 @@ int run(int argc, char** argv) {
     return kExitGood;
   }
   const Command* command = find_command(words[0]);
-  if (!command) {
-    std::vector<std::string> names;
-    for (const Command& known : command_table()) names.emplace_back(known.name);
-    if (words[0] == "cluster") {  // a sub-command of msprof-analyze
-      std::string same = "stageline pp-chart";
-      bool chart = false;
-      for (size_t i = 1; i < words.size(); ++i) {
-        if (words[i] == "-m" || words[i] == "--mode") continue;
-        if (const std::string mode = dashed(words[i]); mode == "pp-chart" || mode == "--mode=pp-chart")
-          chart = true;
-        else
-          same += " " + words[i];
-      }
-      if (chart) return fail(make_error(ErrorCode::kUsage, "no command \"cluster\"", same));
-    }
-    const std::string near = nearest(dashed(words[0]), names);
-    return fail(make_error(ErrorCode::kUsage,
-                           "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
-                           near.empty() ? "stageline help lists the commands" : ""));
-  }
+  if (!command) return fail_unknown(words);
   words.erase(words.begin());
   Result<Arguments> arguments = parse_arguments(*command, words);
   if (!arguments) return fail(arguments.error());
@@ -93,7 +97,7 @@ int run(int argc, char** argv) {
   // A name that comes from a page or an agent must not make this process send requests to other machines.
   const std::string_view name = command->name;
   allow_remote_files(name != "view" && name != "serve" && name != "mcp");
-  const bool asks = std::find(command->flags.begin(), command->flags.end(), "force") != command->flags.end();
+  const bool asks = std::ranges::find(command->flags, "force") != command->flags.end();
   if (asks ? !arguments->has("force") : name == "mcp") protect_measurements(&measurement_kind);
   return exit_code(command->run(*arguments));
 }

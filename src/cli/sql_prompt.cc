@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "base/sqlite_db.h"
 #include "base/terminal_text.h"
@@ -93,7 +94,7 @@ std::vector<std::string> words_of(const sql::Session& session) {
     const std::string_view call = function.call;
     words.emplace_back(call.substr(0, call.find('(') + 1));
   }
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   words.erase(std::unique(words.begin(), words.end()), words.end());
   return words;
 }
@@ -231,8 +232,68 @@ std::string LineEditor::take() {
   return line;
 }
 
-// ---- the prompt
-// -------------------------------------------------------------------------------------------------------
+namespace {
+
+// Asks a session what is typed. A statement may have several lines.
+class Prompt {
+ public:
+  Prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& limits, size_t widest)
+      : session_(session), terminal_(terminal), limits_(limits), widest_(widest) {
+    limits_.cancelled = &g_interrupted;
+  }
+
+  void clear() { statement_.clear(); }
+  const char* sign() const { return statement_.empty() ? "sql> " : "...> "; }
+
+  // Takes a line; returns false where it ends the prompt.
+  bool take(const std::string& line) {
+    const std::string_view word = trim(line);
+    if (statement_.empty() && (word == ".quit" || word == ".exit")) return false;
+    if (statement_.empty() && word == ".tables") {
+      ask("SELECT name, kind, help FROM tables WHERE missing = ''");
+    } else if (statement_.empty() && word.starts_with(".columns")) {
+      ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
+    } else {
+      append_item(statement_, line, "\n");
+      if (trim(statement_).ends_with(";"))
+        ask(std::exchange(statement_, std::string()));
+      else if (trim(statement_).empty())
+        statement_.clear();
+    }
+    return true;
+  }
+
+ private:
+  void ask(const std::string& query) {
+    sql::AnswerTable answer(limits_.max_memory);
+    const Result<sql::Outcome> outcome = session_.ask(query, limits_, answer);
+    if (!outcome) {
+      fail(outcome.error());
+      return;
+    }
+    if (outcome->is_query) print(sql::answer_text(answer, widest_, terminal_.colour_out));
+    if (outcome->truncated) print(terminal_.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
+  }
+
+  sql::Session& session_;
+  const Terminal& terminal_;
+  sql::Limits limits_;
+  size_t widest_;
+  std::string statement_;  // the lines so far
+};
+
+// Reads a key from the terminal; Ctrl-C is one. Returns nothing at the end of the input.
+std::optional<unsigned char> next_key() {
+  for (;;) {
+    unsigned char byte = 0;
+    const ssize_t got = read(STDIN_FILENO, &byte, 1);
+    if (got > 0) return byte;
+    if (got == 0 || errno != EINTR) return {};
+    if (g_interrupted.exchange(false)) return 0x03;
+  }
+}
+
+}  // namespace
 
 int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& given, size_t widest) {
   print(terminal.say("sql.prompt") + "\n");
@@ -246,62 +307,28 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
     return found;
   });
   const RawTerminal raw;
-  sql::Limits limits = given;
-  limits.cancelled = &g_interrupted;
-  std::string statement;
-  const auto ask = [&](const std::string& query) {
-    sql::AnswerTable answer(limits.max_memory);
-    const Result<sql::Outcome> outcome = session.ask(query, limits, answer);
-    if (!outcome) {
-      fail(outcome.error());
-      return;
-    }
-    if (outcome->is_query) print(sql::answer_text(answer, widest, terminal.colour_out));
-    if (outcome->truncated) print(terminal.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
-  };
-  draw(editor, "sql> ");
-  for (;;) {
-    unsigned char byte = 0;
-    const ssize_t got = read(STDIN_FILENO, &byte, 1);
-    if (got == 0) break;
-    if (got < 0 && errno != EINTR) break;
-    if (got < 0) {  // Ctrl-C
-      if (!g_interrupted.exchange(false)) continue;
-      byte = 0x03;
-    }
-    switch (editor.key(byte)) {
+  Prompt prompt(session, terminal, given, widest);
+  draw(editor, prompt.sign());
+  while (const std::optional<unsigned char> key = next_key()) {
+    switch (editor.key(*key)) {
       case LineEditor::Event::kNone: break;
       case LineEditor::Event::kEnd: print("\n"); return kExitGood;
       case LineEditor::Event::kInterrupt:
-        statement.clear();
+        prompt.clear();
         print("^C\n");
         break;
-      case LineEditor::Event::kLine: {
+      case LineEditor::Event::kLine:
         g_interrupted = false;  // from here on Ctrl-C stops the query, before anybody can see that it runs
         print("\n");
-        const std::string line = editor.take();
-        const std::string_view word = trim(line);
-        if (statement.empty() && (word == ".quit" || word == ".exit")) return kExitGood;
-        if (statement.empty() && word == ".tables") {
-          ask("SELECT name, kind, help FROM tables WHERE missing = ''");
-        } else if (statement.empty() && word.starts_with(".columns")) {
-          ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
-        } else {
-          append_item(statement, line, "\n");
-          if (trim(statement).ends_with(";"))
-            ask(std::exchange(statement, std::string()));
-          else if (trim(statement).empty())
-            statement.clear();
-        }
+        if (!prompt.take(editor.take())) return kExitGood;
         break;
-      }
     }
     if (!editor.offers().empty()) {
       std::string list = "\n";
       for (const std::string& offer : editor.offers()) list += offer + "  ";
       print(list + "\n");
     }
-    draw(editor, statement.empty() ? "sql> " : "...> ");
+    draw(editor, prompt.sign());
   }
   return kExitGood;
 }

@@ -269,6 +269,43 @@ void NewestSteps::wait_for_more() const {
   }
 }
 
+namespace {
+
+// Returns the error for a source without recordings.
+Error no_recording(const std::string& path, size_t others) {
+  std::string why = "no recording (*.slrec) there yet";
+  if (others > 0)
+    why += others == 1 ? "; the file that is there is none"
+                       : "; the " + std::to_string(others) + " files that are there are none";
+  return {ErrorCode::kBadInput, why, {path}, "stageline record -o makes them"};
+}
+
+// Returns the ranks whose parts are further than the last step that all have, which is `last`.
+std::vector<int32_t> ranks_behind(const Trace& trace, const StepsOfParts& parts, int32_t last) {
+  std::vector<int32_t> behind;
+  if (std::ranges::none_of(parts, [&](const auto& part) { return part.second.second > last; })) return behind;
+  for (const auto& [part, steps] : parts)
+    if (steps.second == last) behind.push_back(trace.parts[part].rank);
+  std::ranges::sort(behind);
+  return behind;
+}
+
+// Returns the measured steps from `first` on, and before `end`.
+std::vector<RunningStep> measured_steps(const Trace& trace, int64_t first, int64_t end) {
+  std::vector<RunningStep> out;
+  const PipelineSums sums = pipeline_sums(trace);
+  size_t at = 0;
+  for (const StepSums& step : sums.steps) {
+    const size_t begin = at;
+    while (at < sums.ranks.size() && sums.ranks[at].step == step.step) ++at;
+    if (step.step >= first && step.step < end)
+      out.push_back(measured(trace, step, std::span(sums.ranks).subspan(begin, at - begin)));
+  }
+  return out;
+}
+
+}  // namespace
+
 Look NewestSteps::look(int32_t after, size_t count, bool early) {
   Look look;
   awaited_.clear();
@@ -281,13 +318,7 @@ Look NewestSteps::look(int32_t after, size_t count, bool early) {
   Result<Source> source = scan_source(paths_);
   if (!source) return wait_for(source.error());
   const std::vector<std::string> files = newest_files(*source);
-  if (files.empty()) {
-    std::string why = "no recording (*.slrec) there yet";
-    if (const size_t others = source->files.size(); others > 0)
-      why += others == 1 ? "; the file that is there is none"
-                         : "; the " + std::to_string(others) + " files that are there are none";
-    return wait_for({ErrorCode::kBadInput, why, {paths_[0]}, "stageline record -o makes them"});
-  }
+  if (files.empty()) return wait_for(no_recording(paths_[0], source->files.size()));
   std::vector<Awaited> sizes;  // from before they are read: what is written meanwhile counts as new
   for (const std::string& path : files) sizes.push_back({path, size_of(path)});
   int32_t first_whole = INT32_MIN;
@@ -314,24 +345,9 @@ Look NewestSteps::look(int32_t after, size_t count, bool early) {
   std::set<int32_t> done;
   if (early && !ended) done = parts_that_are_done(*trace, first_whole, look.under_way);
   await(*trace, parts, done, sizes);
-  int32_t furthest = look.under_way;
-  for (const auto& [part, steps] : parts) furthest = std::max(furthest, steps.second);
-  if (furthest > look.under_way)
-    for (const auto& [part, steps] : parts)
-      if (steps.second == look.under_way) look.behind.push_back(trace->parts[part].rank);
-  std::ranges::sort(look.behind);
-
-  const PipelineSums sums = pipeline_sums(*trace);
+  look.behind = ranks_behind(*trace, parts, look.under_way);
   look.last_may_grow = !parts.empty() && done.size() == parts.size();
-  const int64_t end_step = int64_t{look.under_way} + look.last_may_grow;
-  size_t at = 0;
-  for (const StepSums& step : sums.steps) {
-    size_t end = at;
-    while (end < sums.ranks.size() && sums.ranks[end].step == step.step) ++end;
-    if (step.step >= first_whole && (ended || step.step < end_step))
-      look.steps.push_back(measured(*trace, step, std::span(sums.ranks).subspan(at, end - at)));
-    at = end;
-  }
+  look.steps = measured_steps(*trace, first_whole, ended ? INT64_MAX : int64_t{look.under_way} + look.last_may_grow);
   look.trace = std::move(*trace);
   if (look.steps.empty())
     look.trace.cells = {};

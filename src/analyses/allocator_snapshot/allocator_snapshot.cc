@@ -86,55 +86,36 @@ class PartTables {
     return all_.events[life.freed].stack;  // the place where it was freed is all that is known
   }
 
-  void add_holders(bool with_timeline) {
-    const int64_t rank = part_.rank;
-    using Key = std::pair<int32_t, std::string>;
-    std::map<Key, Holder> categories;
-    std::map<std::pair<int32_t, StringId>, Holder> stacks;
-    // For each device: the first event at which the peak is held; kNone: the peak is before the history.
-    std::map<int32_t, uint32_t> peak_event;
-    for (const AllocatorSum& sum : replay_.sums) {
-      uint32_t at = AllocatorLife::kNone;
-      for (size_t i = 0; i < all_.events.size() && sum.peak_ns >= 0; ++i)
-        if (all_.events[i].device == sum.device && replay_.held[i] == sum.peak_bytes) {
-          at = static_cast<uint32_t>(i);
-          break;
-        }
-      peak_event[sum.device] = at;
+  using Categories = std::map<std::pair<int32_t, std::string>, Holder>;  // by device and name
+  using Stacks = std::map<std::pair<int32_t, StringId>, Holder>;
+
+  // Returns the first event at which a device's peak is held; kNone: the peak is before the history.
+  uint32_t peak_event(const AllocatorSum& sum) const {
+    for (size_t i = 0; i < all_.events.size() && sum.peak_ns >= 0; ++i)
+      if (all_.events[i].device == sum.device && replay_.held[i] == sum.peak_bytes) return static_cast<uint32_t>(i);
+    return AllocatorLife::kNone;
+  }
+
+  static void add_life(const AllocatorLife& life, bool at_peak, Holder& holder) {
+    if (at_peak) holder.at_peak = sum_or_limit(holder.at_peak, life.bytes);
+    if (life.freed == AllocatorLife::kNone) holder.at_end = sum_or_limit(holder.at_end, life.bytes);
+    if (life.allocated == AllocatorLife::kNone) {
+      holder.now = holder.max = sum_or_limit(holder.now, life.bytes);
+      return;
     }
-    std::vector<const AllocatorLife*> of_event(all_.events.size(), nullptr);
-    for (const AllocatorLife& life : replay_.lives) {
-      Holder& category = categories[{life.device, category_of(life)}];
-      Holder& stack = stacks[{life.device, stack_of(life)}];
-      const uint32_t peak = peak_event[life.device];
-      const bool was_there =
-          life.allocated == AllocatorLife::kNone || (peak != AllocatorLife::kNone && life.allocated <= peak);
-      const bool at_peak =
-          was_there && (life.freed == AllocatorLife::kNone || peak == AllocatorLife::kNone || life.freed > peak);
-      for (Holder* holder : {&category, &stack}) {
-        if (at_peak) holder->at_peak = sum_or_limit(holder->at_peak, life.bytes);
-        if (life.freed == AllocatorLife::kNone) holder->at_end = sum_or_limit(holder->at_end, life.bytes);
-        if (life.allocated != AllocatorLife::kNone) {
-          ++holder->allocations;
-          holder->allocated = sum_or_limit(holder->allocated, life.bytes);
-        } else {
-          holder->now = holder->max = sum_or_limit(holder->now, life.bytes);
-        }
-      }
-      if (life.allocated != AllocatorLife::kNone) of_event[life.allocated] = &life;
-      if (life.freed != AllocatorLife::kNone) of_event[life.freed] = &life;
-    }
+    ++holder.allocations;
+    holder.allocated = sum_or_limit(holder.allocated, life.bytes);
+  }
+
+  // Follows what categories hold from event to event. `of_event` is the life that an event begins or ends.
+  void follow_events(const std::vector<const AllocatorLife*>& of_event, bool with_timeline, Categories& categories) {
+    using enum AllocatorAction;
     for (size_t i = 0; i < all_.events.size(); ++i) {
       const AllocatorEvent& event = all_.events[i];
-      const bool changes_held =
-          event.action == AllocatorAction::kAlloc || event.action == AllocatorAction::kFreeCompleted;
-      const bool changes_reserved =
-          event.action == AllocatorAction::kSegmentAlloc || event.action == AllocatorAction::kSegmentFree ||
-          event.action == AllocatorAction::kSegmentMap || event.action == AllocatorAction::kSegmentUnmap;
-      const bool fewer = event.action == AllocatorAction::kFreeCompleted ||
-                         event.action == AllocatorAction::kSegmentFree ||
-                         event.action == AllocatorAction::kSegmentUnmap;
-      const int64_t change = fewer ? -event.bytes : event.bytes;
+      const bool changes_held = event.action == kAlloc || event.action == kFreeCompleted;
+      const bool fewer_reserved = event.action == kSegmentFree || event.action == kSegmentUnmap;
+      const bool changes_reserved = fewer_reserved || event.action == kSegmentAlloc || event.action == kSegmentMap;
+      const int64_t change = event.action == kFreeCompleted || fewer_reserved ? -event.bytes : event.bytes;
       std::string name;
       int64_t of_category = kNullInteger;
       if (changes_held && of_event[i]) {
@@ -143,20 +124,37 @@ class PartTables {
         category.now = of_category = sum_or_limit(category.now, change);
         category.max = std::max(category.max, category.now);
       }
-      if (!with_timeline || !(changes_held || changes_reserved || event.action == AllocatorAction::kOutOfMemory))
-        continue;
-      tables_.timeline.add_row({rank, int64_t{event.device}, event.time_ns, std::string(action_name(event.action)),
-                                name, changes_held || changes_reserved ? change : 0, of_category, replay_.held[i],
-                                replay_.reserved[i]});
+      if (with_timeline && (changes_held || changes_reserved || event.action == kOutOfMemory))
+        tables_.timeline.add_row(
+            {int64_t{part_.rank}, int64_t{event.device}, event.time_ns, std::string(action_name(event.action)), name,
+             changes_held || changes_reserved ? change : 0, of_category, replay_.held[i], replay_.reserved[i]});
     }
+  }
+
+  void add_holders(bool with_timeline) {
+    const int64_t rank = part_.rank;
+    Categories categories;
+    Stacks stacks;
+    std::map<int32_t, uint32_t> peaks;  // by device
+    for (const AllocatorSum& sum : replay_.sums) peaks[sum.device] = peak_event(sum);
+    std::vector<const AllocatorLife*> of_event(all_.events.size(), nullptr);
+    constexpr uint32_t kNone = AllocatorLife::kNone;
+    for (const AllocatorLife& life : replay_.lives) {
+      const uint32_t peak = peaks[life.device];
+      const bool was_there = life.allocated == kNone || (peak != kNone && life.allocated <= peak);
+      const bool at_peak = was_there && (life.freed == kNone || peak == kNone || life.freed > peak);
+      add_life(life, at_peak, categories[{life.device, category_of(life)}]);
+      add_life(life, at_peak, stacks[{life.device, stack_of(life)}]);
+      if (life.allocated != kNone) of_event[life.allocated] = &life;
+      if (life.freed != kNone) of_event[life.freed] = &life;
+    }
+    follow_events(of_event, with_timeline, categories);
     for (const auto& [key, holder] : categories)
       tables_.categories.add_row(
           {rank, int64_t{key.first}, key.second, holder.at_peak, holder.max, holder.at_end, holder.allocations});
     std::vector<std::pair<std::pair<int32_t, StringId>, Holder>> sorted(stacks.begin(), stacks.end());
-    std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) {
-      return a.first.first != b.first.first         ? a.first.first < b.first.first
-             : a.second.at_peak != b.second.at_peak ? a.second.at_peak > b.second.at_peak
-                                                    : a.second.allocated > b.second.allocated;
+    std::ranges::stable_sort(sorted, {}, [](const auto& stack) {
+      return std::tuple(stack.first.first, -stack.second.at_peak, -stack.second.allocated);
     });
     for (const auto& [key, holder] : sorted)
       tables_.stacks.add_row({rank, int64_t{key.first}, text(key.second), holder.at_peak, holder.at_end,

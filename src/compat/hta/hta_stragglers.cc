@@ -61,51 +61,53 @@ bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidate
   return true;
 }
 
-}  // namespace
-
-Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vector<int32_t>& steps, bool steps_given,
-                                            int64_t candidates) {
-  const size_t count = std::max<int64_t>(1, candidates);
+// Returns the numbers of the profiler steps that are asked for and recorded.
+Result<std::set<int64_t>> chosen_steps(const TorchRun& run, const std::vector<int32_t>& steps, bool steps_given) {
   std::vector<std::set<int64_t>> listed(run.parts.size());
   parallel_for(listed.size(), [&](size_t k) {
-    const auto held = torch_rank(run, run.parts[k]);
-    const TorchRank& rank = *held;
-    for (const TorchRow& row : rank.rows)
+    const auto rank = torch_rank(run, run.parts[k]);
+    for (const TorchRow& row : rank->rows)
       if (const std::string_view name = run.name(row); name.starts_with("ProfilerStep"))
         if (const int64_t number = profiler_step_number(name); number >= 0) listed[k].insert(number);
   });
-  std::set<int64_t> available, chosen;
+  std::set<int64_t> available;
   for (const std::set<int64_t>& own : listed) available.insert(own.begin(), own.end());
-  if (steps_given) {
-    for (const int32_t step : steps)
-      if (available.contains(step)) chosen.insert(step);
-  } else {
-    chosen = available;
-  }
-  if (chosen.empty())
-    return hta_error("ValueError: invalid value for argument: profiler_steps=" +
-                         (steps_given ? python_list(steps) : std::string("None")) + "; available profiler steps=" +
-                         python_list(std::vector<int32_t>(available.begin(), available.end())),
-                     "HTA looks at rows of profiler steps only");
+  std::set<int64_t> chosen = available;
+  if (steps_given) std::erase_if(chosen, [&](int64_t step) { return std::ranges::find(steps, step) == steps.end(); });
+  if (!chosen.empty()) return chosen;
+  return hta_error("ValueError: invalid value for argument: profiler_steps=" +
+                       (steps_given ? python_list(steps) : std::string("None")) + "; available profiler steps=" +
+                       python_list(std::vector<int32_t>(available.begin(), available.end())),
+                   "HTA looks at rows of profiler steps only");
+}
 
-  std::vector<StragglerFacts> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = facts_of(run, *torch_rank(run, run.parts[k]), chosen); });
+// The kernels of at least 1 % of a mean step, the last one of each rank, stream, iteration and name.
+struct LongKernels {
+  double first_us = INFINITY, step_us = 0;
+  std::map<std::tuple<int32_t, int64_t, int32_t, StringId>, Kernel> last;
+};
+
+LongKernels long_kernels(const std::vector<StragglerFacts>& ranks) {
+  LongKernels out;
   std::set<int32_t> iterations;
-  double first = INFINITY, last = -INFINITY;
+  double last_us = -INFINITY;
   for (const StragglerFacts& facts : ranks) {
     iterations.insert(facts.iterations.begin(), facts.iterations.end());
-    first = std::min(first, facts.first_us);
-    last = std::max(last, facts.last_us);
+    out.first_us = std::min(out.first_us, facts.first_us);
+    last_us = std::max(last_us, facts.last_us);
   }
-  const double mean = (last - first) / iterations.size();
-  using Key = std::tuple<int32_t, int64_t, int32_t, StringId>;  // (rank, stream, iteration, name)
-  std::map<Key, Kernel> last_long;
+  out.step_us = (last_us - out.first_us) / iterations.size();
   for (const StragglerFacts& facts : ranks)
     for (const Kernel& k : facts.kernels)
-      if (k.dur_us >= mean * 0.01) last_long[{k.rank, k.stream, k.iteration, k.name}] = k;
+      if (k.dur_us >= out.step_us * 0.01) out.last[{k.rank, k.stream, k.iteration, k.name}] = k;
+  return out;
+}
 
+// Returns the stream and name whose durations differ most between ranks, as a mean over iterations.
+Result<std::pair<int64_t, StringId>> most_spread(const LongKernels& kernels) {
   std::map<std::tuple<int64_t, int32_t, StringId>, std::vector<double>> over_ranks;  // (stream, iteration, name)
-  for (const auto& [key, k] : last_long) over_ranks[{k.stream, k.iteration, k.name}].push_back(k.dur_us / mean);
+  for (const auto& [key, k] : kernels.last)
+    over_ranks[{k.stream, k.iteration, k.name}].push_back(k.dur_us / kernels.step_us);
   std::map<std::pair<int64_t, StringId>, std::vector<double>> spreads;
   for (const auto& [key, values] : over_ranks) {
     std::vector<double>& own = spreads[{std::get<0>(key), std::get<2>(key)}];
@@ -115,25 +117,29 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     return hta_error("ValueError: attempt to get argmax of an empty sequence",
                      "HTA looks for kernels named ncclKernel… of at least 1 % of a step; later versions of NCCL name "
                      "theirs ncclDevKernel… (without --compat hta they count)");
-  const std::pair<int64_t, StringId>* best = nullptr;
-  double max = 0;
-  for (const auto& [key, values] : spreads) {
-    if (values.empty()) continue;
-    if (const double own = mean_of(values); best == nullptr || own > max) {
-      best = &key;
-      max = own;
-    }
-  }
-  if (best == nullptr)
-    return hta_error("TypeError: cannot unpack non-iterable float object", "HTA needs a kernel that two ranks share");
+  std::erase_if(spreads, [](const auto& spread) { return spread.second.empty(); });
+  const auto best = std::ranges::max_element(spreads, {}, [](const auto& spread) { return mean_of(spread.second); });
+  if (best != spreads.end()) return best->first;
+  return hta_error("TypeError: cannot unpack non-iterable float object", "HTA needs a kernel that two ranks share");
+}
 
+}  // namespace
+
+Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vector<int32_t>& steps, bool steps_given,
+                                            int64_t candidates) {
+  TRY(chosen, chosen_steps(run, steps, steps_given));
+  std::vector<StragglerFacts> ranks(run.parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = facts_of(run, *torch_rank(run, run.parts[k]), *chosen); });
+  const LongKernels kernels = long_kernels(ranks);
+  TRY(best, most_spread(kernels));
   std::map<int32_t, std::vector<std::pair<size_t, double>>> by_iteration;
   std::vector<int32_t> rank_of;  // rank of each metric, ascending
-  for (const auto& [key, k] : last_long) {
-    if (k.stream != best->first || k.name != best->second) continue;
+  for (const auto& [key, k] : kernels.last) {
+    if (std::pair(k.stream, k.name) != *best) continue;
     if (rank_of.empty() || rank_of.back() != k.rank) rank_of.push_back(k.rank);
-    by_iteration[k.iteration].emplace_back(rank_of.size() - 1, (k.start_us - first) / mean);
+    by_iteration[k.iteration].emplace_back(rank_of.size() - 1, (k.start_us - kernels.first_us) / kernels.step_us);
   }
+  const size_t count = std::max<int64_t>(1, candidates);
   std::vector<int64_t> score(rank_of.size());
   for (auto& [iteration, metrics] : by_iteration)
     if (!mark_late(metrics, count, score))

@@ -177,6 +177,32 @@ void say_clocks(Trace& trace, Diagnostics& notes) {
   notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(max - min)));
 }
 
+// Facts of all ranks' cells that are gathered before any is labelled.
+struct Labelling {
+  std::vector<std::vector<uint32_t>> cells;  // by part
+  std::vector<uint32_t> overlapped;
+  LabelPlan plan;
+};
+
+Labelling labelling_of(Trace& trace, const PpChartOptions& options, Diagnostics& notes) {
+  Labelling out{cells_by_part(trace), overlapped_pairs(trace.cells),
+                label_plan(trace, options.schedule, options.micro_batches)};
+  notes.merge(trace.diagnostics);
+  say_clocks(trace, notes);
+  say_missing_backwards(trace, notes);
+  return out;
+}
+
+// Drops notes about the order of ranks that have a remark about it, which has the names of the table as well.
+void drop_repeated_notes(const std::vector<char>& has_remark, PpChart& chart) {
+  std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
+    return std::ranges::any_of(chart.ranks, [&](const PpChartRank& rank) {
+      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&
+             has_remark[&rank - chart.ranks.data()] != 0;
+    });
+  });
+}
+
 }  // namespace
 
 CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const Diagnostics& finding,
@@ -184,26 +210,19 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   OpenOptions open = options.open;
   open.progress = options.progress;
   Result<Trace> trace = open_trace({options.folder}, open);
-  if (!trace) chart.notes.merge(finding);
-  if (!trace)
-    chart.notes.add(problem::pp_chart_no_cells, Args().set("why", error_text(trace.error())), trace.error().where);
-  std::vector<std::vector<uint32_t>> cells;
-  std::vector<uint32_t> overlapped;
-  LabelPlan plan;
+  Labelling all;
   if (trace) {
-    cells = cells_by_part(*trace);
-    overlapped = overlapped_pairs(trace->cells);
-    plan = label_plan(*trace, options.schedule, options.micro_batches);
-    chart.notes.merge(trace->diagnostics);
-    say_clocks(*trace, chart.notes);
-    say_missing_backwards(*trace, chart.notes);
+    all = labelling_of(*trace, options, chart.notes);
+  } else {
+    chart.notes.merge(finding);
+    chart.notes.add(problem::pp_chart_no_cells, Args().set("why", error_text(trace.error())), trace.error().where);
   }
   std::set<int64_t> steps;
   if (options.step && trace)
     for (const int32_t step : trace->cells.step)
       if (steps.size() < kMaxStepsListed) steps.insert(step);
   if (options.step && !steps.contains(*options.step)) chart.steps = step_list(steps);
-  chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
+  chart.schedule = all.plan.dualpipev ? "dualpipev" : "forward and backward";
 
   CellRanks tables(ranks.size());
   std::vector<char> off(ranks.size(), 0);  // ranks with a remark about their order
@@ -222,8 +241,9 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     size_t part = 0;
     while (trace && part < trace->parts.size() && trace->parts[part].rank != rank.rank) ++part;
     if (trace) parts[i] = part;
-    if (trace && part < cells.size() && !cells[part].empty()) {
-      CellLabels labels = label_cells(*trace, static_cast<int32_t>(part), cells[part], overlapped, plan, step);
+    if (trace && part < all.cells.size() && !all.cells[part].empty()) {
+      CellLabels labels =
+          label_cells(*trace, static_cast<int32_t>(part), all.cells[part], all.overlapped, all.plan, step);
       tables[i].blocks = std::move(labels.blocks);
       rank.unlabelled = labels.unlabelled;
       rank.remarks = std::move(labels.remarks);
@@ -241,13 +261,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     tables[i].write_links = !tables[i].links.empty();
   }
   link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
-  // This is reported only once: the rank's own remark has the names of the table as well.
-  std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
-    return std::ranges::any_of(chart.ranks, [&](const PpChartRank& rank) {
-      return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&
-             off[&rank - chart.ranks.data()] != 0;
-    });
-  });
+  drop_repeated_notes(off, chart);
   for (const std::string& remark : links.remarks)
     chart.notes.add(problem::pp_chart_links, Args().set("remark", remark));
   return tables;

@@ -93,6 +93,35 @@ struct RangeMark {
   const Message* message;
 };
 
+// Returns the marks of ranges that start within a window and have a message.
+Result<std::vector<RangeMark>> marks_of(const SqliteDb& db, const HostWindow& window,
+                                        const std::unordered_map<int64_t, Message, SeededHash>& messages) {
+  std::vector<RangeMark> marks;
+  SqliteRows host = rows_of(db, "MSTX_EVENTS", {"message", "connectionId", "startNs"});
+  while (host.next()) {
+    const auto message = messages.find(host.integer(0));
+    if (message == messages.end() || host.is_null(0) || host.is_null(1)) continue;
+    if (host.integer(2) < window.from_ns || host.integer(2) > window.to_ns) continue;
+    marks.push_back({host.integer(1), &message->second});
+  }
+  if (!host.ok()) return host.status().error();
+  return marks;
+}
+
+using Intervals = std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash>;
+
+// Returns the times of the tasks that each mark launched, by connectionId.
+Result<Intervals> intervals_of(const SqliteDb& db, const std::vector<RangeMark>& marks) {
+  Intervals intervals;
+  for (const RangeMark& mark : marks) intervals.try_emplace(mark.connection);
+  SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
+  while (tasks.next())
+    if (const auto at = intervals.find(tasks.integer(2)); at != intervals.end() && !tasks.is_null(2))
+      at->second.emplace_back(tasks.integer(0), tasks.integer(1));
+  if (!tasks.ok()) return tasks.status().error();
+  return intervals;
+}
+
 }  // namespace
 
 Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, bool as_msprof) {
@@ -104,30 +133,14 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
     out.lost = "ENUM_HCCL_DATA_TYPE is missing or empty";
     return out;
   }
-  std::vector<RangeMark> marks;
-  SqliteRows host = rows_of(db, "MSTX_EVENTS", {"message", "connectionId", "startNs"});
-  while (host.next()) {
-    const auto message = messages->find(host.integer(0));
-    if (message == messages->end() || host.is_null(0) || host.is_null(1)) continue;
-    if (host.integer(2) < window.from_ns || host.integer(2) > window.to_ns) continue;
-    marks.push_back({host.integer(1), &message->second});
-  }
-  if (!host.ok()) return host.status().error();
-
-  std::unordered_map<int64_t, std::vector<std::pair<int64_t, int64_t>>, SeededHash> intervals;  // key: connectionId
-  for (const RangeMark& mark : marks) intervals.try_emplace(mark.connection);
-  SqliteRows tasks = rows_of(db, "TASK", {"startNs", "endNs", "connectionId"});
-  while (tasks.next())
-    if (const auto at = intervals.find(tasks.integer(2)); at != intervals.end() && !tasks.is_null(2))
-      at->second.emplace_back(tasks.integer(0), tasks.integer(1));
-  if (!tasks.ok()) return tasks.status().error();
-
+  TRY(marks, marks_of(db, window, *messages));
+  TRY(intervals, intervals_of(db, *marks));
   // The operations of each key (group and type) are numbered by themselves; ids run over the keys in order of their
   // first operation.
   std::map<std::pair<std::string, std::string>, size_t> keys;
   std::vector<std::vector<MarkedOp>> by_key;
   size_t made = 0;
-  for (const RangeMark& mark : marks) {
+  for (const RangeMark& mark : *marks) {
     const Message& message = *mark.message;
     const auto type = types->find(message.data_type);
     if (as_msprof && (!message.ok || type == types->end())) {
@@ -137,7 +150,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
     }
     if (!message.ok) continue;
     const std::string op = as_msprof ? message.op : level1_name(message.op);
-    for (const auto& [start, end] : intervals.at(mark.connection)) {
+    for (const auto& [start, end] : intervals->at(mark.connection)) {
       const auto [at, fresh] = keys.try_emplace({message.group, op}, by_key.size());
       if (fresh) by_key.emplace_back();
       std::vector<MarkedOp>& ops = by_key[at->second];

@@ -63,42 +63,51 @@ std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagno
   return unique;
 }
 
+// Where the logs of each machine are.
+struct Machines {
+  bool several = false;  // named by machine; there may still be one
+  std::vector<std::string> folders;
+};
+
+Result<Machines> find_machines(const PaddleTimelineOptions& options, Diagnostics& diagnostics) {
+  TRY(root, list_folder(options.log_dir));
+  if (!options.multi_machine) {
+    if (options.compat_v3 || !root->devices.empty() || root->machine_folders.empty())
+      return Machines{false, {options.log_dir}};
+    diagnostics.add(problem::paddle_several_machines, {options.log_dir});
+  }
+  Machines machines{true, root->machine_folders};
+  if (options.compat_v3) return machines;
+  std::ranges::sort(machines.folders, natural_less);
+  if (machines.folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
+  if (machines.folders.empty())
+    return Error{ErrorCode::kBadInput,
+                 "no folder here begins with \"machine\"",
+                 {options.log_dir},
+                 root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
+                                       : "the logs lie here directly: leave --multi_machine out"};
+  return machines;
+}
+
+// Returns the devices that are asked for or, where none are, those of all folders in ascending order.
+Result<std::vector<int32_t>> chosen_devices(const PaddleTimelineOptions& options,
+                                            const std::vector<std::string>& folders, Diagnostics& diagnostics) {
+  if (options.devices) return options.compat_v3 ? *options.devices : without_repeats(*options.devices, diagnostics);
+  std::set<int32_t> found;
+  for (const std::string& folder : folders) {
+    TRY(content, list_folder(folder));
+    found.insert(content->devices.begin(), content->devices.end());
+  }
+  return std::vector<int32_t>(found.begin(), found.end());
+}
+
 }  // namespace
 
 Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options, Diagnostics& diagnostics) {
-  TRY(root, list_folder(options.log_dir));
-  bool multi = options.multi_machine;
-  if (!multi && !options.compat_v3 && root->devices.empty() && !root->machine_folders.empty()) {
-    diagnostics.add(problem::paddle_several_machines, {options.log_dir});
-    multi = true;
-  }
-  std::vector<std::string> folders{options.log_dir};
-  if (multi) {
-    folders = root->machine_folders;
-    if (!options.compat_v3) {
-      std::ranges::sort(folders, natural_less);
-      if (folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
-    }
-    if (folders.empty() && !options.compat_v3)
-      return Error{ErrorCode::kBadInput,
-                   "no folder here begins with \"machine\"",
-                   {options.log_dir},
-                   root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
-                                         : "the logs lie here directly: leave --multi_machine out"};
-  }
-
-  std::vector<int32_t> devices;
-  if (options.devices) {
-    devices = options.compat_v3 ? *options.devices : without_repeats(*options.devices, diagnostics);
-  } else {
-    std::set<int32_t> found;
-    for (const std::string& folder : folders) {
-      TRY(content, list_folder(folder));
-      found.insert(content->devices.begin(), content->devices.end());
-    }
-    devices.assign(found.begin(), found.end());
-  }
-
+  TRY(machines, find_machines(options, diagnostics));
+  const auto& [multi, folders] = *machines;
+  TRY(chosen, chosen_devices(options, folders, diagnostics));
+  const std::vector<int32_t>& devices = *chosen;
   TimelineInputs inputs;
   inputs.output_folder = options.log_dir;
   inputs.machines = folders.size();
@@ -107,28 +116,24 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   // (F7), and with --multi_machine for a single machine (F8).
   const bool is_permutation = std::ranges::all_of(devices, [&](int32_t d) { return d < n; });
   for (int64_t m = 0; m < inputs.machines; ++m) {
+    const std::string of_machine = "(machine:" + std::to_string(m) + ")";
+    const int64_t first_tid = kFirstRowTid + (inputs.machines > 1 ? m * n : 0);
     for (int64_t j = 0; j < n; ++j) {
       const int32_t device = devices[j];
       TimelineRow row;
       row.path = log_path(folders[m], device);
-      std::string tid = "GPU" + std::to_string(device);
-      if (multi) tid += "(machine:" + std::to_string(m) + ")";
-      row.chrome_tid = "\"" + tid + "\"";
-      const int64_t index = is_permutation ? device : j;
-      row.perfetto_tid = std::to_string(kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + index);
+      row.chrome_tid = "\"GPU" + std::to_string(device) + (multi ? of_machine : "") + "\"";
+      row.perfetto_tid = std::to_string(first_tid + (is_permutation ? device : j));
       if (options.compat_v3 && (device >= n || (multi && inputs.machines == 1))) row.perfetto_tid = row.chrome_tid;
       if (row.path.empty()) {
         const std::string path = (fs::path(folders[m]) / ("workerlog." + std::to_string(device))).string();
         if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
         diagnostics.add(problem::paddle_missing_rank_timeline, {path});
-      } else {
-        inputs.rows.push_back(row);
+        continue;
       }
-      if (row.path.empty()) continue;
+      inputs.rows.push_back(row);
       const int32_t label = is_permutation || options.compat_v3 ? static_cast<int32_t>(j) : device;
-      std::string name = "GPU:" + std::to_string(label);
-      if (inputs.machines > 1) name += "(machine:" + std::to_string(m) + ")";
-      inputs.names.push_back({name, kFirstRowTid + (inputs.machines > 1 ? m * n : 0) + j});
+      inputs.names.push_back({"GPU:" + std::to_string(label) + (inputs.machines > 1 ? of_machine : ""), first_tid + j});
     }
   }
   if (inputs.rows.empty() && !options.compat_v3)
