@@ -68,7 +68,7 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
 Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
                     std::string_view to, const ExportOptions& options, std::vector<std::string>* written = nullptr);
 
-// The pipeline's chart as the PNG that export_trace() writes. Errors: kBadInput without cells, kLimit.
+// The chart as the PNG that export_trace() writes. Errors: kBadInput when there is nothing to draw, kLimit.
 struct ChartPicture {
   std::string png;
   int width = 0, height = 0;

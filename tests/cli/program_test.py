@@ -282,7 +282,9 @@ class Manners(Case):
         run('report', trace, '-o', out, '--title', bad, check=0)
         text = out.read_text()
         self.assertNotIn(bad, text)
-        self.assertNotIn('<img', re.sub(r'<script>.*?</script>|<style>.*?</style>', '', text, flags=re.S))
+        page = re.sub(r'<script>.*?</script>|<style>.*?</style>', '', text, flags=re.S)
+        self.assertEqual(page.count('<img'), 1)  # the picture for readers without scripts
+        self.assertRegex(page, r'<noscript><img width="\d+" height="\d+" alt="[^"<>]*" src="data:image/png;base64,[\w+/=]*">')
         self.assertNotIn('"><b>', text)
         self.assertEqual(page_answer(out, 'run')['title'], bad)
 

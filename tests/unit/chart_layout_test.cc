@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
 
+#include "exporters/chart/profile_layout.h"
 #include "exporters/exporter.h"
 #include "model/theory.h"
+#include "torch_traces.h"
 #include "unit/chart_traces.h"
 #include "unit/make_trace.h"
 
@@ -368,4 +371,33 @@ TEST_CASE("chart: ghosts stand in the gaps under their rows, phases have notches
   const ChartLayout forced = layout_of(many, options);
   CHECK(forced.ghosts.size() == forced.cells.size());
   check_layout(many, forced);
+}
+
+TEST_CASE("chart of a profile: each colour's area is its time, and of work side by side the first kind counts") {
+  const Trace trace =
+      torch_trace({call("cudaLaunchKernel", "0", "10", 1), work("gemm", "10", "40", 1),
+                   work("ncclKernel_AllReduce_RING", "30", "50", 2, 20), call("aten::mm", "85", "15", 3)});
+  for (const double width : {400.0, 1320.0}) {
+    ChartOptions options;
+    options.width_px = width;
+    const Result<ChartLayout> layout = layout_profile(trace, light_theme(), options, measure);
+    REQUIRE(layout);
+    const double px_per_us = layout->plot.w / 100;
+    const auto area = [&](Rgb colour, double height) {
+      double sum = 0;
+      for (const ChartPiece& piece : layout->pieces)
+        if (piece.paint == ChartPiece::Paint::kFill &&
+            std::tie(piece.colour.r, piece.colour.g, piece.colour.b) == std::tie(colour.r, colour.g, colour.b) &&
+            piece.box.y >= layout->plot.y)
+          sum += piece.box.w * piece.box.h;
+      return sum / height / px_per_us;
+    };
+    CHECK(area(light_theme().kernel[0], 34) == doctest::Approx(40).epsilon(0.001));
+    CHECK(area(light_theme().kernel[1], 34) == doctest::Approx(30).epsilon(0.001));  // 20 of 50 are hidden
+    CHECK(area(light_theme().muted, 10) == doctest::Approx(25).epsilon(0.001));
+    for (const ChartPiece& piece : layout->pieces) {
+      CHECK(piece.box.x + piece.box.w <= layout->width);
+      CHECK(piece.box.y + piece.box.h <= layout->height);
+    }
+  }
 }

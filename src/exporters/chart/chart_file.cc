@@ -1,6 +1,7 @@
 #include "exporters/chart/chart_file.h"
 
 #include "exporters/chart/plan_panels.h"
+#include "exporters/chart/profile_layout.h"
 
 namespace stageline {
 
@@ -14,8 +15,9 @@ Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
   const MeasureText measure = [&](std::string_view text, double size, bool bold) {
     return fonts.measure(text, size, bold);
   };
-  TRY(layout, layout_chart(input.trace, options, measure));
   const Theme& theme = input.options.dark ? dark_theme() : light_theme();
+  TRY(layout, input.trace.cells.size() > 0 ? layout_chart(input.trace, options, measure)
+                                           : layout_profile(input.trace, theme, options, measure));
   if (input.options.plan) place_plan(*input.options.plan, theme, options.lang, measure, *layout);
   return Chart{std::move(*layout), std::move(fonts), theme};
 }

@@ -30,10 +30,9 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 extern const Exporter pdf_exporter = {.name = "pdf",
-                                      .summary = "the pipeline chart as a PDF page",
+                                      .summary = "the pipeline chart, or devices and hosts of a profile, as a PDF page",
                                       .extensions = {"pdf"},
                                       .write = write_pdf,
-                                      .draws_cells = true,
                                       .one_axis = true};
 
 }  // namespace stageline

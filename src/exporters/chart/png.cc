@@ -54,10 +54,9 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
 }
 
 extern const Exporter png_exporter = {.name = "png",
-                                      .summary = "the pipeline chart as an image",
+                                      .summary = "the pipeline chart, or devices and hosts of a profile, as an image",
                                       .extensions = {"png"},
                                       .write = write_png,
-                                      .draws_cells = true,
                                       .one_axis = true};
 
 }  // namespace stageline

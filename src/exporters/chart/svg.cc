@@ -62,10 +62,9 @@ Status write_svg(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 extern const Exporter svg_exporter = {.name = "svg",
-                                      .summary = "the pipeline chart as vectors",
+                                      .summary = "the pipeline chart, or devices and hosts of a profile, as vectors",
                                       .extensions = {"svg"},
                                       .write = write_svg,
-                                      .draws_cells = true,
                                       .one_axis = true};
 
 }  // namespace stageline

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
+#include "engine/engine.h"
 #include "engine/explained_run.h"
 #include "engine/figures/figures.h"
 #include "engine/merge_notes.h"
@@ -94,6 +95,13 @@ class PageWriter {
     file_.write("</noscript>\n<div id=\"app\"></div>\n");
   }
   void answer(std::string_view name, std::string_view body) { block("data-answer", name, body); }
+  void picture(const ChartPicture& drawn) {
+    flush();
+    file_.write("<noscript><img width=\"" + std::to_string(drawn.width) + "\" height=\"" +
+                std::to_string(drawn.height) + "\" alt=\"\" src=\"data:image/png;base64,");
+    file_.write(base64(drawn.png));
+    file_.write("\"></noscript>\n");
+  }
   void timeline(std::string_view name, std::string_view body) { block("data-timeline", name, body); }
   void what_if(std::string_view model) {
     flush();
@@ -211,6 +219,16 @@ void write_worst_ranks(PageWriter& page, const Run& run) {
   if (const Result<std::string> made = worst_ranks_json(run)) page.answer("pipeline/ranks", *made);
 }
 
+// Draws the run for previews of mails and browsers without scripts. A large run has none, since a page is to open fast.
+void write_picture(PageWriter& page, const DrawnRun& drawn, const PageOptions& options) {
+  constexpr size_t kMaxDrawn = 1'000'000, kMaxBytes = 200'000;
+  if (drawn.trace().cells.size() > kMaxDrawn || drawn.trace().slice_count() > kMaxDrawn) return;
+  const Result<ChartPicture> picture = chart_picture(
+      drawn,
+      {.lang = options.lang, .dark = options.dark, .title = options.title, .width_px = 960, .ghosts = Ghosts::kOff});
+  if (picture && picture->png.size() <= kMaxBytes) page.picture(*picture);
+}
+
 void write_calls(PageWriter& page, const Run& run, const Trace* other) {
   if (!has_calls(run.trace())) return;
   std::optional<Run> second;
@@ -308,6 +326,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
   PricedPage priced;
   if (trace.cells.size() > 0) priced = price_page(PipelineView(*again(drawn), nullptr, kMaxFileCells));
   const Timeline timeline(trace);
+  write_picture(page, drawn, options);
   if (trace.cells.size() > 0) {
     const std::shared_ptr<const Run> known = again(drawn);
     const PipelineView view(*known, &timeline, kMaxFileCells);
