@@ -28,8 +28,8 @@ FrameKind frame_kind(Category category, KernelClass work) {
 
 class CallTreeBuilder {
  public:
-  CallTreeBuilder(const Trace& trace, const Part& part, const FunctionNames& names)
-      : trace_(trace), part_(part), s_(part.slices), names_(names) {}
+  CallTreeBuilder(const Trace& trace, const Part& part, const FunctionNames& names, const CallArea* area)
+      : trace_(trace), part_(part), s_(part.slices), names_(names), area_(area) {}
 
   CallTree build() {
     if (s_.size() == 0 || !s_.has_facts()) return std::move(out_);
@@ -45,6 +45,16 @@ class CallTreeBuilder {
  private:
   static constexpr StringId kUnknown = UINT32_MAX;
 
+  bool is_in_area(size_t i) const {
+    if (!area_) return true;
+    const uint32_t launch = is_device_work(category(i)) ? s_.partner[i] : kNoSliceIndex;
+    return s_.start_ns[i] < area_->to_ns && s_.end_ns(i) >= area_->from_ns &&
+           (area_->chosen[i] || (launch != kNoSliceIndex && area_->chosen[launch]));
+  }
+  int64_t duration(size_t i) const {
+    if (!area_) return s_.dur_ns[i];
+    return std::max<int64_t>(0, std::min(s_.end_ns(i), area_->to_ns) - std::max(s_.start_ns[i], area_->from_ns));
+  }
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
 
   // Takes host calls of threads, and device work wherever it is drawn. Spans of the whole profile are not calls.
@@ -53,7 +63,8 @@ class CallTreeBuilder {
     for (const Lane& lane : part_.lanes)
       for (size_t i = lane.begin; i < lane.end; ++i) {
         const Category c = category(i);
-        kept_[i] = is_device_work(c) || is_host(c) || (c == Category::kOther && lane.kind == LaneKind::kHostThread);
+        kept_[i] = (is_device_work(c) || is_host(c) || (c == Category::kOther && lane.kind == LaneKind::kHostThread)) &&
+                   is_in_area(i);
       }
     out_.steps = part_.steps.size();
     if (!trace_.slice_filter.any()) return;
@@ -74,11 +85,11 @@ class CallTreeBuilder {
     for (const Lane& lane : part_.lanes)
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (!kept_[i]) continue;
-        self_ns_[i] += s_.dur_ns[i];
+        self_ns_[i] += duration(i);
         if (is_device_work(category(i))) continue;
         uint32_t up = s_.parent[i];
         while (up != kNoSliceIndex && !kept_[up]) up = s_.parent[up];
-        if (up != kNoSliceIndex) self_ns_[up] -= s_.dur_ns[i];
+        if (up != kNoSliceIndex) self_ns_[up] -= duration(i);
       }
   }
 
@@ -134,6 +145,7 @@ class CallTreeBuilder {
   const Part& part_;
   const Slices& s_;
   const FunctionNames& names_;
+  const CallArea* area_;  // nullptr: everything
   CallTree out_;
   std::vector<bool> kept_;
   std::vector<int64_t> self_ns_;
@@ -144,8 +156,8 @@ class CallTreeBuilder {
 
 }  // namespace
 
-CallTree call_tree(const Trace& trace, const Part& part, const FunctionNames& names) {
-  return CallTreeBuilder(trace, part, names).build();
+CallTree call_tree(const Trace& trace, const Part& part, const FunctionNames& names, const CallArea* area) {
+  return CallTreeBuilder(trace, part, names, area).build();
 }
 
 }  // namespace stageline

@@ -52,7 +52,15 @@ struct CallTree {
   int64_t steps = 0;  // how many profiler steps of the rank were looked at
 };
 
-// Uses the slices that the trace's --steps and --range leave. O(slices) time; 17 B a slice while it is being made.
-CallTree call_tree(const Trace& trace, const Part& part, const FunctionNames& names);
+// Some lanes of a rank within a window: calls there count with their time within it. Device work counts where its lane
+// is one of these, or where a call of these launched it.
+struct CallArea {
+  std::vector<bool> chosen;  // by slice of the part
+  int64_t from_ns = 0, to_ns = 0;
+};
+
+// Uses the slices that the trace's --steps and --range leave, of the area if there is one. O(slices) time; 17 B a slice
+// while it is being made.
+CallTree call_tree(const Trace& trace, const Part& part, const FunctionNames& names, const CallArea* area = nullptr);
 
 }  // namespace stageline

@@ -135,3 +135,31 @@ TEST_CASE("call tree: ranks laid over each other keep their own columns and sums
   }
   for (size_t n = 1; n < cut.nodes.size(); ++n) CHECK(cut.nodes[n].parent < n);
 }
+
+TEST_CASE("call tree: of an area only its lanes count, with their time within it") {
+  const Trace trace = torch_trace(training());
+  const Part& part = trace.parts[0];
+  // Thread 1 alone, from 20 to 60 µs: half of the first step, and 10 µs of the second.
+  CallArea area;
+  area.chosen.assign(part.slices.size(), false);
+  int64_t zero = INT64_MAX;
+  for (const int64_t start_ns : part.slices.start_ns) zero = std::min(zero, start_ns);
+  area.from_ns = zero + 20'000;
+  area.to_ns = zero + 60'000;
+  for (const Lane& lane : part.lanes)
+    if (lane.tid == "1")
+      for (size_t i = lane.begin; i < lane.end; ++i) area.chosen[i] = true;
+  const auto sums = by_path(call_tree(trace, part, FunctionNames(trace), &area));
+  const std::string module = "train.py(1): <module>", step = module + " > train.py(4): step",
+                    linear = step + " > aten::linear";
+  CHECK(sums.at(module) == Sums{10'000, 0, 1});
+  CHECK(sums.at(step) == Sums{10'000, 0, 2});
+  CHECK(sums.at(linear) == Sums{16'000, 0, 2});
+  CHECK(sums.at(linear + " > aten::addmm") == Sums{4'000, 0, 1});
+  CHECK(sums.count(linear + " > aten::addmm > cudaLaunchKernel") == 0);  // it ended at 18 µs
+  // The kernel was launched from the thread and ran within the window.
+  int64_t host = 0, device = 0;
+  for (const auto& [path, own] : sums) host += own[0], device += own[1];
+  CHECK(host == 40'000);
+  CHECK(device == 5'000);
+}

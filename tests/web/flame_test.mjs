@@ -46,6 +46,42 @@ export const cases = [
     near(now.boxes[0].width, await page.evaluate(() => document.querySelector('.flame-chart').clientWidth),
       'the root is the whole width');
   }],
+  [
+    'flame: threads add up to the whole, parts of the time too, and an area of the timeline opens it',
+    async (open, {serve}) => {
+      const address = await serve('profile'), run = await (await fetch(`${address}/api/run`)).json();
+      // Returns the host's time in an answer, once it is made.
+      const sum = async query => {
+        for (;;) {
+          const answer = await fetch(`${address}/api/calls${query}`);
+          if (answer.status === 202) continue;
+          assert.equal(answer.status, 200, query);
+          const bytes = await answer.arrayBuffer(), length = new DataView(bytes).getUint32(0, true),
+            {columns} = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))),
+            host = columns.find(one => one.name === 'host_ns');
+          return new Float64Array(bytes, Math.ceil((4 + length) / 8) * 8 + host.offset, host.count)
+            .reduce((all, one) => all + one, 0);
+        }
+      };
+      const whole = await sum(''), threads = run.lanes.filter(lane => lane.type === 'thread' && lane.slices > 0);
+      let all = 0;
+      for (const {id} of threads) all += await sum(`?lanes=${id}`);
+      near(all, whole, 'all threads');
+      const end = Math.max(...run.lanes.map(lane => lane.end_ns)) + 1, middle = Math.round(end / 3);
+      near(await sum(`?t0=0&t1=${middle}`) + await sum(`?t0=${middle}&t1=${end}`), whole, 'both parts of the time');
+      assert.equal((await fetch(`${address}/api/calls?lanes=nonsense`)).status, 400);
+
+      const page = await show(open, 'profile', `?lanes=${threads[0].id}&v=0,${middle}`), part = await flame(page);
+      near(part.total, await sum(`?lanes=${threads[0].id}&t0=0&t1=${middle}`), 'the area');
+      await page.click('#flame-all');
+      await drawn(page, (now, total) => now.total > total, part.total);
+      const name = threads[0].name, own = threads.filter(lane => lane.name === name).map(lane => lane.id).join();
+      await page.selectOption('[name=thread]', name);
+      await drawn(page, (now, total) => now.total < total, whole / 4);
+      near((await flame(page)).total, await sum(`?lanes=${own}`) / (await flame(page)).ranks.length, 'one thread');
+      await page.waitForFunction(() => /thread=/.test(location.hash));
+    },
+  ],
   ["flame: communication and copies have colours of their own among the devices' work", async open => {
     const page = await show(open, 'profile', '?time=device&fold=0'), {boxes} = await flame(page);
     const kernels = boxes.filter(box =>

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/json_writer.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "facts/call_tree_facts.h"
 #include "profile/merged_calls.h"
 #include "server/http/wire.h"
+#include "server/timeline/timeline.h"
 
 namespace stageline {
 namespace {
@@ -17,10 +19,9 @@ struct Column {
   bool is_other;
 };
 
-void add_columns(const Run& run, bool is_other, std::vector<Column>& columns) {
-  const std::vector<CallTree>& trees = call_trees_of(run);
+void add_columns(const Trace& trace, const std::vector<CallTree>& trees, bool is_other, std::vector<Column>& columns) {
   for (size_t p = 0; p < trees.size(); ++p)
-    if (trees[p].nodes.size() > 1) columns.push_back({&trees[p], run.trace().parts[p].rank, is_other});
+    if (trees[p].nodes.size() > 1) columns.push_back({&trees[p], trace.parts[p].rank, is_other});
 }
 
 // One column of the answer: the values of all ranks, one rank after another.
@@ -30,14 +31,9 @@ std::vector<double> joined(const std::vector<std::vector<int64_t>>& values) {
   return out;
 }
 
-}  // namespace
-
-Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget) {
-  std::vector<Column> columns;
-  add_columns(run, false, columns);
+Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudget& budget) {
   if (columns.empty())
     return make_error(ErrorCode::kUnavailable, "this run has no calls: no thread of a host was recorded");
-  if (other) add_columns(*other, true, columns);
   std::vector<const CallTree*> trees;
   for (const Column& column : columns) trees.push_back(column.tree);
   const size_t max = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
@@ -73,6 +69,40 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   wire.describe(json);
   json.end_object();
   return std::move(wire).with_header(json.take());
+}
+
+}  // namespace
+
+Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget) {
+  std::vector<Column> columns;
+  add_columns(run.trace(), call_trees_of(run), false, columns);
+  if (other && !columns.empty()) add_columns(other->trace(), call_trees_of(*other), true, columns);
+  return wire_of(columns, budget);
+}
+
+Result<std::string> area_calls_answer(const Trace& trace, const Timeline& timeline, const Query& query,
+                                      const CallsBudget& budget) {
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  std::vector<CallArea> areas(trace.parts.size());
+  for (const uint32_t l : *lanes) {
+    const ViewLane& lane = timeline.lanes()[l];
+    if (lane.type != ViewLaneType::kStream && lane.type != ViewLaneType::kThread) continue;
+    CallArea& area = areas[lane.part];
+    area.from_ns = lane.zero_ns + window->from_ns();
+    area.to_ns = lane.zero_ns + window->to_ns();
+    area.chosen.resize(trace.parts[lane.part].slices.size());
+    std::fill_n(area.chosen.begin() + lane.first, lane.count, true);
+  }
+  const FunctionNames names(trace);
+  std::vector<CallTree> trees(trace.parts.size());
+  parallel_for(trees.size(), [&](size_t p) {
+    if (!areas[p].chosen.empty()) trees[p] = call_tree(trace, trace.parts[p], names, &areas[p]);
+  });
+  std::vector<Column> columns;  // also of ranks without a call there
+  for (size_t p = 0; p < trees.size(); ++p)
+    if (!areas[p].chosen.empty()) columns.push_back({&trees[p], trace.parts[p].rank, false});
+  return wire_of(columns, budget);
 }
 
 }  // namespace stageline

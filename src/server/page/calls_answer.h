@@ -6,8 +6,11 @@
 
 #include "base/result.h"
 #include "facts/run.h"
+#include "server/http/query.h"
 
 namespace stageline {
+
+class Timeline;
 
 // How much an answer may contain: most values (nodes × ranks); but with few ranks at most `max_nodes` nodes, and with
 // many ranks at least `min_nodes`.
@@ -20,5 +23,9 @@ inline constexpr CallsBudget kPageCalls{60'000, 10'000, 1'000};
 
 // `other` is a second run whose ranks become columns too; nullptr: none. Errors: kUnavailable where `run` has no calls.
 Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget);
+
+// The calls of lanes of the timeline within a window of it, of the run as it is drawn. Errors: kUsage.
+Result<std::string> area_calls_answer(const Trace& trace, const Timeline& timeline, const Query& query,
+                                      const CallsBudget& budget);
 
 }  // namespace stageline

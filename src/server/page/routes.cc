@@ -54,13 +54,10 @@ ApiAnswer page(const Asked& asked) {
   page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
   return {200, "text/html; charset=utf-8", page, {}};
 }
-template <std::string_view (*kText)(), std::string_view (*kHash)()>
-ApiAnswer script(const Asked&) {
-  return asset_answer(kText(), "text/javascript; charset=utf-8", kHash());
-}
-template <std::string_view (*kText)(), std::string_view (*kHash)()>
-ApiAnswer style(const Asked&) {
-  return asset_answer(kText(), "text/css; charset=utf-8", kHash());
+constexpr char kScript[] = "text/javascript; charset=utf-8", kStyle[] = "text/css; charset=utf-8";
+template <auto kText, auto kHash, const char* kType = kScript>
+ApiAnswer asset(const Asked&) {
+  return asset_answer(kText(), kType, kHash());
 }
 
 // Where no job is followed there is no such path.
@@ -144,6 +141,11 @@ ApiAnswer long_answer_to(const Asked& asked) {
   return kept((asked.run->answers().*kAnswer)(asked.query));
 }
 
+ApiAnswer calls(const Asked& asked) {
+  const std::shared_ptr<const Timeline> timeline(asked.now, asked.now->timeline.get());
+  return kept(asked.run->answers().calls(asked.query, asked.query.parameters.empty() ? nullptr : timeline));
+}
+
 template <auto kAnswer>
 ApiAnswer of_shelf(const Asked& asked) {
   auto made = (asked.shelf->*kAnswer)(asked.query);
@@ -158,10 +160,10 @@ using enum Needs;
 using Answers = RunAnswers;
 constexpr Route kRoutes[] = {
     {"/", "", kNothing, page, "the page"},
-    {"/viewer.js", "", kNothing, script<web_viewer_js, web_viewer_js_hash>, "the page's script"},
-    {"/chunk.js", "", kNothing, script<web_chunk_js, web_chunk_js_hash>, "what it shares with the next one"},
-    {"/late_pages.js", "", kNothing, script<web_late_pages_js, web_late_pages_js_hash>, "pages that come when opened"},
-    {"/viewer.css", "", kNothing, style<web_viewer_css, web_viewer_css_hash>, "the page's style"},
+    {"/viewer.js", "", kNothing, asset<web_viewer_js, web_viewer_js_hash>, "the page's script"},
+    {"/chunk.js", "", kNothing, asset<web_chunk_js, web_chunk_js_hash>, "what it shares with the next one"},
+    {"/late_pages.js", "", kNothing, asset<web_late_pages_js, web_late_pages_js_hash>, "pages that come when opened"},
+    {"/viewer.css", "", kNothing, asset<web_viewer_css, web_viewer_css_hash, kStyle>, "the page's style"},
     {"/api/status", "", kNothing, status, "how far reading is"},
     {"/api/events", "", kRun, nullptr, "the same as server-sent events, five a second, until the state settles"},
     {"/api/run", "run", kSomeRun, run, "ranks, lanes, kinds, steps"},
@@ -191,8 +193,7 @@ constexpr Route kRoutes[] = {
     {"/api/figures", "", kWholeRun, long_answer<&Answers::figures>, "numbers by name, with their definitions"},
     {"/api/answers", "", kWholeRun, answers, "which analyses this run can be asked"},
     {"/api/answer", "name page_of from rows *", kWholeRun, long_answer_to<&Answers::analysis>, "one of them"},
-    {"/api/calls", "", kWholeRun, long_answer<&Answers::calls>,
-     "calls added up by call path: what the flame graph draws"},
+    {"/api/calls", "lanes t0 t1", kWholeRun, calls, "calls added up by call path: what the flame graph draws"},
     {"/api/sql", "q rows", kWholeRun, long_answer_to<&Answers::sql>, "the rows of a query"},
     {"/api/notes", "", kWholeRun, notes, "notes next to the run; `PUT` keeps others"},
     {"/api/clocks", "", kWholeRun, long_answer<&Answers::clocks>, "how the ranks' clocks were put on one axis"},
@@ -204,8 +205,8 @@ constexpr Route kRoutes[] = {
      kNothing, plan, "the fastest pipeline that fits the memory"},
     // These are answered for a run that goes on.
     {"/live", "", kRun, of_live<page_of_live>, "the page of a run that goes on"},
-    {"/live.js", "", kRun, script<web_live_js, web_live_js_hash>, "its script"},
-    {"/live.css", "", kRun, style<web_live_css, web_live_css_hash>, "its style"},
+    {"/live.js", "", kRun, asset<web_live_js, web_live_js_hash>, "its script"},
+    {"/live.css", "", kRun, asset<web_live_css, web_live_css_hash, kStyle>, "its style"},
     {"/api/live", "known after", kRun, of_live<live_state>, "how the run stands"},
     {"/metrics", "", kRun, of_live<live_metrics>, "the same in Prometheus' text format"},
     // These are answered for the start page.

@@ -174,10 +174,13 @@ Result<RunAnswers::Answer> RunAnswers::worst_ranks() {
   return ask("worst ranks", [this]() -> Result<std::string> { return worst_ranks_json(*recorded_); });
 }
 
-Result<RunAnswers::Answer> RunAnswers::calls() {
+Result<RunAnswers::Answer> RunAnswers::calls(const Query& query, std::shared_ptr<const Timeline> timeline) {
+  std::string key = "calls";
+  for (const auto& [name, value] : query.parameters) key += " " + name + "=" + value;
   const AnswerDesk::Answer answer = desk_.ask(
-      "calls",
-      [this]() -> Result<std::string> {
+      key,
+      [this, query, timeline]() -> Result<std::string> {
+        if (timeline) return area_calls_answer(drawn_->trace(), *timeline, query, kServedCalls);
         if (!other_) return calls_answer(*recorded_, nullptr, kServedCalls);
         TRY(other, other_run());
         return calls_answer(*recorded_, other->get(), kServedCalls);
@@ -186,7 +189,7 @@ Result<RunAnswers::Answer> RunAnswers::calls() {
   if (!answer.done) return Answer{202, working_json(answer)};
   if (*answer.done) return Answer{200, **answer.done, false, true};
   const Error& error = answer.done->error();
-  return make_error(ErrorCode::kUnavailable, placed(error), error.hint);
+  return make_error(error.code == ErrorCode::kUsage ? error.code : ErrorCode::kUnavailable, placed(error), error.hint);
 }
 
 Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {

@@ -55,8 +55,9 @@ class RunAnswers {
   Result<Answer> compare();
   Result<Answer> worst_ranks();
   Result<Answer> analysis(const Query& query);
-  // Calls by call path, of the second run too where there is one. Errors: also kUnavailable for a run without calls.
-  Result<Answer> calls();
+  // Calls by call path, of the second run too where there is one; with the drawn run's timeline only those of the lanes
+  // and the window that the query names. Errors: also kUnavailable for a run without calls.
+  Result<Answer> calls(const Query& query = {}, std::shared_ptr<const Timeline> timeline = nullptr);
   // The answer to the SQL text q about the run on the axis that the timeline draws, with at most `rows` (1 to
   // kMaxSqlRows) rows.
   static constexpr int64_t kMaxSqlRows = 10'000;

@@ -56,8 +56,14 @@ function hashed(seed: number, text: string): number {
 export const keyOf = (above: number, kind: number, name: string): number =>
   hashed(Math.imul(above ^ (kind + 1), 16777619), name);
 
-export async function loadCalls(api: Api): Promise<Calls> {
-  const wire = await api.longWire<Header>('calls', {}), {ranks, frames, left_out, cut_share} = wire.header;
+// Lanes of the timeline and a window of it: a server adds up only these.
+export interface CallArea {
+  lanes?: string;
+  t0?: number;
+  t1?: number;
+}
+export async function loadCalls(api: Api, area: CallArea): Promise<Calls> {
+  const wire = await api.longWire<Header>('calls', {...area}), {ranks, frames, left_out, cut_share} = wire.header;
   const parent = u32(wire, 'parent'), frame = u32(wire, 'frame'), kind = u8(wire, 'kind'), count = parent.length;
   const apart = (values: Float64Array): Float64Array[] =>
     ranks.map((_, r) => values.subarray(r * count, (r + 1) * count));

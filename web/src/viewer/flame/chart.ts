@@ -20,7 +20,7 @@ export interface FlameLook {
   folds: boolean;
   upward: boolean;
   name(node: number): string;
-  paint(kind: typeof KINDS[number]): Paint;
+  paint(node: number): Paint;
   say(node: number, folded: number): string[]; // lines of the tip
   saySmall(count: number): string;
   label: string;
@@ -87,7 +87,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
       if (y + ROW < from || y > from + seen) continue;
       const kind = KINDS[tree.kind[box.last]!]!, wide = Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5),
         lit = !matches || box.small > 0 || box.nodes.some(node => matches.has(node));
-      const own = look.paint(kind), plain = box.small > 0 || look.compared || kind === 'root' || kind === 'rest';
+      const own = look.paint(box.last), plain = box.small > 0 || look.compared || kind === 'root' || kind === 'rest';
       context.globalAlpha = lit ? 1 : 0.28;
       context.fillStyle = box.small > 0 ? colour('--idle2') : plain ? idle : own.fill;
       context.fillRect(box.x, y, wide, ROW - 1);

@@ -5,11 +5,11 @@ import {duration, grouped, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {makeTextTip} from '../../views/text_tip';
 import {failure, working} from '../answers/working';
-import type {Paint} from '../shell/api';
+import {listOf, type Paint} from '../shell/api';
 import type {Page, Shell} from '../shell/page';
 import {plainQuery} from '../shell/route';
-import {functionOf, functionsOf, isPerStep, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf,
-  type Calls, type Clock, type FrameKind, type Ranks, type Tree} from './calls';
+import {functionOf, functionsOf, isPerStep, keyOf, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf,
+  type CallArea, type Calls, type Clock, type FrameKind, type Ranks, type Tree} from './calls';
 import {makeFlame, type Flame, type FlameLook} from './chart';
 import {firstRows, functionsTable, makeTreeTable, type Sort, type TableLook} from './table';
 
@@ -29,9 +29,19 @@ interface Look {
   query: string;
   folds: boolean;
   sort: Sort;
+  lanes: string; // an area of the timeline; "": all
+  window: string; // "t0,t1"; "": the whole run
+  thread: string; // its name; "": all threads
 }
 const FIRST: Look = {view: 'flame', clock: 'host', a: 'all', b: '', root: '', chosen: '', fn: '', query: '',
-  folds: true, sort: 'total'};
+  folds: true, sort: 'total', lanes: '', window: '', thread: ''};
+const MAX_THREADS = 60;
+
+// A muted colour for each file of Python code: ink stays readable on it.
+function fileColour(name: string, dark: boolean): string | null {
+  const file = /^(.+)\(\d+\): /.exec(name)?.[1];
+  return file ? `hsl(${keyOf(0, 0, file) % 12 * 30} 34% ${dark ? 30 : 73}%)` : null;
+}
 
 // A text, or /an expression/; null: nothing is searched for, or the expression is invalid.
 function tester(query: string): ((name: string) => boolean) | null {
@@ -57,8 +67,8 @@ export function makeFlamePage(shell: Shell): Page {
     found = h('span', {class: 'quiet flame-found', role: 'status'});
   const element = h('main', {class: 'sheet flame'}, title, h('div', {class: 'flame-head'}, picks, search, found), said,
     detail, body, tip.element);
-  let calls: Calls | null = null, wrong: unknown = null, asked = false, visible = false, look: Look = {...FIRST},
-    rows = firstRows;
+  let calls: Calls | null = null, wrong: unknown = null, asked = false, loaded = '', visible = false,
+    look: Look = {...FIRST}, rows = firstRows;
   let tree: Tree | null = null, treeKey = '', root = 0, chosen = 0, matches: Set<number> | null = null;
 
   const flame = makeFlame(tip, {choose, zoom, search: () => search.focus(), step, out});
@@ -77,11 +87,25 @@ export function makeFlamePage(shell: Shell): Page {
     : KINDS[kind] === 'root' ? t('flame.root') : calls!.frames[frame]!);
   const percentCut = (): string => `${(calls!.cutShare * 100).toPrecision(2)}\u202f%`;
   const nodeName = (of: Tree) => (node: number): string => nameOf(of.frame[node]!, of.kind[node]!);
-  function paintOf(kind: FrameKind): Paint {
+  function paintOf(kind: FrameKind, name = ''): Paint {
+    const dark = shell.theme === 'dark', own = kind === 'python' ? fileColour(name, dark) : null;
+    if (own) return {fill: own, text: run.palette[shell.theme].ink};
     const group = GROUPS[kind], known = run.kinds.find(one => one.group === group);
     return known ? known[shell.theme] : {fill: run.palette[shell.theme].idle2, text: run.palette[shell.theme].ink};
   }
   const compared = (): boolean => look.b !== '';
+  const areaKey = (): string => [look.lanes, look.window, look.thread].join(' ');
+  const threads = (): Map<string, number[]> => {
+    const found = new Map<string, number[]>();
+    for (const {name, type, id, slices} of run.lanes)
+      if (type === 'thread' && slices > 0) found.set(name, [...found.get(name) ?? [], id]);
+    return found;
+  };
+  function areaOf(): CallArea {
+    const [t0, t1] = look.window.split(',').map(Number), lanes = look.thread
+      ? listOf(threads().get(look.thread) ?? []) : look.lanes;
+    return {...(lanes ? {lanes} : {}), ...(look.window ? {t0, t1} : {})};
+  }
 
   // ---- what is chosen ----
   function rebuild(): void {
@@ -99,6 +123,7 @@ export function makeFlamePage(shell: Shell): Page {
   }
   function change(patch: Partial<Look>, jumped = false): void {
     look = {...look, ...patch};
+    if (areaKey() !== loaded) ask();
     rebuild();
     draw();
     shell.moved(jumped);
@@ -198,6 +223,9 @@ export function makeFlamePage(shell: Shell): Page {
           t(`flame.view.${view}`))
       ));
     const options = sides(), at = document.activeElement;
+    const busiest = [...threads()].map(([name, ids]) =>
+      [name, ids.reduce((sum, id) => sum + run.lanes[id]!.slices, 0)] as const
+    ).sort((x, y) => y[1] - x[1]).slice(0, MAX_THREADS).map(([name]): [string, string] => [name, name]);
     // A replaced control keeps the focus of the old one.
     const held = !(at instanceof HTMLElement) || !picks.contains(at) ? ''
       : at.dataset['view'] ? `[data-view=${at.dataset['view']}]` : `[name=${at.getAttribute('name')}]`;
@@ -211,6 +239,9 @@ export function makeFlamePage(shell: Shell): Page {
         options.length > 1 && select('a', compared() ? 'A' : t('flame.of'), look.a, options, a => change({a})),
         options.length > 1 &&
         select('b', t('flame.against'), look.b, [['', t('flame.against.none')], ...options], b => change({b})),
+        !REPORT && !compared() && threads().size > 1 && look.lanes === '' &&
+        select('thread', t('flame.thread'), look.thread, [['', t('flame.thread.all')], ...busiest],
+          thread => change({thread, root: '', chosen: '', fn: ''})),
         look.view === 'flame' &&
         h('label', {class: 'choice'},
           h('input', {type: 'checkbox', name: 'folds', checked: look.folds,
@@ -229,7 +260,16 @@ export function makeFlamePage(shell: Shell): Page {
     if (isPerStep(calls!, a, b)) parts.push(t('flame.said.step'));
     if (compared() && look.view !== 'tree') parts.push(t('flame.said.colours'));
     if (calls!.leftOut > 0) parts.push(t('flame.said.cut', grouped(calls!.leftOut), percentCut()));
-    said.textContent = parts.join(currentLang() === 'zh' ? '' : ' ');
+    if (!compared() && tree!.kind.some(kind => KINDS[kind] === 'python')) parts.push(t('flame.said.files'));
+    const [t0, t1] = look.window.split(',').map(Number);
+    if (look.window) parts.push(t('flame.said.area', duration(t0!), duration(t1!)));
+    said.replaceChildren(parts.join(currentLang() === 'zh' ? '' : ' '), ...(areaKey().trim() === '' ? []
+      : [
+        ' ',
+        h('button', {class: 'plain link', id: 'flame-all',
+          click: () => change({lanes: '', window: '', thread: '', root: '', chosen: '', fn: ''}, true)},
+          t('flame.whole')),
+      ]));
     let covered = 0; // of the outermost matches: nothing twice
     if (matches) {
       for (const node of matches) {
@@ -248,7 +288,7 @@ export function makeFlamePage(shell: Shell): Page {
     const [name, ...rest] = lines(of)(node, 0), kind = KINDS[of.kind[node]!]!;
     detail.replaceChildren(
       ...[
-        styled(h('i', {class: 'swatch', 'aria-hidden': 'true'}), {background: paintOf(kind).fill}),
+        styled(h('i', {class: 'swatch', 'aria-hidden': 'true'}), {background: paintOf(kind, name).fill}),
         h('b', {title: name}, name!),
         ...rest.map(line => h('span', {}, line)),
         h('span', {class: 'flame-links'}, look.view === 'flame' && node !== root &&
@@ -263,7 +303,8 @@ export function makeFlamePage(shell: Shell): Page {
     );
   }
   const flameLook = (of: Tree, more: Partial<FlameLook>): FlameLook => ({tree: of, root: 0, chosen: 0, matches: null,
-    compared: compared(), folds: false, upward: false, name: nodeName(of), paint: paintOf, say: lines(of),
+    compared: compared(), folds: false, upward: false, name: nodeName(of),
+    paint: node => paintOf(KINDS[of.kind[node]!]!, nodeName(of)(node)), say: lines(of),
     saySmall: count => t('flame.small', grouped(count)), label: '', ...more});
   function draw(): void {
     if (!visible) return;
@@ -335,14 +376,17 @@ export function makeFlamePage(shell: Shell): Page {
     return test && new Set([...of.key.keys()].filter(n => n > 0 && test(nodeName(of)(n))));
   };
   function ask(): void {
+    const mine = areaKey();
     asked = true;
-    wrong = null;
-    loadCalls(api).then(made => {
+    loaded = mine;
+    wrong = calls = tree = null;
+    loadCalls(api, areaOf()).then(made => {
+      if (mine !== loaded) return;
       calls = made;
       checked();
       rebuild();
     }, (error: unknown) => {
-      wrong = error;
+      if (mine === loaded) wrong = error;
     }).finally(draw);
   }
   // Parts of the address that the run lacks are reported.
@@ -420,6 +464,11 @@ export function makeFlamePage(shell: Shell): Page {
           chosen: text('sel', text('at')), fn: text('fn'), query: text('q'), folds: text('fold') !== '0',
           sort: (['self', 'total', 'calls', 'change', 'name'] as const).find(one => one === text('sort')) ?? 'total'};
         if (route.rest !== '' && look.view !== route.rest) shell.lost(route.rest);
+        const {lanes, window, thread} = {lanes: text('lanes'), window: text('v'), thread: text('thread')};
+        if (!REPORT)
+          look = {...look, lanes, window: /^-?[\d.]+,[\d.]+$/.test(window) ? window : '',
+            thread: threads().has(thread) ? thread : ''};
+        if (asked && areaKey() !== loaded) ask();
         if (calls) checked();
       }
       if (!asked) ask();
@@ -442,6 +491,9 @@ export function makeFlamePage(shell: Shell): Page {
       put('q', look.query);
       put('fold', look.folds ? '' : '0');
       put('sort', look.sort, 'total');
+      put('lanes', look.lanes);
+      put('v', look.window);
+      put('thread', look.thread);
       return {rest: look.view === 'flame' ? '' : look.view, query: plainQuery(query)};
     },
     restyle: draw,

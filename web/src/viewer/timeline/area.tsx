@@ -7,6 +7,7 @@ import {windowOf, type Total} from './area_query';
 import {Histogram} from './histogram';
 import {listOf, type Api, type TilesAnswer} from '../shell/api';
 import {count} from '../shell/numbers';
+import {hashOf, plainQuery} from '../shell/route';
 import type {Area} from '../shell/slice_facts';
 import type {PanelProps} from './panel_props';
 import {kindName} from './kind_name';
@@ -37,6 +38,11 @@ async function idleOf(api: Api, store: Store, area: Area, signal: AbortSignal): 
     }
   const span = area.t1 - area.t0;
   return Math.max(0, span * area.lanes.length - busy / FULL * span / IDLE_COLUMNS);
+}
+function flameOf(store: Store, area: Area): string {
+  const {lanes, t0, t1} = windowOf(store, area);
+  return hashOf({page: 'flame', rest: '',
+    query: plainQuery(new URLSearchParams({...(lanes ? {lanes} : {}), v: `${Math.round(t0)},${Math.round(t1)}`}))});
 }
 const LEAST_FOR_P95 = 20; // of fewer slices nothing lies between the 95th percentile and the longest
 
@@ -82,6 +88,9 @@ export function AreaPanel({api, store, actions}: PanelProps) {
         {t('area.sum', duration(span),
           area.lanes.length === 1 ? t('area.lane') : t('area.lanes', count(area.lanes.length)), count(answer.slices))}
         <button class="pill" onClick={() => store.jump({t0: area.t0, t1: area.t1})}>{t('area.zoom')}</button>
+        {!REPORT && store.run.whole && store.run.calls && (
+          <a class="pill" href={flameOf(store, area)}>{t('area.flame')}</a>
+        )}
         <button class="pill" onClick={() => store.change({area: null, panel: 'none'})}>{t('area.clear')}</button>
         {answer.left_out > 0 && <span class="quiet">{t('area.more', answer.rows.length, answer.left_out)}</span>}
         {!answer.exact && <span class="quiet">{t('area.binned')}</span>}
