@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/what_if_words.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/number.h"
@@ -74,8 +73,11 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
                                     : "fix.balance.ends.both");
   Args args;
   args.set("from", layers_text(now)).set("to", layers_text(then)).set("ends", ends);
-  args.set("assumed", assumed ? number(kAssumedLayers) : "").set("gap", std::isnan(gap) ? "" : percent(gap));
-  return {words("fix.balance.name", args), words("fix.balance.assumes", args), layout_text(then)};
+  args.set("assumed", assumed ? number(kAssumedLayers) : "").set("gap", gap >= 0.0005 ? percent(gap) : "");
+  args.flag("best", gap < 0.0005);
+  Text assumes = words("fix.balance.assumes", args);
+  assumes += words("fix.balance.bound", args);
+  return {words("fix.balance.name", args), assumes, layout_text(then)};
 }
 
 FixWords even_words() { return words_of("fix.even"); }
