@@ -10,7 +10,6 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "base/output_file.h"
 #include "base/terminal_text.h"

@@ -61,8 +61,7 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& re
     account.parts.push_back(part_of({id, "", CellKind::kOther, ns}));
   for (const AccountLine& line : left) account.parts.push_back(part_of(line, facts.rows_missing));
   if (uneven_ns > 0) account.parts.push_back(part_of({"replicas", "", CellKind::kOther, uneven_ns}));
-  std::stable_sort(account.parts.begin() + 2, account.parts.end(),
-                   [](const AccountPart& a, const AccountPart& b) { return a.ns > b.ns; });
+  std::ranges::stable_sort(account.parts.begin() + 2, account.parts.end(), std::greater(), &AccountPart::ns);
   std::vector<AccountPart> sum;
   double found_ns = 0, others_ns = 0;
   for (const AccountPart& part : account.parts) {

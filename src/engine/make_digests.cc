@@ -223,15 +223,7 @@ void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& coun
 // Returns part `p` of a trace as a trace of its own.
 Trace split_off(const Trace& trace, size_t p) {
   Trace one;
-  one.format = trace.format;
-  one.writer = trace.writer;
-  one.description = trace.description;
-  one.clock = trace.clock;
-  one.steps_laid_end_to_end = trace.steps_laid_end_to_end;
-  one.chunks_are_pieces = trace.chunks_are_pieces;
-  one.messages_are_calls = trace.messages_are_calls;
-  one.numbers_messages_per_rank = trace.numbers_messages_per_rank;
-  one.device_family = trace.device_family;
+  take_facts(one, trace);
   one.categories = trace.categories;
   for (uint32_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(id));
   one.parts.push_back(trace.parts[p]);

@@ -120,8 +120,7 @@ class CoveredTime {
 
  private:
   int64_t until(int64_t time) const {
-    const auto after = std::upper_bound(merged_.begin(), merged_.end(), time,
-                                        [](int64_t at, const Interval& i) { return at < i.start; });
+    const auto after = std::ranges::upper_bound(merged_, time, {}, &Interval::start);
     const size_t i = after - merged_.begin();
     return i == 0 ? 0 : before_[i - 1] + std::min(time, merged_[i - 1].end) - merged_[i - 1].start;
   }

@@ -26,9 +26,7 @@ template <class Answer>
 void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer,
                       SliceEnd end = SliceEnd::kExcluded) {
   const Slices& s = part.slices;
-  std::stable_sort(questions.begin(), questions.end(), [](const SliceQuestion& a, const SliceQuestion& b) {
-    return a.lane != b.lane ? a.lane < b.lane : a.time_ns < b.time_ns;
-  });
+  std::ranges::stable_sort(questions, {}, [](const SliceQuestion& one) { return std::pair(one.lane, one.time_ns); });
   std::vector<uint32_t> open;
   size_t next = 0, lane = SIZE_MAX;
   for (const SliceQuestion& q : questions) {

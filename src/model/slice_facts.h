@@ -238,8 +238,7 @@ void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {
 
 template <class Fact>
 const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
-  const auto it = std::lower_bound(facts.begin(), facts.end(), slice,
-                                   [](const Fact& fact, uint32_t wanted) { return fact.slice < wanted; });
+  const auto it = std::ranges::lower_bound(facts, slice, {}, &Fact::slice);
   return it != facts.end() && it->slice == slice ? &*it : nullptr;
 }
 

@@ -193,6 +193,18 @@ std::string cell_label(const Cell& cell, bool with_chunk) {
   return label;
 }
 
+void take_facts(Trace& trace, const Trace& one) {
+  trace.format = one.format;
+  trace.writer = one.writer;
+  trace.description = one.description;
+  trace.clock = one.clock;
+  trace.steps_laid_end_to_end = one.steps_laid_end_to_end;
+  trace.chunks_are_pieces = one.chunks_are_pieces;
+  trace.messages_are_calls = one.messages_are_calls;
+  trace.numbers_messages_per_rank = one.numbers_messages_per_rank;
+  trace.device_family = one.device_family;
+}
+
 void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first_step, int64_t last_step) {
   const auto in_steps = [&](int32_t step) { return step >= first_step && step <= last_step; };
   std::vector<int32_t> new_part(trace.parts.size(), -1);

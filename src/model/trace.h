@@ -326,6 +326,8 @@ Extent extent_of(const Trace& trace);
 // Returns what people call a cell: "F3", "B1", and with several chunks "F3.c1".
 std::string cell_label(const Cell& cell, bool with_chunk);
 
+// Gives a trace of the same run what another says of the run as a whole.
+void take_facts(Trace& trace, const Trace& one);
 // Keeps only the given ranks and steps; empty lists keep everything. Parts without cells stay unless `ranks` excludes
 // them. Links are dropped, since they are made after filtering.
 void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first_step, int64_t last_step);

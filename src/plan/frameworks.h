@@ -1,7 +1,6 @@
 // The training frameworks for which plans are written.
 #pragma once
 
-#include <cstdint>
 #include <string_view>
 #include <vector>
 

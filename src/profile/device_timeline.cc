@@ -298,8 +298,10 @@ class TimelineBuilder {
     int64_t gone = 0;
     for (size_t k = 0; k < part_.steps.size(); ++k) gone += balance[k + 1] > 0 && counts(part_.steps[k]);
     const bool by_steps = gone > 0 && gone < static_cast<int64_t>(out_.step_count);
-    if (by_steps) leave_out_steps([&](size_t k) { return balance[k + 1] > 0 && counts(part_.steps[k]); });
-    if (by_steps) out_.step_count -= gone;
+    if (by_steps) {
+      leave_out_steps([&](size_t k) { return balance[k + 1] > 0 && counts(part_.steps[k]); });
+      out_.step_count -= gone;
+    }
     std::vector<int64_t> lost_ns;
     for (const uint32_t call : found.lost)
       if (!by_steps || balance[s_.step[call]] <= 0) lost_ns.push_back(s_.start_ns[call]);

@@ -49,8 +49,8 @@ constexpr ByProtocol kPcieRing = {1, 2.5, 5.7}, kPcieTree = {1, 1.9, 4};
 constexpr ByProtocol kNetRing = {2.7, 4, 14}, kNetTree = {5, 8.5, 14};
 constexpr double kNetShare = 0.96;  // NCCL takes 12 GB/s for 100 Gbit/s
 
-// The most that LL moves in one host, by chips; the second and third numbers are for two and for more hosts.
-constexpr std::array<ByProtocol, 5> kMostLl = {
+// The max. rate of LL in one host, by chips; the second and third numbers are for two and for more hosts.
+constexpr std::array<ByProtocol, 5> kMaxLl = {
     {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}, {87.7, 22.5, 19}}};
 // What a tree reaches of its rate, for messages of 64 B × 2^index.
 constexpr std::array<std::array<double, 24>, 3> kTreeShare = {
@@ -81,7 +81,7 @@ class Tuner {
     const double links = route.fabric->tuner_gbps;
     ring_gbps_ = route.hosts == 1 ? links : std::min(links, s_.net * kNetShare);
     const auto chips = route.hosts == 1 ? route.fabric->chips : Fabric::Chips::kAmpere;
-    most_ll_ = kMostLl[static_cast<size_t>(chips)][static_cast<size_t>(std::min<int64_t>(route.hosts, 3) - 1)];
+    max_ll_ = kMaxLl[static_cast<size_t>(chips)][static_cast<size_t>(std::min<int64_t>(route.hosts, 3) - 1)];
   }
 
   double ring_ns(size_t protocol, double bytes) const {
@@ -89,14 +89,14 @@ class Tuner {
     const bool scatters = route_.kind == kAllGather || route_.kind == kReduceScatter;
     const double steps = reduces ? 2 * (s_.n - 1) : scatters ? s_.n - 1 : s_.n;
     const double net_steps = !across ? 0 : reduces ? 2 * (s_.hosts - 1) : s_.hosts - 1;
-    const double rate = ByProtocol{std::min(most_ll_, ring_gbps_ * 0.5), ring_gbps_ * 0.92, ring_gbps_}[protocol];
+    const double rate = ByProtocol{std::min(max_ll_, ring_gbps_ * 0.5), ring_gbps_ * 0.92, ring_gbps_}[protocol];
     const ByProtocol& inside = pcie_ ? kPcieRing : kNvlinkRing;
     double us = kRingBase[protocol];
     if (route_.kind == kBroadcast || route_.kind == kReduce) {
       us += (across ? kNetRing : inside)[protocol];
     } else {
-      const double least = across ? (protocol < 2 ? 1.0 : 3.0) : 0;
-      us += (steps - net_steps) * std::max(inside[protocol], least);
+      const double min = across ? (protocol < 2 ? 1.0 : 3.0) : 0;
+      us += (steps - net_steps) * std::max(inside[protocol], min);
       us += net_steps * (s_.per_host == 1 ? kNetTree : kNetRing)[protocol];
     }
     if (protocol == 2 && across && reduces) us *= 1.4;
@@ -105,7 +105,7 @@ class Tuner {
 
   double tree_ns(size_t protocol, int64_t bytes) const {
     const double links = ring_gbps_ * 0.92;
-    double rate = ByProtocol{std::min(links / 3.8, most_ll_), links * (route_.hosts == 1 ? 7.0 / 9 : 120.0 / 128),
+    double rate = ByProtocol{std::min(links / 3.8, max_ll_), links * (route_.hosts == 1 ? 7.0 / 9 : 120.0 / 128),
                              links}[protocol];
     const ByProtocol& inside = pcie_ ? kPcieTree : kNvlinkTree;
     const double us =
@@ -129,7 +129,7 @@ class Tuner {
   const TransferRoute& route_;
   const Sizes s_;
   const bool pcie_;
-  double ring_gbps_ = 0, most_ll_ = 0;
+  double ring_gbps_ = 0, max_ll_ = 0;
 };
 
 }  // namespace

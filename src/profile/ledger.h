@@ -82,32 +82,16 @@ struct Ledger {
   std::vector<Unmatched> unmatched;
 };
 
-// The computation of a rank, for asking how much of an interval it covers.
-class Covered {
- public:
-  Covered() = default;
-  explicit Covered(std::vector<Interval> computation);
-  int64_t of(int64_t begin, int64_t end) const;  // O(log n)
-
- private:
-  int64_t before(int64_t at) const;
-  std::vector<Interval> union_;
-  std::vector<int64_t> sums_;  // of the intervals before each
-};
-
 // The calls of one rank; `groups` are its own. O(n log n) in the rows.
 struct RankCalls {
   std::vector<LedgerCall> calls;
   std::vector<LedgerGroup> groups;
-  Covered computation;
+  CoveredTime computation{{}};
 };
 RankCalls rank_calls(const TorchRank& rank, const Trace& trace, uint32_t rank_index);
 
 // O(n log n) in all calls; ranks are laid out in parallel.
 Ledger make_ledger(const TorchRun& run);
-
-// Returns whether timestamps of two ranks are of one clock: of one host, or so the trace says.
-bool share_clock(const Trace& trace, const Part& a, const Part& b);
 
 // "0-3,8" of ascending numbers.
 std::string rank_ranges(const std::vector<int32_t>& ranks);

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/json_members.h"
+#include "model/lane_of.h"
 #include "model/torch_facts.h"
 #include "profile/ledger.h"
 
@@ -49,10 +50,8 @@ class CallReader {
       if (row.kernel == KernelClass::kCommunication) kernels.push_back(&row);
       if (row.kernel == KernelClass::kComputation) computation.push_back({row.start_ns, row.end_ns()});
     }
-    out_.computation = Covered(std::move(computation));
-    std::ranges::sort(kernels, [](const TorchRow* a, const TorchRow* b) {
-      return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->slice < b->slice;
-    });
+    out_.computation = CoveredTime(union_of(std::move(computation)));
+    std::ranges::sort(kernels, {}, [](const TorchRow* row) { return std::pair(row->start_ns, row->slice); });
     find_records(kernels);
     for (const TorchRow* row : kernels) add(*row);
     settle_numbers();
@@ -90,7 +89,7 @@ class CallReader {
       if (around != kNoSliceIndex || known_fact(row->slice) || s.partner[row->slice] == kNoSliceIndex ||
           !may_be_coalesced(row->name))
         continue;
-      waiting[lane_of(s.partner[row->slice])].push_back(row);
+      waiting[lane_of(part_, s.partner[row->slice])].push_back(row);
     }
     for (auto& [lane, rows] : waiting) {
       const auto launch_ns = [&](const TorchRow* row) { return s.start_ns[s.partner[row->slice]]; };
@@ -107,11 +106,6 @@ class CallReader {
   bool may_be_coalesced(StringId kernel) const {
     const std::string_view name = trace_.names.text(kernel);
     return name.starts_with("nccl") || name.starts_with("void nccl") || name.find("rccl") != std::string_view::npos;
-  }
-
-  size_t lane_of(uint32_t slice) const {
-    const auto at = std::ranges::upper_bound(part_.lanes, size_t{slice}, {}, &Lane::begin);
-    return static_cast<size_t>(at - part_.lanes.begin()) - 1;
   }
 
   void add(const TorchRow& row) {
@@ -243,22 +237,5 @@ std::string rank_ranges(const std::vector<int32_t>& ranks) {
   }
   return out;
 }
-
-Covered::Covered(std::vector<Interval> computation) : union_(union_of(std::move(computation))) {
-  int64_t sum = 0;
-  for (const Interval& i : union_) {
-    sums_.push_back(sum);
-    sum = sum_or_limit(sum, between_ns(i.start, i.end));
-  }
-}
-
-int64_t Covered::before(int64_t at) const {
-  const auto next = std::ranges::upper_bound(union_, at, {}, &Interval::start);
-  if (next == union_.begin()) return 0;
-  const size_t i = static_cast<size_t>(next - union_.begin()) - 1;
-  return sums_[i] + std::min(at, union_[i].end) - union_[i].start;
-}
-
-int64_t Covered::of(int64_t begin, int64_t end) const { return end > begin ? before(end) - before(begin) : 0; }
 
 }  // namespace stageline

@@ -9,6 +9,12 @@
 namespace stageline {
 namespace {
 
+// Whether timestamps of two ranks are of one clock: of one host, or so the trace says.
+bool share_clock(const Trace& trace, const Part& a, const Part& b) {
+  if (trace.clock == ClockState::kShared || &a == &b) return true;
+  return trace.clock != ClockState::kPerRank && !a.machine_name.empty() && a.machine_name == b.machine_name;
+}
+
 // One call, or one peer of a batch of messages. Entries of one instance have equal keys and different ranks.
 struct Entry {
   std::array<int64_t, 5> key;
@@ -66,10 +72,8 @@ class LedgerMatcher {
   Ledger match() {
     for (const std::vector<LedgerCall>& calls : out_.calls)
       for (const LedgerCall& call : calls) add_entries(call);
-    std::ranges::stable_sort(entries_, [](const Entry& a, const Entry& b) {
-      return std::tuple(a.key, a.call->rank_index, a.call->start_ns) <
-             std::tuple(b.key, b.call->rank_index, b.call->start_ns);
-    });
+    std::ranges::stable_sort(entries_, {},
+                             [](const Entry& e) { return std::tuple(e.key, e.call->rank_index, e.call->start_ns); });
     for (size_t i = 0; i < entries_.size();) {
       size_t end = i;
       while (end < entries_.size() && entries_[end].key == entries_[i].key) ++end;
@@ -111,10 +115,10 @@ class LedgerMatcher {
         ranks.emplace_back(i, i + 1);
       else
         ++ranks.back().second;
-    size_t most = 0;
+    size_t max = 0;
     bool equal = true;
     for (const auto& [first, last] : ranks) {
-      most = std::max(most, last - first);
+      max = std::max(max, last - first);
       equal &= last - first == ranks[0].second - ranks[0].first;
     }
     if (ranks.size() < 2 || (entries_[begin].key[0] >= kByOrder && !equal)) {
@@ -122,7 +126,7 @@ class LedgerMatcher {
       return;
     }
     std::vector<const Entry*> one;
-    for (size_t k = 0; k < most; ++k) {
+    for (size_t k = 0; k < max; ++k) {
       one.clear();
       for (const auto& [first, last] : ranks)
         if (first + k < last) one.push_back(&entries_[first + k]);
@@ -165,8 +169,7 @@ class LedgerMatcher {
       return last_ns;
     int64_t needed = call.start_ns;
     for (const LedgerPart* other = begin; other != end; ++other) {
-      const auto at = std::ranges::find(members, rank_of(*other->call)) - members.begin();
-      const size_t j = static_cast<size_t>(at);
+      const auto j = static_cast<size_t>(std::ranges::find(members, rank_of(*other->call)) - members.begin());
       if (j < members.size() && (call.sent_to[j] > 0 || call.received_from[j] > 0))
         needed = std::max(needed, other->call->start_ns);
     }
@@ -176,7 +179,7 @@ class LedgerMatcher {
   double bus_bytes(const LedgerInstance& instance, const LedgerPart* begin, const LedgerPart* end) const {
     if (instance.kind != kAllToAllV)
       return static_cast<double>(instance.bytes) * bus_factor(instance.kind, std::max<int64_t>(end - begin, 0));
-    int64_t most = 0;
+    int64_t max = 0;
     for (const LedgerPart* part = begin; part != end; ++part) {
       const LedgerCall& call = *part->call;
       int64_t own = 0;
@@ -185,9 +188,9 @@ class LedgerMatcher {
         const size_t at = static_cast<size_t>(std::ranges::find(members, rank_of(call)) - members.begin());
         if (at < call.sent_to.size()) own = call.sent_to[at];
       }
-      most = std::max(most, call.bytes - own);
+      max = std::max(max, call.bytes - own);
     }
-    return static_cast<double>(most);
+    return static_cast<double>(max);
   }
 
   void measure(LedgerInstance& instance) {
@@ -211,10 +214,10 @@ class LedgerMatcher {
       part->transfer_ns = std::clamp<int64_t>(since_last, 0, std::max<int64_t>(length, 0));
       part->wait_ns = length - part->transfer_ns;
       longest_transfer = std::max(longest_transfer, part->transfer_ns);
-      const Covered& computation = computation_[call.rank_index];
+      const CoveredTime& computation = computation_[call.rank_index];
       const int64_t middle = call.end_ns - part->transfer_ns;
-      part->exposed_wait_ns = part->wait_ns - computation.of(call.start_ns, middle);
-      part->exposed_transfer_ns = part->transfer_ns - computation.of(middle, call.end_ns);
+      part->exposed_wait_ns = part->wait_ns - computation.within(call.start_ns, middle);
+      part->exposed_transfer_ns = part->transfer_ns - computation.within(middle, call.end_ns);
     }
     instance.took_ns = !shared                       ? shortest
                        : instance.kind == kSendRecv  ? first_end - last_ns
@@ -230,16 +233,11 @@ class LedgerMatcher {
 
   const TorchRun& run_;
   Ledger out_;
-  std::vector<Covered> computation_;  // of each part of the run
+  std::vector<CoveredTime> computation_;  // of each part of the run
   std::vector<Entry> entries_;
 };
 
 }  // namespace
-
-bool share_clock(const Trace& trace, const Part& a, const Part& b) {
-  if (trace.clock == ClockState::kShared || &a == &b) return true;
-  return trace.clock != ClockState::kPerRank && !a.machine_name.empty() && a.machine_name == b.machine_name;
-}
 
 Ledger make_ledger(const TorchRun& run) {
   std::vector<RankCalls> ranks(run.parts.size());

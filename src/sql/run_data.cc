@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "model/lane_of.h"
 #include "profile/slice_select.h"
 
 namespace stageline::sql {
@@ -86,18 +87,8 @@ const RunData::Bounds& RunData::bounds(size_t part) const {
 }
 
 size_t RunData::lane_of(size_t part, size_t slice) const {
-  const std::vector<Lane>& lanes = trace().parts[part].lanes;
-  size_t lane = 0;  // lanes stand one after another
-  for (size_t left = lanes.size(); left > 0;) {
-    const size_t half = left / 2;
-    if (lanes[lane + half].end <= slice) {
-      lane += half + 1;
-      left -= half + 1;
-    } else {
-      left = half;
-    }
-  }
-  return std::min(lane, lanes.empty() ? 0 : lanes.size() - 1);
+  const Part& p = trace().parts[part];
+  return std::min(stageline::lane_of(p, slice), std::max<size_t>(1, p.lanes.size()) - 1);
 }
 
 uint32_t RunData::enclosing(size_t part, size_t slice) const {

@@ -173,10 +173,8 @@ struct LedgerRow {
   }
   double bus_gbps() const { return has_rate() ? bus_bytes / static_cast<double>(transfer_ns) : kNaN; }
   std::pair<int64_t, int64_t> last_rank() const {  // and how often
-    std::pair<int64_t, int64_t> best = {kNullInteger, 0};
-    for (const auto& [rank, times] : last)
-      if (times > best.second) best = {rank, times};
-    return best;
+    const auto best = std::ranges::max_element(last, {}, [](const auto& of) { return of.second; });
+    return best == last.end() ? std::pair(kNullInteger, int64_t{0}) : std::pair<int64_t, int64_t>(*best);
   }
   std::string_view verdict() const {
     std::pair<std::string_view, int64_t> best = {verdict_name(TransferVerdict::kUnknown), 0};
@@ -189,7 +187,7 @@ struct LedgerRow {
 
 // What is known of an instance beside its times.
 struct Judged {
-  int64_t ranks = 0, hosts = 0;
+  int64_t hosts = 0;
   double across = 0, expected_ns = kNaN;
   TransferVerdict verdict = TransferVerdict::kUnknown;
 };
@@ -199,10 +197,7 @@ class Accounts {
   Accounts(const LedgerOfRun& run, const Given& given)
       : torch_(run.torch), ledger_(run.ledger), names_(run.torch.trace->names), places_(run.torch, given) {
     for (const LedgerInstance& instance : ledger_.instances) add(instance);
-    for (const Ledger::Unmatched& one : ledger_.unmatched) {
-      LedgerRow& row = row_of(*one.call, one.low, one.high, one.call->bytes, {});
-      ++row.unmatched;
-    }
+    for (const auto& [call, low, high] : ledger_.unmatched) ++row_of(*call, low, high, call->bytes, {}).unmatched;
     find_siblings();
   }
 
@@ -221,9 +216,9 @@ class Accounts {
 
   // The rank with the shortest wait, the lowest of equals.
   int32_t last_of(std::span<const LedgerPart> parts) const {
-    std::pair<int64_t, int32_t> least = {INT64_MAX, INT32_MAX};
-    for (const LedgerPart& part : parts) least = std::min(least, {part.wait_ns, rank_of(*part.call)});
-    return least.second;
+    std::pair<int64_t, int32_t> min = {INT64_MAX, INT32_MAX};
+    for (const LedgerPart& part : parts) min = std::min(min, {part.wait_ns, rank_of(*part.call)});
+    return min.second;
   }
 
   std::vector<int32_t> members_of(const LedgerCall& call, int32_t low, int32_t high,
@@ -288,7 +283,6 @@ class Accounts {
 
   Judged judge(const LedgerInstance& instance, const LedgerRow& row) const {
     Judged out;
-    out.ranks = row.ranks;
     out.hosts = row.hosts;
     if (!instance.complete || instance.bytes < 0) return out;
     out.across = instance.kind == CollectiveKind::kAllToAllV
@@ -434,18 +428,18 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
   std::map<int32_t, Sums> sums;
   for (const LedgerInstance& instance : run.ledger.instances) {
     if (!instance.complete || !synchronises(instance.kind)) continue;
-    int64_t least = INT64_MAX, second = INT64_MAX;
+    int64_t min = INT64_MAX, second = INT64_MAX;
     for (const LedgerPart& part : accounts.parts_of(instance)) {
       Sums& of = sums[accounts.rank_of(*part.call)];
       ++of.calls;
       of.wait_ns = sum_or_limit(of.wait_ns, part.wait_ns);
       of.exposed_wait_ns = sum_or_limit(of.exposed_wait_ns, part.exposed_wait_ns);
-      second = std::min(second, std::max(least, part.wait_ns));
-      least = std::min(least, part.wait_ns);
+      second = std::min(second, std::max(min, part.wait_ns));
+      min = std::min(min, part.wait_ns);
     }
     Sums& last = sums[accounts.last_of(accounts.parts_of(instance))];
     ++last.last;
-    last.late_ns = sum_or_limit(last.late_ns, second - least);
+    last.late_ns = sum_or_limit(last.late_ns, second - min);
   }
   Table table(declared_table("communication/communication-ranks"));
   for (const size_t p : run.torch.parts) {

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "analyses/tb_module/tb_module.h"
+#include "model/lane_of.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {
@@ -138,7 +139,7 @@ class Answer {
       if (around == kNoSliceIndex || call_of_[around] < 0) continue;
       ModuleSums& above = sums_[call_of_[around]];
       above.operators += op;
-      if (lane_of(i) == lane_of(around)) above.self_host_ns -= s_.dur_ns[i];
+      if (lane_of(part_, i) == lane_of(part_, around)) above.self_host_ns -= s_.dur_ns[i];
     }
     for (ModuleSums& sums : sums_) {
       sums.device_ns = sums.self_device_ns;
@@ -154,11 +155,6 @@ class Answer {
       above.backward_host_ns += below.backward_host_ns;
       above.backward_device_ns += below.backward_device_ns;
     }
-  }
-
-  size_t lane_of(uint32_t slice) const {
-    const auto after = std::ranges::upper_bound(part_.lanes, slice, {}, &Lane::begin);
-    return after - part_.lanes.begin();
   }
 
   // Makes one node of all calls of one module under one node. Lightning identifies modules by their path.

@@ -199,8 +199,7 @@ void forget_prices(CauseList& list) {
 void sort_list(CauseList& list) {
   sort_causes(list.causes);
   for (std::vector<Cause>* others : {&list.doubtful, &list.hidden})
-    std::stable_sort(others->begin(), others->end(),
-                     [](const Cause& a, const Cause& b) { return a.price.lost_ns > b.price.lost_ns; });
+    std::ranges::stable_sort(*others, std::greater(), [](const Cause& cause) { return cause.price.lost_ns; });
 }
 
 CauseList find_causes(const Run& run, const StepGraph& graph) {

@@ -201,8 +201,7 @@ std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
 // The first operation at a place; nullopt where there is none.
 std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, OpPlace place, CellKind kind) {
   place.what = id(kind);
-  const auto at = std::lower_bound(ops.begin(), ops.end(), place,
-                                   [](const PlacedOp& op, const OpPlace& wanted) { return op.place < wanted; });
+  const auto at = std::ranges::lower_bound(ops, place, {}, &PlacedOp::place);
   return at != ops.end() && at->place == place ? std::optional(at->op) : std::nullopt;
 }
 

@@ -1,6 +1,5 @@
 // Measures the usual time of the run's cells for each virtual stage, and of its messages for each link.
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "diagnosis/what_if/other_order.h"

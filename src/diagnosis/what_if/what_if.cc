@@ -129,8 +129,7 @@ bool WhatIf::fits_op(const CellScale& s, size_t op) const {
 }
 
 uint32_t WhatIf::step_of(size_t op) const {
-  const auto after = std::upper_bound(graph_->steps.begin(), graph_->steps.end(), op,
-                                      [](size_t o, const GraphStep& step) { return o < step.begin; });
+  const auto after = std::ranges::upper_bound(graph_->steps, op, {}, &GraphStep::begin);
   return static_cast<uint32_t>(after - graph_->steps.begin()) - 1;
 }
 

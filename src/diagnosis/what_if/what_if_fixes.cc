@@ -74,9 +74,8 @@ class Finder {
     price();
     if (all) combine();
     for (Fix& fix : list_.fixes) fix.assumes += fix.bytes;
-    std::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(), [](const Fix& a, const Fix& b) {
-      return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
-    });
+    std::ranges::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(), {},
+                             [](const Fix& fix) { return std::pair(fix.bound, -fix.price.saving_ns); });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
     if (options_.layers_divided && !list_.layers.empty()) list_.sentence += divided_words(list_.layers);
     if (!list_.memory.empty()) list_.sentence += measured_words(list_.memory);
@@ -292,9 +291,7 @@ class Finder {
       if (n > 1 && mean < kSureWorker * std::sqrt(squares / (n - 1) / n)) continue;
       slow.push_back({mean, own / others, w});
     }
-    std::sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) {
-      return std::pair(-a.excess_ns, a.worker) < std::pair(-b.excess_ns, b.worker);
-    });
+    std::ranges::sort(slow, {}, [](const Slow& one) { return std::pair(-one.excess_ns, one.worker); });
     if (slow.size() > kMaxWorkers) slow.resize(kMaxWorkers);
     for (const Slow& one : slow) {
       const auto dp = static_cast<int32_t>(one.worker / graph.stage_count);

@@ -137,8 +137,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace ascend
 
-extern const Reader ascend_reader;
-const Reader ascend_reader = {
+extern const Reader ascend_reader = {
     .name = "ascend",
     .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
     .sniff = ascend::sniff,

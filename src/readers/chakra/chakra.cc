@@ -103,10 +103,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace chakra
 
-extern const Reader chakra_reader;
-const Reader chakra_reader = {.name = "chakra",
-                              .summary = "execution traces of Chakra (*.et) whose nodes have times",
-                              .sniff = chakra::sniff,
-                              .read = chakra::read};
+extern const Reader chakra_reader = {.name = "chakra",
+                                     .summary = "execution traces of Chakra (*.et) whose nodes have times",
+                                     .sniff = chakra::sniff,
+                                     .read = chakra::read};
 
 }  // namespace stageline

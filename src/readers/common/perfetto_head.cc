@@ -10,16 +10,7 @@
 #include "base/proto_scan.h"
 
 namespace stageline {
-namespace {
 
-constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr size_t kMaxPacketBytes = size_t{64} << 20;
-constexpr size_t kMaxPacketHeadBytes = 11;
-constexpr int kSureOf = 3;
-
-struct PacketHead {
-  size_t head = 0, length = 0;
-};
 std::optional<PacketHead> packet_head(const char* at, const char* end) {
   if (at == end || *at != '\x0a') return std::nullopt;
   const char* from = at + 1;
@@ -27,6 +18,12 @@ std::optional<PacketHead> packet_head(const char* at, const char* end) {
   if (!ProtoScan::read_varint(from, end, length)) return std::nullopt;
   return PacketHead{static_cast<size_t>(from - at), length > SIZE_MAX / 2 ? SIZE_MAX / 2 : static_cast<size_t>(length)};
 }
+
+namespace {
+
+constexpr size_t kHeadBytes = size_t{1} << 16;
+constexpr size_t kMaxPacketBytes = size_t{64} << 20;
+constexpr int kSureOf = 3;
 
 // Returns a path without its endings: "runs/rank0.pftrace.gz" → "runs/rank0".
 std::string stem_of(std::string path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "readers/reader.h"
@@ -11,6 +12,13 @@ namespace stageline {
 
 // True when a message may begin with this field of Perfetto's TracePacket. Other formats' field 1 fails this test soon.
 bool is_packet_field(uint32_t id, uint8_t wire);
+
+// Lengths of a packet's key and size, and of what follows.
+struct PacketHead {
+  size_t head = 0, length = 0;
+};
+constexpr size_t kMaxPacketHeadBytes = 11;
+std::optional<PacketHead> packet_head(const char* at, const char* end);  // nullopt: there is none, or it is cut
 
 // Two files in one folder with the same stem ("rank0.pftrace.gz", "rank0.pt.trace.json.gz") are one recording when
 // their times count from the same second. The JSON contains more (docs/formats/perfetto.md), so it is read where every

@@ -99,19 +99,6 @@ class Strangers {
   std::map<int32_t, std::string> by_rank_;
 };
 
-// Facts of the whole trace: for a source that was read as a whole they are the same in all its digests.
-void take_facts(Trace& trace, Trace& one) {
-  trace.format = one.format;
-  trace.writer = one.writer;
-  trace.description = one.description;
-  trace.clock = one.clock;
-  trace.steps_laid_end_to_end = one.steps_laid_end_to_end;
-  trace.chunks_are_pieces = one.chunks_are_pieces;
-  trace.messages_are_calls = one.messages_are_calls;
-  trace.numbers_messages_per_rank = one.numbers_messages_per_rank;
-  trace.device_family = one.device_family;
-}
-
 // Estimates the cells of all files from this one, and a little more. Room for all of them is reserved at once, since a
 // column that outgrows its memory exists twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
@@ -201,11 +188,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace digest
 
-extern const Reader digest_reader;
-const Reader digest_reader = {.name = "digest",
-                              .summary = "digests of ranks, made by stageline digest",
-                              .sniff = digest::sniff,
-                              .read = digest::read,
-                              .accounts_files = true};
+extern const Reader digest_reader = {.name = "digest",
+                                     .summary = "digests of ranks, made by stageline digest",
+                                     .sniff = digest::sniff,
+                                     .read = digest::read,
+                                     .accounts_files = true};
 
 }  // namespace stageline

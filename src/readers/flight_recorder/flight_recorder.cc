@@ -194,8 +194,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace flight_recorder
 
-extern const Reader flight_recorder_reader;
-const Reader flight_recorder_reader = {
+extern const Reader flight_recorder_reader = {
     "flight-recorder", "dumps of torch.distributed's flight recorder (nccl_trace_rank_N, pickle or JSON)",
     flight_recorder::sniff, flight_recorder::read};
 

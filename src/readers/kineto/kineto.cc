@@ -434,12 +434,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace kineto
 
-extern const Reader kineto_reader;
-const Reader kineto_reader = {.name = "kineto",
-                              .summary = "PyTorch profiler traces (Kineto) and other Chrome-trace JSON",
-                              .sniff = kineto::sniff,
-                              .read = kineto::read,
-                              .is_general = true,
-                              .takes_file_ranks = true};
+extern const Reader kineto_reader = {.name = "kineto",
+                                     .summary = "PyTorch profiler traces (Kineto) and other Chrome-trace JSON",
+                                     .sniff = kineto::sniff,
+                                     .read = kineto::read,
+                                     .is_general = true,
+                                     .takes_file_ranks = true};
 
 }  // namespace stageline

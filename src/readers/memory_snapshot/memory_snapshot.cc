@@ -91,10 +91,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace memory_snapshot
 
-extern const Reader memory_snapshot_reader;
-const Reader memory_snapshot_reader = {.name = "memory-snapshot",
-                                       .summary = "snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot)",
-                                       .sniff = memory_snapshot::sniff,
-                                       .read = memory_snapshot::read};
+extern const Reader memory_snapshot_reader = {
+    .name = "memory-snapshot",
+    .summary = "snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot)",
+    .sniff = memory_snapshot::sniff,
+    .read = memory_snapshot::read};
 
 }  // namespace stageline

@@ -201,11 +201,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace nsys
 
-extern const Reader nsys_reader;
-const Reader nsys_reader = {.name = "nsys",
-                            .summary = "reports of Nsight Systems, exported to SQLite (nsys export --type sqlite)",
-                            .sniff = nsys::sniff,
-                            .read = nsys::read,
-                            .from_disk = true};
+extern const Reader nsys_reader = {
+    .name = "nsys",
+    .summary = "reports of Nsight Systems, exported to SQLite (nsys export --type sqlite)",
+    .sniff = nsys::sniff,
+    .read = nsys::read,
+    .from_disk = true};
 
 }  // namespace stageline

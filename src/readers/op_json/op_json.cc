@@ -190,9 +190,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace op_json
 
-extern const Reader op_json_reader;
-const Reader op_json_reader = {"op-json",
-                               "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)",
-                               op_json::sniff, op_json::read};
+extern const Reader op_json_reader = {
+    "op-json", "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)", op_json::sniff,
+    op_json::read};
 
 }  // namespace stageline

@@ -205,8 +205,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace op_table
 
-extern const Reader op_table_reader;
-const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration",
-                                op_table::sniff, op_table::read};
+extern const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration",
+                                       op_table::sniff, op_table::read};
 
 }  // namespace stageline

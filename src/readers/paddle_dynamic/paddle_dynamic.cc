@@ -95,8 +95,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace paddle_dynamic
 
-extern const Reader paddle_dynamic_reader;
-const Reader paddle_dynamic_reader = {"paddle-dynamic", "Paddle dynamic graph: profile_record_tmp_file_for_rank_N",
-                                      paddle_dynamic::sniff, paddle_dynamic::read};
+extern const Reader paddle_dynamic_reader = {"paddle-dynamic",
+                                             "Paddle dynamic graph: profile_record_tmp_file_for_rank_N",
+                                             paddle_dynamic::sniff, paddle_dynamic::read};
 
 }  // namespace stageline

@@ -257,12 +257,12 @@ const RankReading kRanks = {list_ranks, read_rank, settle};
 
 }  // namespace
 
-extern const Reader paddle_log_reader;
-const Reader paddle_log_reader = {.name = "paddle-log",
-                                  .summary = "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)",
-                                  .sniff = sniff,
-                                  .read = read,
-                                  .takes_devices = true,
-                                  .ranks = &kRanks};
+extern const Reader paddle_log_reader = {
+    .name = "paddle-log",
+    .summary = "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)",
+    .sniff = sniff,
+    .read = read,
+    .takes_devices = true,
+    .ranks = &kRanks};
 
 }  // namespace stageline

@@ -13,19 +13,6 @@ namespace {
 
 constexpr size_t kWindowBytes = size_t{1} << 20;
 constexpr int kChain = 3;  // packets in a row that make a place after damage believable
-constexpr size_t kLongestHead = 11;
-
-// Key and length of a packet at `at`; nullopt when there is none, or it is cut.
-struct PacketHead {
-  size_t head = 0, length = 0;
-};
-std::optional<PacketHead> packet_head(const char* at, const char* end) {
-  if (at == end || *at != '\x0a') return std::nullopt;
-  const char* from = at + 1;
-  uint64_t length = 0;
-  if (!ProtoScan::read_varint(from, end, length)) return std::nullopt;
-  return PacketHead{static_cast<size_t>(from - at), length > SIZE_MAX / 2 ? SIZE_MAX / 2 : static_cast<size_t>(length)};
-}
 
 }  // namespace
 
@@ -100,7 +87,7 @@ bool PacketFile::find_packet() {
 
 bool PacketFile::find_next(std::string_view& packet, int64_t& offset) {
   for (;;) {
-    have(kLongestHead);
+    have(kMaxPacketHeadBytes);
     if (held() == 0) return false;
     const char* at = buffer_.data.get() + begin_;
     const auto head = packet_head(at, at + held());

@@ -310,10 +310,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace pftrace
 
-extern const Reader perfetto_reader;
-const Reader perfetto_reader = {.name = "perfetto",
-                                .summary = "Perfetto traces (.pftrace): torch's, rocprof's, Chrome's, our own export",
-                                .sniff = pftrace::sniff,
-                                .read = pftrace::read};
+extern const Reader perfetto_reader = {
+    .name = "perfetto",
+    .summary = "Perfetto traces (.pftrace): torch's, rocprof's, Chrome's, our own export",
+    .sniff = pftrace::sniff,
+    .read = pftrace::read};
 
 }  // namespace stageline

@@ -166,8 +166,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace primus
 
-extern const Reader primus_reader;
-const Reader primus_reader = {"primus", "folder of pp_rank_N.json that Primus --dump_pp_data wrote", primus::sniff,
-                              primus::read};
+extern const Reader primus_reader = {"primus", "folder of pp_rank_N.json that Primus --dump_pp_data wrote",
+                                     primus::sniff, primus::read};
 
 }  // namespace stageline

@@ -425,9 +425,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace recording
 
-extern const Reader recording_reader;
-const Reader recording_reader = {"recording",
-                                 "files of libstageline_record (.slrec, .slhot), also while they are written",
-                                 recording::sniff, recording::read};
+extern const Reader recording_reader = {"recording",
+                                        "files of libstageline_record (.slrec, .slhot), also while they are written",
+                                        recording::sniff, recording::read};
 
 }  // namespace stageline

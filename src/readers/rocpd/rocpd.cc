@@ -190,8 +190,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace rocpd
 
-extern const Reader rocpd_reader;
-const Reader rocpd_reader = {
+extern const Reader rocpd_reader = {
     .name = "rocpd",
     .summary = "records of AMD's profilers: rocprofv3 (rocpd, JSON, CSV), rocprof-sys, rocmProfileData (.rpd)",
     .sniff = rocpd::sniff,

@@ -144,10 +144,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 }  // namespace
 }  // namespace xplane
 
-extern const Reader xplane_reader;
-const Reader xplane_reader = {.name = "xplane",
-                              .summary = "profiles of XLA (*.xplane.pb): JAX, TensorFlow, PyTorch/XLA",
-                              .sniff = xplane::sniff,
-                              .read = xplane::read};
+extern const Reader xplane_reader = {.name = "xplane",
+                                     .summary = "profiles of XLA (*.xplane.pb): JAX, TensorFlow, PyTorch/XLA",
+                                     .sniff = xplane::sniff,
+                                     .read = xplane::read};
 
 }  // namespace stageline
