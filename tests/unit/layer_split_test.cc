@@ -69,6 +69,9 @@ TEST_CASE("layers: a stage between the ends keeps its own price of a layer") {
   const std::vector<int32_t> then = planned(stages, costs, {4, 4, 4, 4});
   CHECK(then[1] == 1);
   CHECK(then[0] + then[2] + then[3] == 15);
+  const std::vector<int32_t> level = level_layers(stages, costs, {4, 4, 4, 4});
+  CHECK(level[1] == 2);
+  CHECK(level[0] + level[2] + level[3] == 14);
 }
 
 TEST_CASE("layers: an even pipeline stays as it is, whatever its chunks") {

@@ -150,6 +150,31 @@ std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCo
   return out;
 }
 
+std::vector<int32_t> level_layers(const StageCosts& stages, const LayerCosts& costs,
+                                  const std::vector<int32_t>& layers) {
+  const size_t ranks = static_cast<size_t>(*std::ranges::max_element(stages.owner)) + 1;
+  std::vector<double> load(ranks), price(ranks);  // of each rank; price: of a layer, mean over its chunks
+  for (size_t s = 0; s < layers.size(); ++s)
+    for (size_t d = 0; d < kDirections; ++d) {
+      price[stages.owner[s]] += costs.per_layer_ns[s][d] * static_cast<double>(ranks) / layers.size();
+      load[stages.owner[s]] += costs.constant_ns[s][d] + costs.per_layer_ns[s][d];
+    }
+  std::vector<int32_t> split(layers.size(), 1);
+  const auto after = [&](size_t s) {
+    const size_t rank = stages.owner[s];
+    return std::tuple(load[rank] + price[rank], split[s] - layers[s], s);
+  };
+  const int64_t total = std::accumulate(layers.begin(), layers.end(), int64_t{0});
+  for (int64_t left = total - std::ssize(layers); left > 0; --left) {
+    size_t next = 0;
+    for (size_t s = 1; s < layers.size(); ++s)
+      if (after(s) < after(next)) next = s;
+    ++split[next];
+    load[stages.owner[next]] += price[stages.owner[next]];
+  }
+  return split;
+}
+
 std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
                                                  size_t max) {
   int64_t moves = 0;

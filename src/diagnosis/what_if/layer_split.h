@@ -54,6 +54,10 @@ std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCo
                                             const std::vector<int32_t>& layers, const SlowestLinks& links,
                                             double overlap, const StageBytes* bytes);
 inline constexpr int32_t kMaxLayers = 100'000;
+// The split whose slowest rank is fastest, of those the nearest to the present one; also where cells differ and hosts
+// are late, which mean costs do not say, it is seldom far off. O(layers · stages).
+std::vector<int32_t> level_layers(const StageCosts& stages, const LayerCosts& costs,
+                                  const std::vector<int32_t>& layers);
 
 // Returns the splits on the way from one to another, moving one layer at a time from the stage that has most too many
 // to the stage that lacks most. Where there are more than `most`, evenly spaced ones are returned; `to` is always the

@@ -127,6 +127,8 @@ class Finder {
                        slowest_links(model_.latencies(), order.sizes().stages), order.overlap_ratio(), options_.bytes);
     if (!planned) return;
     auto splits = splits_between(list_.layers, planned->layers, kMaxSplits);
+    std::vector<int32_t> level = level_layers(stages, model_.layers(), list_.layers);
+    if (level != list_.layers) splits.push_back(std::move(level));
     if (limited())
       list_.over_memory += std::erase_if(splits, [&](const auto& split) { return !within_limit({}, split); });
     std::vector<Changes> worlds;
