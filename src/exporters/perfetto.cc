@@ -259,7 +259,7 @@ class PerfettoWriter : PerfettoPackets {
   int64_t first_ns_;
   uint64_t shift_ns_;
   std::unordered_map<uint64_t, uint64_t> interned_;            // name key → iid, in the current sequence
-  std::unordered_map<std::string_view, uint64_t> operations_;  // name → iid of its text, likewise
+  std::unordered_map<std::string_view, uint64_t> operations_;  // name → iid of its text
   std::string scratch_;
 };
 

@@ -10,7 +10,7 @@ struct LedgerOfRun {
   TorchRun torch;
   Ledger ledger;
 };
-// All steps of the ranks asked for; empty where the trace has no profiler slices. Made when first asked.
+// All steps of the ranks asked for; empty where the trace has no profiler slices. The ledger is made when first asked.
 const LedgerOfRun& ledger_of(const Run& run);
 
 }  // namespace stageline

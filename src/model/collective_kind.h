@@ -37,10 +37,10 @@ constexpr bool has_root(CollectiveKind kind) {
 // Bytes over the bus for each byte of the message, as nccl-tests counts them for n ranks; 0 for a rank alone.
 double bus_factor(CollectiveKind kind, int64_t n);
 
-// The size of the whole message: what one rank holds when all of it is there. −1 where it is unknown or does not fit.
-// From the count that a call of NCCL, RCCL or HCCL was given, in bytes; it is one rank's part in some operations.
+// The size of the whole message: the bytes of one rank when all of it has arrived. −1 where it is unknown or does not
+// fit. From the count that a call of NCCL, RCCL or HCCL was given, in bytes; it is one rank's part in some operations.
 int64_t message_bytes(CollectiveKind kind, int64_t n, int64_t count_bytes);
-// From c10d's elements in and out. A rank that is not the root has no other side.
+// It follows from c10d's elements in and out. A rank that is not the root has no other side.
 int64_t message_bytes(CollectiveKind kind, int64_t n, int64_t in_elements, int64_t out_elements, int64_t element_bytes);
 
 }  // namespace stageline

@@ -956,7 +956,7 @@ IdleCause main_cause(const IdleTimes& times) {
 
 namespace {
 
-// Replays a timeline in its order: what is ready last decides when the next begins. What is taken out is shorter.
+// Replays a timeline in its order: what is ready last decides when the next begins. Removed time is shorter.
 class TimelineReplay {
  public:
   TimelineReplay(const DeviceTimeline& timeline, const TakenOut& out)

@@ -52,7 +52,7 @@ constexpr double kNetShare = 0.96;  // NCCL takes 12 GB/s for 100 Gbit/s
 // The max. rate of LL in one host, by chips; the second and third numbers are for two and for more hosts.
 constexpr std::array<ByProtocol, 5> kMaxLl = {
     {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}, {87.7, 22.5, 19}}};
-// What a tree reaches of its rate, for messages of 64 B × 2^index.
+// The share of its rate that a tree reaches, for messages of 64 B × 2^index.
 constexpr std::array<std::array<double, 24>, 3> kTreeShare = {
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
@@ -72,7 +72,7 @@ double pair_rate(const TransferRoute& route, double links) {
   return route.fabric->pair_gbps > 0 ? route.fabric->pair_gbps : links;
 }
 
-// Of ring and tree, for one protocol.
+// Estimates the time of a ring and of a tree, for one protocol.
 class Tuner {
   using enum CollectiveKind;
 
@@ -216,7 +216,7 @@ TransferVerdict judge_transfer(const TransferRoute& route, int64_t bytes, int64_
   if (!route.known() || bytes <= 0) return TransferVerdict::kUnknown;
   const double took = static_cast<double>(took_ns);
   if (took < bound_ns(route, bytes) * 0.98) return TransferVerdict::kImpossible;
-  // The estimate is of NCCL's tuner; RCCL and HCCL have their own, which nobody has measured here.
+  // The estimate is of NCCL's tuner; RCCL and HCCL choose otherwise, and no sweep of theirs is at hand.
   if (route.fabric->chips == Fabric::Chips::kOther) return TransferVerdict::kUnknown;
   const double wire = wire_ns(route, bytes), expected = expected_ns(route, bytes);
   if (wire < (route.hosts == 1 ? kJudgedInside : kJudgedAcross)) {

@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// The links between the devices of a host (or of an NVLink domain). Rates in GB/s, of one device and one direction.
+// The links between the devices of a host (or of an NVLink domain). Rates are in GB/s, of one device and one direction.
 struct Fabric {
   enum class Chips : uint8_t { kVolta, kAmpere, kHopper, kBlackwell, kOther };
   std::string_view name;   // "nvlink4"
@@ -36,8 +36,8 @@ struct TransferRoute {
   bool known() const { return fabric != nullptr && ranks > 1 && hosts >= 1 && (hosts == 1 || nic_gbps > 0); }
 };
 
-// Times in ns for a message of so many bytes; the route must be known. `wire`: rings or pairs at peak rates. `bound`:
-// nothing can be faster. `expected`: NCCL 2.30's estimate, the best of its algorithms and protocols.
+// Times in ns for a message of that number of bytes; the route must be known. `wire`: rings or pairs at peak rates.
+// `bound`: nothing can be faster. `expected`: NCCL 2.30's estimate, the best of its algorithms and protocols.
 double wire_ns(const TransferRoute& route, int64_t bytes);
 double bound_ns(const TransferRoute& route, int64_t bytes);
 double expected_ns(const TransferRoute& route, int64_t bytes);

@@ -82,7 +82,7 @@ struct Ledger {
   std::vector<Unmatched> unmatched;
 };
 
-// The calls of one rank; `groups` are its own. O(n log n) in the rows.
+// The calls and the groups of one rank. O(n log n) in the rows.
 struct RankCalls {
   std::vector<LedgerCall> calls;
   std::vector<LedgerGroup> groups;

@@ -21,7 +21,7 @@ std::vector<Number> list_of(std::string_view text) {
   return text.find("...") == std::string_view::npos ? out : std::vector<Number>{};
 }
 
-// Bytes to each member. Lists count rows of dimension 0 or elements; both are right as shares of all elements.
+// Returns bytes to each member. Lists count rows of dimension 0 or elements; both are right as shares of all elements.
 std::vector<int64_t> split_bytes(std::string_view text, int64_t elements, int64_t element_bytes) {
   std::vector<int64_t> split = list_of<int64_t>(text);
   int64_t sum = 0;

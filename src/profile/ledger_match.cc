@@ -22,7 +22,7 @@ struct Entry {
   const LedgerPeer* peer;  // of messages
   int32_t low, high;
 };
-// By what calls are matched; the first element of a key. Of the last two all ranks must have equally many.
+// By what calls are matched; the first element of a key. All ranks must have equally many of the last two.
 enum MatchBy : int64_t { kById, kByNumber, kByOrder, kByPair };
 
 // Joins the groups of ranks. A group is its members; its name distinguishes two with the same members where all ranks

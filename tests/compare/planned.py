@@ -5,7 +5,7 @@ planned.py     exit 1 when a parser refuses it, or reads another split than the 
 
 megatron-core has the parser of --pipeline-model-parallel-layout and the checked configuration; the parser of the other flags is
 megatron.training, which is not released as a package, so flags are matched with the fields of the configuration by name. torchtitan
-has its whole command line. Wheels are fetched by pip without what they depend on. What cannot be fetched or imported is skipped.
+has its whole command line. Wheels are fetched by pip without what they depend on. A package that cannot be fetched or imported is skipped.
 """
 import json
 import pathlib
@@ -28,7 +28,7 @@ MODELS = {
                  'num_experts_per_tok': 8, 'n_shared_experts': 1, 'first_k_dense_replace': 3, 'q_lora_rank': 1536, 'kv_lora_rank': 512,
                  'qk_nope_head_dim': 128, 'qk_rope_head_dim': 64, 'v_head_dim': 128, 'num_nextn_predict_layers': 1},
 }
-# What is asked of every model: plain pipelines, chunks, little memory, and splits that are not even.
+# Questions about every model: plain pipelines, chunks, little memory, and splits that are not even.
 ASKED = {'free': (), 'pipeline': ('--pp', '8'), 'chunks': ('--pp', '4', '--schedule', 'vpp', '--chunks', '2'), 'tight': ('--pp', '8', '--memory', '50GiB')}
 MEGATRON = '''
 import dataclasses, json, sys

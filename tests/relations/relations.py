@@ -183,7 +183,7 @@ def digest(case):
 
 
 def rank_in_file(event):
-    """What tells the ranks of a merged file apart, by SGLang's and TraceFuse's processes."""
+    """Distinguishes the ranks of a merged file, by SGLang's and TraceFuse's processes."""
     pid = event.get('pid')
     return pid // 10 ** 9 if isinstance(pid, int) else str(pid).partition(']')[0] if ']' in str(pid) else ''
 

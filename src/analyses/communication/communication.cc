@@ -116,7 +116,7 @@ int64_t bucket_of(int64_t bytes) {
   return bytes <= 0 ? std::min<int64_t>(bytes, 0) : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes)));
 }
 
-// Bytes that have to leave hosts, summed over hosts. Of an all-to-all-v the splits say it.
+// Bytes that have to leave hosts, summed over hosts. The splits of an all-to-all-v say it.
 double bytes_across(CollectiveKind kind, int64_t n, int64_t hosts, int64_t bytes) {
   if (hosts < 2 || bytes < 0) return 0;
   const double size = static_cast<double>(bytes);
@@ -132,8 +132,8 @@ std::string_view basis_name(TransferBasis basis) {
   return kNames[static_cast<size_t>(basis)];
 }
 
-// What the names of kernels say of NCCL's algorithm. "RING_LL" says only that it is no tree: it is the one ring kernel
-// of most functions.
+// Returns NCCL's algorithm by the name of a kernel. "RING_LL" says only that it is not a tree: it is the one ring
+// kernel of most functions.
 std::string algorithm_of(std::string_view kernel) {
   for (const std::string_view head : {"ncclSymkDevKernel_", "ncclSymDevKernel_"})
     if (kernel.starts_with(head)) {
@@ -185,7 +185,7 @@ struct LedgerRow {
   int64_t exposed_ns() const { return sum_or_limit(exposed_transfer_ns, exposed_wait_ns); }
 };
 
-// What is known of an instance beside its times.
+// Facts of an instance that its times do not contain.
 struct Judged {
   int64_t hosts = 0;
   double across = 0, expected_ns = kNaN;

@@ -104,7 +104,7 @@ LongKernels long_kernels(const std::vector<StragglerFacts>& ranks) {
 }
 
 // Returns the stream and name whose durations differ most between ranks, as a mean over iterations.
-Result<std::pair<int64_t, StringId>> most_spread(const LongKernels& kernels) {
+Result<std::pair<int64_t, StringId>> widest_spread(const LongKernels& kernels) {
   std::map<std::tuple<int64_t, int32_t, StringId>, std::vector<double>> over_ranks;  // (stream, iteration, name)
   for (const auto& [key, k] : kernels.last)
     over_ranks[{k.stream, k.iteration, k.name}].push_back(k.dur_us / kernels.step_us);
@@ -131,7 +131,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
   std::vector<StragglerFacts> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = facts_of(run, *torch_rank(run, run.parts[k]), *chosen); });
   const LongKernels kernels = long_kernels(ranks);
-  TRY(best, most_spread(kernels));
+  TRY(best, widest_spread(kernels));
   std::map<int32_t, std::vector<std::pair<size_t, double>>> by_iteration;
   std::vector<int32_t> rank_of;  // rank of each metric, ascending
   for (const auto& [key, k] : kernels.last) {

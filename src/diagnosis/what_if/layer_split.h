@@ -54,8 +54,8 @@ std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCo
                                             const std::vector<int32_t>& layers, const SlowestLinks& links,
                                             double overlap, const StageBytes* bytes);
 inline constexpr int32_t kMaxLayers = 100'000;
-// The split whose slowest rank is fastest, of those the nearest to the present one; also where cells differ and hosts
-// are late, which mean costs do not say, it is seldom far off. O(layers · stages).
+// Returns the split whose slowest rank is fastest, of those the nearest to the present one. It does not depend on the
+// waits of the order, which mean costs give wrongly where cells differ and hosts are late. O(layers · stages).
 std::vector<int32_t> level_layers(const StageCosts& stages, const LayerCosts& costs,
                                   const std::vector<int32_t>& layers);
 

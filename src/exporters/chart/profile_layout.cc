@@ -82,7 +82,7 @@ struct Builder {
   }
   Rgb colour(size_t kind) const { return kind == kWork ? theme.muted : theme.kernel[kind]; }
 
-  // Pixel columns are filled from below by what they hold. Columns that look alike are joined; the area of each kind
+  // Pixel columns are filled from below by kind. Columns that look alike are joined; the area of each kind
   // stays its time.
   void fill(const Cover& cover, size_t from, size_t to, int64_t start_ns, ChartRect row) {
     const auto time_at = [&](double x) -> int64_t { return sum_or_limit(start_ns, std::llround(x * ns_per_px)); };

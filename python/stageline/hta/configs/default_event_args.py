@@ -4,7 +4,7 @@ from .default_values import AttributeSpec, EventArgs, ValueType, YamlVersion
 _INT, _FLOAT, _STRING, _OBJECT = ValueType.Int, ValueType.Float, ValueType.String, ValueType.Object
 _FIRST = YamlVersion(1, 0, 0)
 
-# Each key has (column, the argument in the file, type, value of events without it), as HTA 0.6.1 has them. Its 'info::name' would
+# Each key has (column, the argument in the file, type, value of events without it), as in HTA 0.6.1. Its 'info::name' would
 # overwrite the names of rows, so that one is arg_name here.
 _LISTED = {
     'index::ev_idx': ('ev_idx', 'Ev Idx', _INT, -1), 'index::external_id': ('external_id', 'External id', _INT, -1),
