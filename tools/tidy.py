@@ -289,10 +289,10 @@ def registered(layer):
     definition, macro, _ = REGISTRIES[layer]
     for identifier in re.findall(rf'^{macro}\((\w+)\)', (SRC / definition).read_text(), re.M):
         suffix = {'readers': 'reader', 'analyses': 'analysis', 'exporters': 'exporter', 'schedules': 'schedule'}[layer]
-        pattern = re.compile(rf'{identifier}_{suffix}\s*=\s*\{{\s*(?:\.name\s*=\s*)?"([^"]+)"')
+        pattern = re.compile(rf'{identifier}_{suffix}\s*=\s*\{{\s*(?:\.name\s*=\s*)?("([^"]+)")?')
         for path in (SRC / layer).rglob('*.cc'):
             if found := pattern.search(path.read_text()):
-                yield identifier, found[1]
+                yield identifier, identifier.replace('_', '-') if layer == 'analyses' else found[2]
                 break
         else:
             problem(SRC / definition, 0, f'{macro}({identifier}) has no descriptor {identifier}_{suffix}')
@@ -434,6 +434,8 @@ def check_words_of_analyses():
             titled.add(name)
             if len(said['title']) != 2 or not all(said['title']):
                 problem(path, 0, f'the title of {name} needs both languages')
+            if not said.get('summary'):
+                problem(path, 0, f'{name} needs a summary, which the help shows')
             if 'family' in said and (said['family'] not in families or 'place' not in said):
                 problem(path, 0, f'{name}: family is one of {", ".join(sorted(families))}, and place its number among them')
         for section, known in shared.items():

@@ -102,8 +102,9 @@ const char* needs_text(AnalysisNeeds needs);
 const char* needs_name(AnalysisNeeds needs);
 
 struct Analysis {
-  const char* name;  // "pipeline-summary"
-  const char* summary;
+  // analyses() gives the name, "pipeline-summary", after the line of analyses.def, and the summary of "answers" in
+  // words.json; a descriptor has neither.
+  std::string name = {}, summary = {};
   // Returns the tables of Stageline's answer (not another tool's) without options, in the order of run(). They are
   // declared in words.json (model/table_spec.h), so SQL, Python and the documentation know them before anything runs.
   // Options may add columns, and the words of columns may differ between runs (in_words_of).

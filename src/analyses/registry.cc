@@ -9,11 +9,24 @@ namespace stageline {
 #undef ANALYSIS
 
 const std::vector<const Analysis*>& analyses() {
-  static const std::vector<const Analysis*> all = {
-#define ANALYSIS(id) &id##_analysis,
+  static std::vector<Analysis> named;
+  static const auto all = [] {
+    std::map<std::string_view, std::string> summaries;
+    for_each_declared("answers", [&](std::string_view name, const simdjson::dom::element& own) {
+      summaries.emplace(name, declared_text(own, "summary"));
+    });
+    const auto add = [&](std::string_view id, Analysis analysis) {
+      analysis.name = dashed(id);
+      analysis.summary = summaries[analysis.name];
+      named.push_back(std::move(analysis));
+    };
+#define ANALYSIS(id) add(#id, id##_analysis);
 #include "analyses/analyses.def"
 #undef ANALYSIS
-  };
+    std::vector<const Analysis*> list;
+    for (const Analysis& analysis : named) list.push_back(&analysis);
+    return list;
+  }();
   return all;
 }
 

@@ -105,7 +105,7 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
     for (const Analysis* other : analyses())
       if (format == other->format) hint += (hint.empty() ? "of " : ", ") + std::string(other->name);
     return make_error(ErrorCode::kUsage,
-                      std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
+                      analysis->name + " has no --format " + format + "; it is text, csv or json" +
                           (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
                       hint.empty() ? "" : "--format " + format + " is a form " + hint);
   }

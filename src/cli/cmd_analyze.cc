@@ -25,7 +25,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   const AnalysisNeeds needs = chosen[0]->needs;
   for (const Analysis* analysis : chosen)
     if ((analysis->needs == AnalysisNeeds::kTwoRuns || analysis->needs == AnalysisNeeds::kFiles) && chosen.size() > 1)
-      return make_error(ErrorCode::kUsage, std::string(analysis->name) + " has an input of its own; ask it alone");
+      return make_error(ErrorCode::kUsage, analysis->name + " has an input of its own; ask it alone");
   input.paths.assign(arguments.operands.begin() + 1, arguments.operands.end());
   if (needs == AnalysisNeeds::kTwoRuns) {
     if (!input.options.has("control") || !input.options.has("test") || !input.paths.empty())
@@ -52,7 +52,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))
       return Error{ErrorCode::kBadInput,
-                   std::string(analysis->name) + " " + needs_text(analysis->needs),
+                   analysis->name + " " + needs_text(analysis->needs),
                    {input.paths[0]},
                    "it was read as " + runs.trace.format + "; stageline info lists its contents"};
   return {};

@@ -82,7 +82,7 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
     alike &= std::string_view(option->help) == first.help && std::string_view(option->choices) == first.choices;
     any_text |= option->choices[0] == '\0';
     append_item(names, analysis->name);
-    append_item(help, std::string(analysis->name) + ": " + option->help, "; ");
+    append_item(help, analysis->name + ": " + option->help, "; ");
     for (const std::string_view choice : split(option->choices, ','))
       if (const auto known = split(choices, ','); std::ranges::find(known, choice) == known.end())
         append_item(choices, choice, ",");

@@ -46,7 +46,7 @@ std::vector<Item> topic_items(std::string_view topic) {
     for (const Analysis* analysis : analyses()) {
       std::string tables;
       for (const TableSpec* table : analysis->tables()) append_item(tables, table->name);
-      items.push_back({analysis->name, std::string(analysis->summary) + ". Tables: " + tables});
+      items.push_back({analysis->name, analysis->summary + ". Tables: " + tables});
     }
   if (topic == "exporters")
     for (const Exporter* exporter : exporters()) {
@@ -91,9 +91,8 @@ namespace {
 
 std::string analysis_help_text(const Analysis& analysis) {
   const bool own_input = analysis.needs == AnalysisNeeds::kTwoRuns;
-  std::string out = std::string("stageline analyze ") + analysis.name +
-                    (own_input ? " --control A --test B" : " PATH…") + "\n" + wrapped(analysis.summary, kWidth, 0) +
-                    "\nTables:\n";
+  std::string out = "stageline analyze " + analysis.name + (own_input ? " --control A --test B" : " PATH…") + "\n" +
+                    wrapped(analysis.summary, kWidth, 0) + "\nTables:\n";
   for (const TableSpec* table : analysis.tables()) out += entry(table->name, table->summary, 26);
   out += "\nOptions:\n";
   for (const AnalysisOption& option : analysis.options())

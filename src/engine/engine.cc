@@ -182,7 +182,7 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
   const bool missed = analysis.in_report && error.code != ErrorCode::kNotFound;
   diagnostics.add(
       missed ? problem::analysis_not_possible : problem::analysis_not_possible.as(Severity::kInfo).on(analysis.name),
-      Args().set("analysis", std::string(analysis.name)).set("why", error_text(error)));
+      Args().set("analysis", analysis.name).set("why", error_text(error)));
 }
 
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {

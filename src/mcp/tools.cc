@@ -300,11 +300,11 @@ Result<std::string> Tools::analyses(const Value& arguments) {
   for (const Analysis* analysis : stageline::analyses()) {
     if (reason_against(*analysis, (*run)->trace)) continue;
     int hits = 0;
-    const std::string text = std::string(analysis->name) + " " + analysis->summary;
+    const std::string text = analysis->name + " " + analysis->summary;
     for (const std::string_view word : split(arguments["about"].text(), ' '))
       if (word.size() > 2)
         hits += (text.find(word) != std::string::npos ? 1 : 0) +
-                (std::string_view(analysis->name).find(word) != std::string_view::npos ? 3 : 0);
+                (analysis->name.find(word) != std::string_view::npos ? 3 : 0);
     ranked.emplace_back(-hits, analysis);
   }
   std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });

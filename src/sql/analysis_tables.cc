@@ -26,7 +26,7 @@ struct AnswerRows : Rows {
 };
 
 std::string why_not(const RunData& data, const Analysis& analysis) {
-  const std::string name = analysis.name;
+  const std::string& name = analysis.name;
   if (analysis.needs == AnalysisNeeds::kTwoRuns) return name + " compares two runs, and SQL is asked of one";
   if (analysis.needs == AnalysisNeeds::kFiles) return name + " reads files that are no traces";
   if (suits(analysis, data.trace())) return "";

@@ -46,7 +46,7 @@ TEST_CASE("analyses: an answer has the columns that were declared before it ran"
         std::vector<std::string> expected, found;
         for (const ColumnSpec& column : in_words_of(*trace, **declared).columns) expected.push_back(text_of(column));
         for (const ColumnSpec& column : table.columns()) found.push_back(text_of(column));
-        compared.insert(std::string(analysis->name) + "/" + table.name());
+        compared.insert(analysis->name + "/" + table.name());
         if ((*declared)->grows) {
           for (const std::string& column : expected)
             CHECK(std::find(found.begin(), found.end(), column) != found.end());

@@ -56,8 +56,9 @@ PyObject* analysis_list(PyObject*, PyObject*) {
     const Ref options(option_list(a->options()));
     const Ref columns(column_lists(a->tables()));
     if (!list || !tables || !options || !columns ||
-        !append(list, Py_BuildValue("(sssssOOOO)", a->name, a->summary, needs_name(a->needs), a->compat, a->format,
-                                    a->makes_overlay ? Py_True : Py_False, tables.get(), options.get(), columns.get())))
+        !append(list, Py_BuildValue("(sssssOOOO)", a->name.c_str(), a->summary.c_str(), needs_name(a->needs), a->compat,
+                                    a->format, a->makes_overlay ? Py_True : Py_False, tables.get(), options.get(),
+                                    columns.get())))
       return nullptr;
   }
   return list.release();

@@ -194,10 +194,8 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
   if (Status s = check_asked(arguments, analysis); !s) return std::move(s).error();
   if (analysis.needs == AnalysisNeeds::kTwoRuns) {
     if (!run || !test)
-      return Error{ErrorCode::kUsage,
-                   name + " compares two runs",
-                   {},
-                   "control.analyze(\"" + std::string(analysis.name) + "\", test=test)"};
+      return Error{
+          ErrorCode::kUsage, name + " compares two runs", {}, "control.analyze(\"" + analysis.name + "\", test=test)"};
     input->control = &run->trace;
     input->test = &test->trace;
   } else if (analysis.needs == AnalysisNeeds::kFiles) {

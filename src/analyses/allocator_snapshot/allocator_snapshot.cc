@@ -203,10 +203,6 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis allocator_snapshot_analysis = {
-    .name = "allocator-snapshot",
-    .summary = "what PyTorch's allocator holds, for whom, in what pieces, and why memory ran out",
-    .run = run_allocator_snapshot,
-    .needs = AnalysisNeeds::kAllocator};
+extern const Analysis allocator_snapshot_analysis = {.run = run_allocator_snapshot, .needs = AnalysisNeeds::kAllocator};
 
 }  // namespace stageline

@@ -308,10 +308,6 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
 }  // namespace
 
 extern const Analysis aten_op_kernels_and_delay_analysis = {
-    .name = "aten-op-kernels-and-delay",
-    .summary = "which kernels every operator launches, and how long its launches take to arrive",
-    .run = run_aten_op_kernels_and_delay,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_aten_op_kernels_and_delay, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -186,11 +186,6 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis call_graph_analysis = {
-    .name = "call-graph",
-    .summary = "who called whom: every call's caller, depth, self time and the device work below it",
-    .run = run_call_graph,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .in_report = false};
+    .run = run_call_graph, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

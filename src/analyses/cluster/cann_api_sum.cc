@@ -187,11 +187,6 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis cann_api_sum_analysis = {
-    .name = "cann-api-sum",
-    .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
-    .run = run_cann_api_sum,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false};
+    .run = run_cann_api_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

@@ -88,11 +88,6 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis cluster_time_summary_analysis = {
-    .name = "cluster-time-summary",
-    .summary = "computing, exposed communication, bubble, copies and free time of every rank and step",
-    .run = run_cluster_time_summary,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .takes_summaries = true};
+    .run = run_cluster_time_summary, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .takes_summaries = true};
 
 }  // namespace stageline

@@ -119,10 +119,6 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis communication_matrix_analysis = {
-    .name = "communication-matrix",
-    .summary = "bytes, time and bandwidth from rank to rank, by link and by size",
-    .run = run_communication_matrix,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis communication_matrix_analysis = {.run = run_communication_matrix, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -87,11 +87,6 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis communication_time_sum_analysis = {
-    .name = "communication-time-sum",
-    .summary = "transfer, waiting and idle time inside communication operations",
-    .run = run_communication_time_sum,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false};
+    .run = run_communication_time_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

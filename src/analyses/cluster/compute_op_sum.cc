@@ -141,11 +141,6 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis compute_op_sum_analysis = {
-    .name = "compute-op-sum",
-    .summary = "kernels by type, name and input shapes: count, total, quartiles",
-    .run = run_compute_op_sum,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false};
+    .run = run_compute_op_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

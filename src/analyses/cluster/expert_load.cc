@@ -109,11 +109,6 @@ Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis expert_load_analysis = {
-    .name = "expert-load",
-    .summary = "tokens that the experts of every rank got, and what the fullest rank's took longer",
-    .run = run_expert_load,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false};
+    .run = run_expert_load, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

@@ -116,10 +116,6 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis free_analysis_analysis = {
-    .name = "free-analysis",
-    .summary = "why devices were idle: what the host did meanwhile, or waiting for streams; with the longest gaps",
-    .run = run_free_analysis,
-    .needs = AnalysisNeeds::kTorch,
-    .in_report = false};
+    .run = run_free_analysis, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

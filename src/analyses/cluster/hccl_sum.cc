@@ -204,11 +204,6 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis hccl_sum_analysis = {
-    .name = "hccl-sum",
-    .summary = "communication operations by type, group and operation: count, total, quartiles",
-    .run = run_hccl_sum,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false};
+    .run = run_hccl_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

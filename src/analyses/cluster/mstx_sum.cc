@@ -95,11 +95,6 @@ Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis mstx_sum_analysis = {
-    .name = "mstx-sum",
-    .summary = "mstx ranges (and annotations): their time on host and device, by step and by rank",
-    .run = run_mstx_sum,
-    .needs = AnalysisNeeds::kTorch,
-    .in_report = false};
+extern const Analysis mstx_sum_analysis = {.run = run_mstx_sum, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

@@ -66,10 +66,6 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis slow_link_analysis = {
-    .name = "slow-link",
-    .summary = "links slower than others of their kind: a bad source, a bad destination or one bad link",
-    .run = run_slow_link,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis slow_link_analysis = {.run = run_slow_link, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -176,12 +176,6 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis slow_rank_analysis = {
-    .name = "slow-rank",
-    .summary = "who comes late to collectives, how often, by how much, and what the others lose by it",
-    .run = run_slow_rank,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "msprof",
-    .in_report = false,
-    .across_ranks = true};
+    .run = run_slow_rank, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false, .across_ranks = true};
 
 }  // namespace stageline

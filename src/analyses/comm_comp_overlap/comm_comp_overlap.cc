@@ -77,10 +77,7 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis comm_comp_overlap_analysis = {.name = "comm-comp-overlap",
-                                                    .summary = "communication hidden under computation, and exposed",
-                                                    .run = run_comm_comp_overlap,
-                                                    .needs = AnalysisNeeds::kTorch,
-                                                    .compat = "hta,msprof"};
+extern const Analysis comm_comp_overlap_analysis = {
+    .run = run_comm_comp_overlap, .needs = AnalysisNeeds::kTorch, .compat = "hta,msprof"};
 
 }  // namespace stageline

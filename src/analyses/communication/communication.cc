@@ -496,11 +496,6 @@ Result<AnalysisResult> run_communication(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis communication_analysis = {
-    .name = "communication",
-    .summary =
-        "every collective and message by group and size: bytes, time without waiting, rates, and if it is normal",
-    .run = run_communication,
-    .needs = AnalysisNeeds::kTorch,
-    .in_report = false};
+    .run = run_communication, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

@@ -363,13 +363,10 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis critical_path_analysis_analysis = {
-    .name = "critical-path-analysis",
-    .summary = "what the end of a step had to wait for: the longest chain through host and device",
-    .run = run_critical_path_analysis,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .makes_overlay = true,
-    .in_report = false};
+extern const Analysis critical_path_analysis_analysis = {.run = run_critical_path_analysis,
+                                                         .needs = AnalysisNeeds::kTorch,
+                                                         .compat = "hta",
+                                                         .makes_overlay = true,
+                                                         .in_report = false};
 
 }  // namespace stageline

@@ -245,10 +245,6 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
 }  // namespace
 
 extern const Analysis cuda_kernel_launch_stats_analysis = {
-    .name = "cuda-kernel-launch-stats",
-    .summary = "calls that launch device work, their delays, and the work",
-    .run = run_cuda_kernel_launch_stats,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_cuda_kernel_launch_stats, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -265,12 +265,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis cupti_counters_analysis = {
-    .name = "cupti-counter-data-with-operators",
-    .summary = "CUPTI's counters of each kernel with the operators that launched it",
-    .run = run_cupti_counters,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .in_report = false};
+extern const Analysis cupti_counter_data_with_operators_analysis = {
+    .run = run_cupti_counters, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

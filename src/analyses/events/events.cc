@@ -195,12 +195,7 @@ Result<AnalysisResult> run_events(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis events_analysis = {.name = "events",
-                                         .summary = "every row as analyses see it, and the class of every name",
-                                         .run = run_events,
-                                         .needs = AnalysisNeeds::kTorch,
-                                         .compat = "hta",
-                                         .in_report = false,
-                                         .in_export = false};
+extern const Analysis events_analysis = {
+    .run = run_events, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false, .in_export = false};
 
 }  // namespace stageline

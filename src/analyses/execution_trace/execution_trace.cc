@@ -101,10 +101,6 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis execution_trace_analysis = {
-    .name = "execution-trace",
-    .summary = "operators of an execution trace, with the times of the profile of the same run, and their tensors",
-    .run = run_execution_trace,
-    .needs = AnalysisNeeds::kNodes};
+extern const Analysis execution_trace_analysis = {.run = run_execution_trace, .needs = AnalysisNeeds::kNodes};
 
 }  // namespace stageline

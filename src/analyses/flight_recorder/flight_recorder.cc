@@ -94,10 +94,6 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis flight_recorder_analysis = {
-    .name = "flight-recorder",
-    .summary = "which collective did not complete, and which ranks are missing, differ or wait for others",
-    .run = run_flight_recorder,
-    .needs = AnalysisNeeds::kCalls};
+extern const Analysis flight_recorder_analysis = {.run = run_flight_recorder, .needs = AnalysisNeeds::kCalls};
 
 }  // namespace stageline

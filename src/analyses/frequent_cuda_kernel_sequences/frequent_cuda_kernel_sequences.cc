@@ -193,14 +193,11 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
 
 }  // namespace
 
-extern const Analysis frequent_cuda_kernel_sequences_analysis = {
-    .name = "frequent-cuda-kernel-sequences",
-    .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
-    .run = run_frequent_cuda_kernel_sequences,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .makes_overlay = true,
-    .in_report = false,
-    .in_export = false};
+extern const Analysis frequent_cuda_kernel_sequences_analysis = {.run = run_frequent_cuda_kernel_sequences,
+                                                                 .needs = AnalysisNeeds::kTorch,
+                                                                 .compat = "hta",
+                                                                 .makes_overlay = true,
+                                                                 .in_report = false,
+                                                                 .in_export = false};
 
 }  // namespace stageline

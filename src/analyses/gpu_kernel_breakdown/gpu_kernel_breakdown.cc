@@ -225,10 +225,6 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis gpu_kernel_breakdown_analysis = {
-    .name = "gpu-kernel-breakdown",
-    .summary = "kinds of device work, alone and overlapping, and the kernels behind them",
-    .run = run_gpu_kernel_breakdown,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_gpu_kernel_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

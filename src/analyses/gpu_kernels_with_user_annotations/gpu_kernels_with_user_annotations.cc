@@ -278,10 +278,6 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
 }  // namespace
 
 extern const Analysis gpu_kernels_with_user_annotations_analysis = {
-    .name = "gpu-kernels-with-user-annotations",
-    .summary = "the annotated range that every piece of device work belongs to",
-    .run = run_gpu_kernels_with_user_annotations,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_gpu_kernels_with_user_annotations, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -141,10 +141,6 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
 }  // namespace
 
 extern const Analysis gpu_user_annotation_breakdown_analysis = {
-    .name = "gpu-user-annotation-breakdown",
-    .summary = "time of annotated ranges by name, and the device work within them",
-    .run = run_gpu_user_annotation_breakdown,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_gpu_user_annotation_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -157,10 +157,6 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis graph_replays_analysis = {
-    .name = "graph-replays",
-    .summary = "captured graphs (CUDA, HIP): what they launch, what a replay costs, and how much still runs without",
-    .run = run_graph_replays,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis graph_replays_analysis = {.run = run_graph_replays, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -134,10 +134,7 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis idle_time_breakdown_analysis = {.name = "idle-time-breakdown",
-                                                      .summary = "when devices did nothing, and what they waited for",
-                                                      .run = run_idle_time_breakdown,
-                                                      .needs = AnalysisNeeds::kTorch,
-                                                      .compat = "hta"};
+extern const Analysis idle_time_breakdown_analysis = {
+    .run = run_idle_time_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

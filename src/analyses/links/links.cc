@@ -145,10 +145,6 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis links_analysis = {
-    .name = "links",
-    .summary = "how long messages take between the ranks of a pipeline, and which links or ends are slow",
-    .run = run_links,
-    .across_ranks = true};
+extern const Analysis links_analysis = {.run = run_links, .across_ranks = true};
 
 }  // namespace stageline

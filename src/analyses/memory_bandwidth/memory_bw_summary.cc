@@ -105,10 +105,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_bw_summary_analysis = {.name = "memory-bw-summary",
-                                                    .summary = "bandwidth of copies and memsets, weighted by time",
-                                                    .run = run_memory_bw_summary,
-                                                    .needs = AnalysisNeeds::kTorch,
-                                                    .compat = "hta"};
+extern const Analysis memory_bw_summary_analysis = {
+    .run = run_memory_bw_summary, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -35,11 +35,6 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis memory_bw_time_series_analysis = {
-    .name = "memory-bw-time-series",
-    .summary = "every change of the bandwidth of copies and memsets",
-    .run = run_memory_bw_time_series,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .in_report = false};
+    .run = run_memory_bw_time_series, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

@@ -164,10 +164,6 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_categories_analysis = {
-    .name = "memory-categories",
-    .summary = "memory over time by what it is for (guessed from phase and lifetime), and what lives at the peak",
-    .run = run_memory_categories,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis memory_categories_analysis = {.run = run_memory_categories, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -150,11 +150,6 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis memory_timeline_analysis = {
-    .name = "memory-timeline",
-    .summary = "memory held by each category over time, from torch's raw memory timeline",
-    .run = run_memory_timeline,
-    .needs = AnalysisNeeds::kFiles,
-    .compat = "hta",
-    .in_report = false};
+    .run = run_memory_timeline, .needs = AnalysisNeeds::kFiles, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

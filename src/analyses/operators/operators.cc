@@ -269,11 +269,6 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis operators_analysis = {
-    .name = "operators",
-    .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
-    .run = run_operators,
-    .needs = AnalysisNeeds::kTorch,
-    .format = "torch"};
+extern const Analysis operators_analysis = {.run = run_operators, .needs = AnalysisNeeds::kTorch, .format = "torch"};
 
 }  // namespace stageline

@@ -179,10 +179,6 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis pipeline_critical_path_analysis = {
-    .name = "pipeline-critical-path",
-    .summary = "the chain of operations that each step waited for, and how much the others may grow for free",
-    .run = run_pipeline_critical_path,
-    .across_ranks = true};
+extern const Analysis pipeline_critical_path_analysis = {.run = run_pipeline_critical_path, .across_ranks = true};
 
 }  // namespace stageline

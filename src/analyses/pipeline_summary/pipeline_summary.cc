@@ -82,10 +82,6 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis pipeline_summary_analysis = {
-    .name = "pipeline-summary",
-    .summary = "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
-    .run = run_pipeline_summary,
-    .across_ranks = true};
+extern const Analysis pipeline_summary_analysis = {.run = run_pipeline_summary, .across_ranks = true};
 
 }  // namespace stageline

@@ -81,10 +81,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis potential_stragglers_analysis = {.name = "potential-stragglers",
-                                                       .summary = "ranks that the others wait for in collectives",
-                                                       .run = run_potential_stragglers,
-                                                       .needs = AnalysisNeeds::kTorch,
-                                                       .compat = "hta"};
+extern const Analysis potential_stragglers_analysis = {
+    .run = run_potential_stragglers, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

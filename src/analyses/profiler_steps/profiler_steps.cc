@@ -45,10 +45,7 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis profiler_steps_analysis = {.name = "profiler-steps",
-                                                 .summary = "the profiler steps that are left after loading",
-                                                 .run = run_profiler_steps,
-                                                 .needs = AnalysisNeeds::kTorch,
-                                                 .compat = "hta"};
+extern const Analysis profiler_steps_analysis = {
+    .run = run_profiler_steps, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

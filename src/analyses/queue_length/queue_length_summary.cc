@@ -101,10 +101,6 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis queue_length_summary_analysis = {
-    .name = "queue-length-summary",
-    .summary = "how many launched operations wait on each stream, weighted by time",
-    .run = run_queue_length_summary,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_queue_length_summary, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -45,11 +45,6 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
 }  // namespace
 
 extern const Analysis queue_length_time_series_analysis = {
-    .name = "queue-length-time-series",
-    .summary = "every change of the number of launched operations waiting on a stream",
-    .run = run_queue_length_time_series,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .in_report = false};
+    .run = run_queue_length_time_series, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

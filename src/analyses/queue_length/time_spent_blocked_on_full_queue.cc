@@ -112,10 +112,6 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
 }  // namespace
 
 extern const Analysis time_spent_blocked_on_full_queue_analysis = {
-    .name = "time-spent-blocked-on-full-queue",
-    .summary = "how long each stream's launch queue was full",
-    .run = run_time_spent_blocked_on_full_queue,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+    .run = run_time_spent_blocked_on_full_queue, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -137,10 +137,6 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis rank_map_analysis = {
-    .name = "rank-map",
-    .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
-    .run = run_rank_map,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis rank_map_analysis = {.run = run_rank_map, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

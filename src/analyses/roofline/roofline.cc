@@ -316,10 +316,6 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis roofline_analysis = {
-    .name = "roofline",
-    .summary = "how near operators with known shapes come to what their device can compute and move",
-    .run = run_roofline,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis roofline_analysis = {.run = run_roofline, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -67,9 +67,6 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis schedule_analysis = {
-    .name = "schedule",
-    .summary = "which pipeline schedule the run follows, how sure that is, and where its order deviates from it",
-    .run = run_schedule_analysis};
+extern const Analysis schedule_analysis = {.run = run_schedule_analysis};
 
 }  // namespace stageline

@@ -100,10 +100,6 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis slowdown_analysis = {
-    .name = "slowdown",
-    .summary = "what stragglers cost: the job against itself with every operation as fast as its type usually is",
-    .run = run_slowdown,
-    .across_ranks = true};
+extern const Analysis slowdown_analysis = {.run = run_slowdown, .across_ranks = true};
 
 }  // namespace stageline

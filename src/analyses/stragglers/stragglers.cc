@@ -132,10 +132,6 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis stragglers_analysis = {
-    .name = "stragglers",
-    .summary = "which ranks delay the others, and how: in every step, in some steps, by pauses, by their data",
-    .run = run_stragglers,
-    .across_ranks = true};
+extern const Analysis stragglers_analysis = {.run = run_stragglers, .across_ranks = true};
 
 }  // namespace stageline

@@ -99,10 +99,6 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_memory_analysis = {
-    .name = "tb-memory",
-    .summary = "memory by time, block and operator: the memory view of TensorBoard's profiler plugin",
-    .run = run_tb_memory,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_memory_analysis = {.run = run_tb_memory, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

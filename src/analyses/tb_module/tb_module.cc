@@ -102,10 +102,6 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_module_analysis = {
-    .name = "tb-module",
-    .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
-    .run = run_tb_module,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_module_analysis = {.run = run_tb_module, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

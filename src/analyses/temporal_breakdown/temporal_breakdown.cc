@@ -49,10 +49,7 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis temporal_breakdown_analysis = {.name = "temporal-breakdown",
-                                                     .summary = "computing, other work and idle time of every device",
-                                                     .run = run_temporal_breakdown,
-                                                     .needs = AnalysisNeeds::kTorch,
-                                                     .compat = "hta"};
+extern const Analysis temporal_breakdown_analysis = {
+    .run = run_temporal_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -166,10 +166,6 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_distributed_analysis = {
-    .name = "tb-distributed",
-    .summary = "computation, communication and overlap of every rank; waiting and transfer; statistics of collectives",
-    .run = run_tb_distributed,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_distributed_analysis = {.run = run_tb_distributed, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

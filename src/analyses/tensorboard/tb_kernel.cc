@@ -177,11 +177,6 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_kernel_analysis = {
-    .name = "tb-kernel",
-    .summary =
-        "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
-    .run = run_tb_kernel,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_kernel_analysis = {.run = run_tb_kernel, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

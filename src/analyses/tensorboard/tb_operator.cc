@@ -97,10 +97,6 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis tb_operator_analysis = {
-    .name = "tb-operator",
-    .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
-    .run = run_tb_operator,
-    .needs = AnalysisNeeds::kTorch,
-    .in_report = false};
+    .run = run_tb_operator, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

@@ -74,10 +74,6 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_overview_analysis = {
-    .name = "tb-overview",
-    .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
-    .run = run_tb_overview,
-    .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_overview_analysis = {.run = run_tb_overview, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

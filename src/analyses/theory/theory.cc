@@ -158,11 +158,6 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis theory_analysis = {
-    .name = "theory",
-    .summary =
-        "the recognised schedule, simulated with mean durations, next to the run: bubbles, phases, cells that are late and why",
-    .run = run_theory,
-    .across_ranks = true};
+extern const Analysis theory_analysis = {.run = run_theory, .across_ranks = true};
 
 }  // namespace stageline

@@ -241,10 +241,6 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis trace_diff_analysis = {.name = "trace-diff",
-                                             .summary = "two runs compared, operator by operator",
-                                             .run = run_trace_diff,
-                                             .needs = AnalysisNeeds::kTwoRuns,
-                                             .compat = "hta"};
+extern const Analysis trace_diff_analysis = {.run = run_trace_diff, .needs = AnalysisNeeds::kTwoRuns, .compat = "hta"};
 
 }  // namespace stageline

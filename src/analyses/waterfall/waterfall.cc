@@ -198,12 +198,6 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis waterfall_analysis = {
-    .name = "waterfall",
-    .summary =
-        "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "
-        "span",
-    .run = run_waterfall,
-    .across_ranks = true};
+extern const Analysis waterfall_analysis = {.run = run_waterfall, .across_ranks = true};
 
 }  // namespace stageline

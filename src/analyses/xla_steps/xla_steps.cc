@@ -27,10 +27,6 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis xla_steps_analysis = {
-    .name = "xla-steps",
-    .summary = "what the steps of a profile of XLA were spent on, as XProf has it",
-    .run = run_xla_steps,
-    .needs = AnalysisNeeds::kXla};
+extern const Analysis xla_steps_analysis = {.run = run_xla_steps, .needs = AnalysisNeeds::kXla};
 
 }  // namespace stageline

@@ -27,7 +27,7 @@ namespace {
 constexpr size_t kMaxSentenceRows = 100'000;  // maximum rows of a table that are searched for words with a Chinese form
 constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
 
-bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
+bool is_dump(const Analysis& analysis) { return analysis.name == "events"; }
 
 void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
   json.key(key).begin_array();
@@ -54,7 +54,7 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
 // Numbers of a page have 53 bits, and timestamps of most runs need more, so times count from what axes call 0.
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
-std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
+std::string result_json(std::string_view name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
                         const TablePart& part = {}, AnswerForm form = AnswerForm::kJson) {
   JsonWriter json;
   RowsApart apart;
@@ -130,7 +130,7 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
       add_not_possible(analysis, result.error(), reported->failed);
   }
   if (!result) return std::move(result).error();
-  if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", std::string(analysis.name)));
+  if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", analysis.name));
   return result_json(analysis.name, *result, origin_of(first), limit, part, form);
 }
 

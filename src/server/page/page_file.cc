@@ -180,7 +180,7 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   for (const Analysis* analysis : analyses()) {
     if (analysis->needs != AnalysisNeeds::kTwoRuns) continue;
     const Result<std::string> made = two_runs_json(*analysis, {}, trace, other.trace, rows_of_page);
-    page.answer(std::string("answer ") + analysis->name, made ? *made : error_json(made.error()));
+    page.answer("answer " + analysis->name, made ? *made : error_json(made.error()));
   }
   const Result<std::string> made = compare_json(Run(trace), Run(other.trace));
   page.answer("compare", made ? *made : error_json(made.error()));
@@ -200,7 +200,7 @@ std::vector<NamedAnswer> make_answers(const std::shared_ptr<const Run>& run, Dia
   for (const Analysis* analysis : analyses()) {
     if (!is_offered(*analysis, run->trace())) continue;
     const Result<std::string> made = noted_analysis_json(*analysis, run, rows_of_page, reported);
-    answers.push_back({std::string("answer ") + analysis->name, made ? *made : error_json(made.error())});
+    answers.push_back({"answer " + analysis->name, made ? *made : error_json(made.error())});
   }
   diagnostics.merge(reported.failed);
   merge_notes(diagnostics, reported.notes);

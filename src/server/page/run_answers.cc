@@ -36,8 +36,8 @@ Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query)
     const auto known = std::find_if(analysis.options().begin(), analysis.options().end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options().end() || std::string_view(known->value) == "PATH")
-      return make_error(ErrorCode::kUsage, std::string(analysis.name) + " has no option \"" + name + "\"",
-                        std::string("stageline help ") + analysis.name + " lists its options");
+      return make_error(ErrorCode::kUsage, analysis.name + " has no option \"" + name + "\"",
+                        "stageline help " + analysis.name + " lists its options");
     const auto choices = split(known->choices, ',');
     if (known->choices[0] != '\0' && std::ranges::find(choices, value) == choices.end())
       return make_error(ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"");
@@ -208,7 +208,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     return make_error(ErrorCode::kUsage, "from goes with page_of, a table's name");
   const bool wants_apart = query.text("rows") == "apart";
   if (query.find("rows") && !wants_apart) return make_error(ErrorCode::kUsage, "rows is \"apart\", or left out");
-  std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
+  std::string key = "analysis " + analysis->name + " " + part.table + " " + std::to_string(*from);
   for (const AnalysisOption& option : analysis->options())
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
