@@ -157,10 +157,10 @@ Result<AwsCredentials> find_credentials() {
   }
   for (const char* by : {"credential_process", "sso_session", "sso_start_url", "role_arn"})
     if (config.contains(by))
-      return Error{ErrorCode::kUnavailable,
-                   "the credentials of the profile \"" + profile + "\" are made by another program (" + by + ")",
-                   {settings_file("AWS_CONFIG_FILE", "config")},
-                   "eval \"$(aws configure export-credentials --format env)\" puts them where they are found"};
+      return make_error(ErrorCode::kUnavailable,
+                        "the credentials of the profile \"" + profile + "\" are made by another program (" + by + ")",
+                        "eval \"$(aws configure export-credentials --format env)\" puts them where they are found",
+                        {settings_file("AWS_CONFIG_FILE", "config")});
   if (std::optional<AwsCredentials> found = of_container()) return *found;
   if (std::optional<AwsCredentials> found = of_instance()) return *found;
   return AwsCredentials{};

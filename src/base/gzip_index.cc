@@ -37,7 +37,7 @@ class GzipIndex::Inflater {
                    ""};
     position_ = at;
     if (inflateInit2(&stream, raw ? -15 : 15 + 16) != Z_OK)
-      return Error{ErrorCode::kIo, "zlib cannot start", {path_}, ""};
+      return make_error(ErrorCode::kIo, "zlib cannot start", "", {path_});
     started_ = true;
     return {};
   }
@@ -48,7 +48,7 @@ class GzipIndex::Inflater {
     for (;;) {
       const ssize_t n = ::pread(fd_, in_.get(), kChunkBytes, position_);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Error{ErrorCode::kIo, std::string("cannot read: ") + strerror(errno), {path_}, ""};
+      if (n < 0) return make_error(ErrorCode::kIo, std::string("cannot read: ") + strerror(errno), "", {path_});
       position_ += n;
       stream.next_in = in_.get();
       stream.avail_in = static_cast<uInt>(n);
@@ -88,7 +88,7 @@ Status GzipIndex::resume(const Point* from, Inflater& inflater) const {
   if (!raw) return {};
   if (from->bits > 0) {
     TRY(more, inflater.fill());
-    if (!*more) return Error{ErrorCode::kBadInput, "the file is shorter than it was", {path_}, ""};
+    if (!*more) return make_error(ErrorCode::kBadInput, "the file is shorter than it was", "", {path_});
     const int byte = *inflater.stream.next_in++;
     --inflater.stream.avail_in;
     inflatePrime(&inflater.stream, from->bits, byte >> (8 - from->bits));
@@ -128,7 +128,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
   int64_t member_out = raw ? -1 : out;
   const auto damaged = [&](const char* what) -> Result<std::string> {
     if (!text.empty()) return std::move(text);
-    return Error{ErrorCode::kBadInput, what, {path_, 0, inflater.in_position()}, ""};
+    return make_error(ErrorCode::kBadInput, what, "", {path_, 0, inflater.in_position()});
   };
   while (out < end) {
     TRY(more, inflater.fill());

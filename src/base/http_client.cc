@@ -164,10 +164,10 @@ Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
   const int code = c.perform(handle);
   c.free_list(list);
   if (taken.too_long)
-    return Error{ErrorCode::kLimit, "the answer is longer than it was asked to be", {request.url}, ""};
+    return make_error(ErrorCode::kLimit, "the answer is longer than it was asked to be", "", {request.url});
   if (code != 0)
-    return Error{
-        ErrorCode::kIo, std::string("cannot be reached: ") + (*reason ? reason : c.text(code)), {request.url}, ""};
+    return make_error(ErrorCode::kIo, std::string("cannot be reached: ") + (*reason ? reason : c.text(code)), "",
+                      {request.url});
   long status = 0;
   c.info(handle, kResponseCode, &status);
   taken.response.status = static_cast<int>(status);
@@ -178,13 +178,12 @@ Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
 
 Result<HttpResponse> http_request(const HttpRequest& request) {
   if (!curl().here)
-    return Error{
-        ErrorCode::kUnavailable,
-        "files behind a network address are read by libcurl, which is not on this machine",
-        {request.url},
-        "Debian and Ubuntu: apt install libcurl4 (newer ones libcurl4t64); Fedora and RHEL: dnf install libcurl"};
+    return make_error(
+        ErrorCode::kUnavailable, "files behind a network address are read by libcurl, which is not on this machine",
+        "Debian and Ubuntu: apt install libcurl4 (newer ones libcurl4t64); Fedora and RHEL: dnf install libcurl",
+        {request.url});
   void* const handle = connections().take();
-  if (!handle) return Error{ErrorCode::kIo, "libcurl cannot start", {request.url}, ""};
+  if (!handle) return make_error(ErrorCode::kIo, "libcurl cannot start", "", {request.url});
   for (int tried = 1;; ++tried) {
     Result<HttpResponse> response = try_once(request, handle);
     const bool passing =

@@ -156,7 +156,7 @@ struct Input::Impl {
         return static_cast<size_t>(n);
       }
       if (errno == EINTR) continue;
-      return Error{ErrorCode::kIo, std::string("cannot read: ") + strerror(errno), {path, 0, raw_offset}, ""};
+      return make_error(ErrorCode::kIo, std::string("cannot read: ") + strerror(errno), "", {path, 0, raw_offset});
     }
   }
 
@@ -169,10 +169,9 @@ struct Input::Impl {
   }
 
   Error damaged(const std::string& what) const {
-    return {ErrorCode::kBadInput,
-            what,
-            {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)},
-            "the file was cut or altered after it was compressed; what comes before this place was read"};
+    return make_error(ErrorCode::kBadInput, what,
+                      "the file was cut or altered after it was compressed; what comes before this place was read",
+                      {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)});
   }
 
   Result<size_t> read(char* out, size_t capacity) {
@@ -280,7 +279,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   if (reads == Reads::kContent) note_content_read(path);
   struct stat st;
   if (!impl->remote && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
-    return Error{ErrorCode::kIo, "is a folder, a file was expected", {path}, "name a file in it"};
+    return make_error(ErrorCode::kIo, "is a folder, a file was expected", "name a file in it", {path});
   // A pipe may deliver its first bytes one by one, but four are needed to recognise the compression.
   while (impl->raw_end < 4 && !impl->raw_finished) {
     Result<size_t> n = impl->read_descriptor(impl->raw.get() + impl->raw_end, kRawBufferBytes - impl->raw_end);
@@ -290,7 +289,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   }
   impl->coding = coding_of(reinterpret_cast<unsigned char*>(impl->raw.get()), impl->raw_end);
   if (impl->coding == Coding::kGzip) {
-    if (inflateInit2(&impl->gzip, 15 + 16) != Z_OK) return Error{ErrorCode::kIo, "zlib cannot start", {path}, ""};
+    if (inflateInit2(&impl->gzip, 15 + 16) != Z_OK) return make_error(ErrorCode::kIo, "zlib cannot start", "", {path});
     impl->gzip_open = true;
   } else if (impl->coding == Coding::kZstd) {
     impl->zstd = ZSTD_createDStream();
@@ -343,7 +342,8 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
   for (;;) {
     if (filled == out.size()) {
       if (filled > limit)
-        return Error{ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", {path}, ""};
+        return make_error(ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", "",
+                          {path});
       out.resize(std::min(std::max<size_t>(out.size() * 2, 1 << 16), limit + 1));
     }
     TRY(n, input->read(out.data() + filled, out.size() - filled));
@@ -351,7 +351,7 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
     filled += *n;
   }
   if (filled > limit)
-    return Error{ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", {path}, ""};
+    return make_error(ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", "", {path});
   out.resize(filled);
   return out;
 }

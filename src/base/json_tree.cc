@@ -134,27 +134,24 @@ Result<ValueTree> parse_whole_json(std::string_view text, const std::string& pat
   const bool whole = outline.value(0) && outline.end();
   const std::string_view before = text.substr(0, outline.at());
   const size_t line = before.rfind('\n') + 1;
-  return Error{ErrorCode::kBadInput,
-               "column " + std::to_string(before.size() - line + 1) +
-                   (whole ? ": this JSON cannot be read" : ": from here on this is no JSON"),
-               {path, static_cast<int64_t>(std::ranges::count(before, '\n')) + 1},
-               ""};
+  return make_error(ErrorCode::kBadInput,
+                    "column " + std::to_string(before.size() - line + 1) +
+                        (whole ? ": this JSON cannot be read" : ": from here on this is no JSON"),
+                    "", {path, static_cast<int64_t>(std::ranges::count(before, '\n')) + 1});
 }
 
 Result<JsonTree> parse_json_tree(std::string_view text, const std::string& path) {
   JsonTree out;
   simdjson::dom::parser parser;
   if (parser.allocate(text.size() + 1, kMaxDepth) != simdjson::SUCCESS)
-    return Error{ErrorCode::kLimit, "this JSON is too large to be read at once", {path}, ""};
+    return make_error(ErrorCode::kLimit, "this JSON is too large to be read at once", "", {path});
   simdjson::dom::element root;
   auto problem = parser.parse(text.data(), text.size()).get(root);
   if (problem != simdjson::SUCCESS) {
     const std::string whole = whole_part(text, &out.broken_at);
     if (whole.empty() || parser.parse(whole).get(root) != simdjson::SUCCESS)
-      return Error{ErrorCode::kBadInput,
-                   std::string("this JSON cannot be read: ") + simdjson::error_message(problem),
-                   {path},
-                   ""};
+      return make_error(ErrorCode::kBadInput,
+                        std::string("this JSON cannot be read: ") + simdjson::error_message(problem), "", {path});
   }
   out.tree.set_root(take(root, out.tree));
   return out;

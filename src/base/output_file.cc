@@ -96,10 +96,9 @@ Result<std::string> target_of(const std::string& path) {
     const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
     if (link.st_uid != geteuid() && stat(parent.c_str(), &folder) == 0 && link.st_uid != folder.st_uid &&
         (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
-      return Error{ErrorCode::kIo,
-                   "another user made this link in a folder that everybody may write to; it was not followed",
-                   {at.string()},
-                   "name another file, or the file that the link leads to"};
+      return make_error(ErrorCode::kIo,
+                        "another user made this link in a folder that everybody may write to; it was not followed",
+                        "name another file, or the file that the link leads to", {at.string()});
     std::error_code ec;
     at = parent / std::filesystem::read_symlink(at, ec);
     if (ec) return path;
@@ -112,13 +111,12 @@ Result<std::string> target_of(const std::string& path) {
 }
 
 Error over_input(const std::string& path, const std::string& input) {
-  return {ErrorCode::kUsage,
-          "this is " +
-              (input == path || input == "-" ? std::string("the input, or one of its files")
-                                             : "the same file as the input " + input) +
-              "; it would be overwritten",
-          {path},
-          "choose another name for the output"};
+  return make_error(ErrorCode::kUsage,
+                    "this is " +
+                        (input == path || input == "-" ? std::string("the input, or one of its files")
+                                                       : "the same file as the input " + input) +
+                        "; it would be overwritten",
+                    "choose another name for the output", {path});
 }
 
 // Refuses to overwrite an input. `path` is the file that is about to be replaced, or for "-" written to; `given` is the
@@ -149,12 +147,11 @@ Status check_no_strangers_file(const std::string& path, const std::string& given
   const bool keeps_marks = size >= 0 || errno != ENOTSUP;
   const std::string what = what_is(path);
   if (what.empty() && (!keeps_marks || holds_page_or_picture(path))) return {};
-  return Error{ErrorCode::kUsage,
-               (what.empty() ? "Stageline did not write the file that is here"
-                             : "a measurement is here, though no input of this command (" + what + ")") +
-                   "; it would be overwritten",
-               {given},
-               "choose another name for the output, or --force"};
+  return make_error(ErrorCode::kUsage,
+                    (what.empty() ? "Stageline did not write the file that is here"
+                                  : "a measurement is here, though no input of this command (" + what + ")") +
+                        "; it would be overwritten",
+                    "choose another name for the output, or --force", {given});
 }
 
 std::string parent_of(const std::string& path) {
@@ -172,7 +169,7 @@ Status sync_folder(const std::string& folder) {
   const int reason = errno;
   ::close(fd);
   if (good) return {};
-  return Error{ErrorCode::kIo, std::string("cannot be put on the disk: ") + strerror(reason), {folder}, ""};
+  return make_error(ErrorCode::kIo, std::string("cannot be put on the disk: ") + strerror(reason), "", {folder});
 }
 
 // Remains of killed programs ------------------------------------------------------------------------------------------
@@ -364,18 +361,17 @@ struct OutputFile::Impl {
     if (refused) return *refused;
     if (error == EPIPE) return {};
     if (error != 0)
-      return Error{ErrorCode::kIo,
-                   std::string("cannot write: ") + strerror(error),
-                   {path},
-                   error == ENOSPC ? "the disk is full; nothing was left behind" : ""};
+      return make_error(ErrorCode::kIo, std::string("cannot write: ") + strerror(error),
+                        error == ENOSPC ? "the disk is full; nothing was left behind" : "", {path});
     if (!own)
-      return Error{ErrorCode::kIo, "another program removed or replaced the unfinished file", {partial}, "try again"};
+      return make_error(ErrorCode::kIo, "another program removed or replaced the unfinished file", "try again",
+                        {partial});
     return {};
   }
   Status check_target() const {
     struct stat st;
     if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
-      return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
+      return make_error(ErrorCode::kIo, "is a folder, not a file to write", "give a file name inside it", {given});
     if (over == Over::kAnInput) return {};
     TRY_OK(check_no_input(path, given));
     return check_no_strangers_file(path, given);
@@ -397,7 +393,7 @@ struct OutputFile::Impl {
       *old = errno == ENOENT ? Old::kNone : Old::kReplaced;
     }
     if (::rename(partial.c_str(), path.c_str()) == 0) return {};
-    return Error{ErrorCode::kIo, std::string("cannot rename to its final name: ") + strerror(errno), {path}, ""};
+    return make_error(ErrorCode::kIo, std::string("cannot rename to its final name: ") + strerror(errno), "", {path});
   }
   void settled() {
     partial.clear();
@@ -479,7 +475,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
   impl->direct = writes_directly(impl->path);
   TRY_OK(impl->check_target());
   if (!impl->direct && access(impl->path.c_str(), F_OK) == 0 && access(impl->path.c_str(), W_OK) != 0)
-    return Error{ErrorCode::kIo, "exists and may not be written", {path}, ""};
+    return make_error(ErrorCode::kIo, "exists and may not be written", "", {path});
   bool opened = true;
   if (path == "-") {
     impl->fd = 1;
@@ -498,11 +494,9 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
     std::error_code unknown;
     const bool there = folder.empty() || std::filesystem::is_directory(folder, unknown);
     if (there && reason == ENOENT)  // as /proc says it
-      return Error{ErrorCode::kIo, "no file can be made in this folder", {path}, "name a file in another folder"};
-    return Error{ErrorCode::kIo,
-                 std::string("cannot write here: ") + strerror(reason),
-                 {path},
-                 there ? "name a file in another folder" : "the folder does not exist; make it first"};
+      return make_error(ErrorCode::kIo, "no file can be made in this folder", "name a file in another folder", {path});
+    return make_error(ErrorCode::kIo, std::string("cannot write here: ") + strerror(reason),
+                      there ? "name a file in another folder" : "the folder does not exist; make it first", {path});
   }
   impl->on_terminal = impl->direct && isatty(impl->fd) != 0;
   impl->capacity = std::max<size_t>(buffer_bytes, size_t{1} << 16);
@@ -551,7 +545,7 @@ Status OutputFile::commit() {
     const std::lock_guard lock(set->mutex);
     for (const std::unique_ptr<Impl>& other : set->waiting)
       if (other->path == f.path)
-        return Error{ErrorCode::kUsage, "two of the files to be written bear this name", {f.path}, ""};
+        return make_error(ErrorCode::kUsage, "two of the files to be written bear this name", "", {f.path});
     auto rest = std::make_unique<Impl>();
     rest->path = f.path;  // path() stays valid
     rest->direct = true;  // it has nothing of its own to remove

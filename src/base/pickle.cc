@@ -47,10 +47,10 @@ class PickleReader {
       }
       const auto op = static_cast<uint8_t>(tree_.bytes()[at_++]);
       if (const char* name = forbidden_name(op))
-        return Error{ErrorCode::kBadInput,
-                     std::string("this pickle holds more than plain data (opcode ") + name + ")",
-                     {path, 0, static_cast<int64_t>(op_at_)},
-                     "Stageline runs no code of a pickle; dump the dictionary alone, or save it as JSON"};
+        return make_error(ErrorCode::kBadInput,
+                          std::string("this pickle holds more than plain data (opcode ") + name + ")",
+                          "Stageline runs no code of a pickle; dump the dictionary alone, or save it as JSON",
+                          {path, 0, static_cast<int64_t>(op_at_)});
       done = op == '.';
       if (!done) step(op);
     }
@@ -303,7 +303,7 @@ class PickleReader {
 
 Result<PickleTree> parse_pickle(std::string bytes, const std::string& path) {
   if (!begins_pickle(bytes))
-    return Error{ErrorCode::kBadInput, "this is no Python pickle of protocol 2 to 5", {path, 0, 0}, ""};
+    return make_error(ErrorCode::kBadInput, "this is no Python pickle of protocol 2 to 5", "", {path, 0, 0});
   return PickleReader(std::move(bytes)).read(path);
 }
 

@@ -59,13 +59,13 @@ Error refusal(const std::string& path, const HttpResponse& answer, const AwsCred
   std::string what = "the server answers " + std::to_string(answer.status);
   if (!code.empty()) what += " " + code;
   if (!message.empty()) what += ": " + message;
-  if (answer.status == 404) return Error{ErrorCode::kNotFound, "no such file or folder: " + what, {path}, ""};
+  if (answer.status == 404) return make_error(ErrorCode::kNotFound, "no such file or folder: " + what, "", {path});
   std::string hint;
   if (by && (answer.status == 401 || answer.status == 403))
     hint = by->key.empty() ? "no credentials were found where the AWS CLI looks for them; AWS_ACCESS_KEY_ID and "
                              "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, name some"
                            : "asked with the credentials of " + by->origin;
-  return Error{ErrorCode::kIo, what, {path}, hint};
+  return make_error(ErrorCode::kIo, what, hint, {path});
 }
 
 // Sends a GET for an S3 object or bucket, or for another address. It is repeated once when the bucket turns out to be
@@ -122,8 +122,8 @@ int64_t http_date_ns(const std::string& text) {
 Result<RemoteFile> look(const std::string& path) {
   Result<HttpResponse> answer = ask(path, {}, {"Range: bytes=0-0"}, size_t{1} << 12);
   if (!answer && answer.error().code == ErrorCode::kLimit)
-    return Error{
-        ErrorCode::kIo, "this server gives files as a whole only, not in parts", {path}, "copy the file first"};
+    return make_error(ErrorCode::kIo, "this server gives files as a whole only, not in parts", "copy the file first",
+                      {path});
   if (!answer) return std::move(answer).error();
   RemoteFile file{path, 0, http_date_ns(header_of(*answer, "last-modified")), header_of(*answer, "etag")};
   const std::string range = header_of(*answer, "content-range");  // "bytes 0-0/4711"; "bytes */0" for an empty file
@@ -131,7 +131,7 @@ Result<RemoteFile> look(const std::string& path) {
       answer->status == 200 ? static_cast<int64_t>(answer->body.size())  // a small file may be returned whole
                             : parse_int(std::string_view(range).substr(std::min(range.size(), range.rfind('/') + 1)));
   if (!size || *size < 0)
-    return Error{ErrorCode::kIo, "this server does not say how long the file is", {path}, "copy the file first"};
+    return make_error(ErrorCode::kIo, "this server does not say how long the file is", "copy the file first", {path});
   file.size_bytes = *size;
   return file;
 }
@@ -142,7 +142,7 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
   std::string next;
   std::set<std::string> asked;
   do {
-    if (!asked.insert(next).second) return Error{ErrorCode::kIo, "the server's listing never ends", {folder}, ""};
+    if (!asked.insert(next).second) return make_error(ErrorCode::kIo, "the server's listing never ends", "", {folder});
     S3Query query = {{"list-type", "2"}, {"prefix", name.key}, {"encoding-type", "url"}};
     if (!next.empty()) query.emplace_back("continuation-token", next);
     TRY(page, ask(folder, query, {}, size_t{16} << 20));
@@ -156,8 +156,8 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
       const std::string key = percent_decoded(xml_text(object, "Key"));
       if (key.ends_with('/')) continue;  // an entry that some tools create for a folder
       if (!key.starts_with(name.key) || parse_int(xml_text(object, "Size")).value_or(0) < 0)
-        return Error{
-            ErrorCode::kIo, "the server's listing has an entry that does not belong to it: " + key, {folder}, ""};
+        return make_error(ErrorCode::kIo, "the server's listing has an entry that does not belong to it: " + key, "",
+                          {folder});
       files.push_back({kS3 + name.bucket + "/" + key, parse_int(xml_text(object, "Size")).value_or(0),
                        iso_seconds(xml_text(object, "LastModified")) * 1'000'000'000, xml_text(object, "ETag")});
     }
@@ -207,10 +207,8 @@ void allow_remote_files(bool allowed) { remote_allowed = allowed; }
 
 Result<RemoteFile> remote_file(const std::string& path) {
   if (!remote_allowed)
-    return Error{ErrorCode::kUnavailable,
-                 "files behind a network address are not opened here",
-                 {path},
-                 "copy them, or read them with stageline explain, report, analyze, export or digest"};
+    return make_error(ErrorCode::kUnavailable, "files behind a network address are not opened here",
+                      "copy them, or read them with stageline explain, report, analyze, export or digest", {path});
   {
     const std::lock_guard lock(known_mutex);
     const auto at = known_files().find(path);
@@ -232,7 +230,7 @@ Result<std::vector<RemoteFile>> find_remote(const std::string& path, size_t at_m
   }
   Result<std::vector<RemoteFile>> files = list(path.ends_with('/') ? path : path + "/", at_most);
   if (!files) return files;
-  if (files->empty()) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
+  if (files->empty()) return make_error(ErrorCode::kNotFound, "no such file or folder", "", {path});
   for (const RemoteFile& file : *files) remember(file);
   return files;
 }

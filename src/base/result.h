@@ -45,9 +45,8 @@ struct Error {
   std::string text() const;
 };
 
-// Makes an error without a place.
-inline Error make_error(ErrorCode code, std::string what, std::string hint = {}) {
-  return {code, std::move(what), {}, std::move(hint)};
+inline Error make_error(ErrorCode code, std::string what, std::string hint = {}, Where where = {}) {
+  return {code, std::move(what), std::move(where), std::move(hint)};
 }
 
 template <class T>

@@ -58,31 +58,27 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0)
     return errno == ENOENT
-               ? Error{ErrorCode::kNotFound, "no such file", {path}, ""}
-               : Error{ErrorCode::kIo, std::string("cannot look at it: ") + std::strerror(errno), {path}, ""};
+               ? make_error(ErrorCode::kNotFound, "no such file", "", {path})
+               : make_error(ErrorCode::kIo, std::string("cannot look at it: ") + std::strerror(errno), "", {path});
   note_input_database(path);
-  if (!S_ISREG(st.st_mode)) return Error{ErrorCode::kBadInput, "a database has to be a plain file", {path}, ""};
+  if (!S_ISREG(st.st_mode)) return make_error(ErrorCode::kBadInput, "a database has to be a plain file", "", {path});
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open it: ") + std::strerror(errno), {path}, ""};
+  if (fd < 0) return make_error(ErrorCode::kIo, std::string("cannot open it: ") + std::strerror(errno), "", {path});
   char head[kHeadBytes] = {};
   const ssize_t got = read(fd, head, sizeof head);
   const bool busy = writer_at_work(fd);
   close(fd);
   if (got < 16 || std::memcmp(head, "SQLite format 3", 16) != 0)
-    return Error{ErrorCode::kBadInput,
-                 st.st_size == 0 ? "the file is empty" : "this is no SQLite database",
-                 {path},
-                 st.st_size == 0 ? "was the disk full when it was written?" : "was it cut or overwritten on the way?"};
+    return make_error(
+        ErrorCode::kBadInput, st.st_size == 0 ? "the file is empty" : "this is no SQLite database",
+        st.st_size == 0 ? "was the disk full when it was written?" : "was it cut or overwritten on the way?", {path});
   if (busy)
-    return Error{ErrorCode::kUnavailable,
-                 "another program is writing to this database",
-                 {path},
-                 "wait until it is done, or copy the file and name the copy"};
+    return make_error(ErrorCode::kUnavailable, "another program is writing to this database",
+                      "wait until it is done, or copy the file and name the copy", {path});
   if (size_of(path + "-journal") > 0)
-    return Error{ErrorCode::kUnavailable,
-                 "a half-done change lies beside this database",
-                 {path + "-journal"},
-                 "open a copy of both files with sqlite3 once, which undoes it, and name that copy"};
+    return make_error(ErrorCode::kUnavailable, "a half-done change lies beside this database",
+                      "open a copy of both files with sqlite3 once, which undoes it, and name that copy",
+                      {path + "-journal"});
   if (const int64_t whole = got == kHeadBytes ? bytes_by_header(head) : 0; whole > st.st_size)
     notes.add(problem::sqlite_cut, Args().set("whole", std::to_string(whole)).set("found", std::to_string(st.st_size)),
               {path});
@@ -241,7 +237,7 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this database for writing");
   if (sqlite3_db_readonly(handle, "main") == 1)
-    return Error{ErrorCode::kIo, "this database may not be written", {path}, "name another place with -o"};
+    return make_error(ErrorCode::kIo, "this database may not be written", "name another place with -o", {path});
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // so that only the rows that we write change
@@ -251,14 +247,14 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
 
 Result<SqliteDb> SqliteDb::open_new(const OutputFile& out) {
   if (out.path() == "-" || out.partial_path() == out.path())
-    return Error{
-        ErrorCode::kUsage, "an SQLite database needs a regular file", {out.path()}, "give a file name, not a pipe"};
+    return make_error(ErrorCode::kUsage, "an SQLite database needs a regular file", "give a file name, not a pipe",
+                      {out.path()});
   for (const char* suffix : {"-journal", "-wal"})
     if (size_of(out.path() + suffix) > 0)
-      return Error{ErrorCode::kUsage,
-                   "this belongs to an earlier database of the same name and would be applied to the new one",
-                   {out.path() + suffix},
-                   "open the earlier database with sqlite3 once, remove this file, or choose another name"};
+      return make_error(ErrorCode::kUsage,
+                        "this belongs to an earlier database of the same name and would be applied to the new one",
+                        "open the earlier database with sqlite3 once, remove this file, or choose another name",
+                        {out.path() + suffix});
   return open_new(out.partial_path());
 }
 
@@ -332,7 +328,8 @@ bool SqliteRows::next() {
       return true;
     }
     failed_ = pages_->is_damaged() || count_ >= most_;
-    if (failed_) error_ = Error{ErrorCode::kBadInput, "damaged after " + std::to_string(count_) + " rows", {path_}, ""};
+    if (failed_)
+      error_ = make_error(ErrorCode::kBadInput, "damaged after " + std::to_string(count_) + " rows", "", {path_});
     return false;
   }
   if (!statement_) return false;
@@ -343,7 +340,7 @@ bool SqliteRows::next() {
   }
   if (code == SQLITE_ROW) {
     failed_ = true;
-    error_ = Error{ErrorCode::kBadInput, "damaged: it gives more rows than fit into the file", {path_}, ""};
+    error_ = make_error(ErrorCode::kBadInput, "damaged: it gives more rows than fit into the file", "", {path_});
     statement_.reset();
     return false;
   }

@@ -51,10 +51,9 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   input.trace = &runs.trace;
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))
-      return Error{ErrorCode::kBadInput,
-                   analysis->name + " " + needs_text(analysis->needs),
-                   {input.paths[0]},
-                   "it was read as " + runs.trace.format + "; stageline info lists its contents"};
+      return make_error(ErrorCode::kBadInput, analysis->name + " " + needs_text(analysis->needs),
+                        "it was read as " + runs.trace.format + "; stageline info lists its contents",
+                        {input.paths[0]});
   return {};
 }
 

@@ -33,11 +33,11 @@ Result<int> run_event(const Arguments& arguments) {
   TRY(part, part_of_rank(*trace, arguments));
   const uint32_t slice = slice_of_index(**part, *index);
   if (slice == kNoSliceIndex)
-    return Error{
+    return make_error(
         ErrorCode::kBadInput,
         "event " + std::to_string(*index) + " is not a slice of rank " + std::to_string((*part)->rank),
-        {(*part)->source},
-        "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are not slices"};
+        "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are not slices",
+        {(*part)->source});
   TRY(text, event_text(**part, slice));
   out->write(*text + "\n");
   TRY_OK(out->commit());

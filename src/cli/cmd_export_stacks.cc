@@ -18,11 +18,10 @@ Result<StackExportOptions> options_of(const Arguments& arguments) {
   // Files of speedscope end in .json. Collapsed text under such a name could not be opened by any viewer.
   const std::string extension = file_extension(arguments.get("output"));
   if (extension == "svg" || extension == "html" || extension == "png")
-    return Error{
-        ErrorCode::kUsage,
-        "export-stacks writes stacks, not a drawing",
-        {arguments.get("output")},
-        "write stacks.txt and draw it: flamegraph.pl stacks.txt > flame.svg; or .speedscope.json for speedscope"};
+    return make_error(
+        ErrorCode::kUsage, "export-stacks writes stacks, not a drawing",
+        "write stacks.txt and draw it: flamegraph.pl stacks.txt > flame.svg; or .speedscope.json for speedscope",
+        {arguments.get("output")});
   options.speedscope = arguments.get("format", extension == "json" ? "speedscope" : "collapsed") == "speedscope";
   options.nanoseconds = arguments.get("unit", "us") == "ns";
   if (arguments.has("unit") && (options.speedscope || options.as_torch))

@@ -68,14 +68,14 @@ class HistoryFile {
   Result<std::vector<HistoryRun>> read() {
     struct stat facts;
     if (stat(path_.c_str(), &facts) != 0)
-      return Error{ErrorCode::kNotFound, "there is no history", {path_}, "create one with stageline history add RUN"};
+      return make_error(ErrorCode::kNotFound, "there is no history", "create one with stageline history add RUN",
+                        {path_});
     Diagnostics notes;
     TRY(db, SqliteDb::open_read(path_, notes));
     if (notes.count("sqlite.unmerged_log") > 0)
-      return Error{ErrorCode::kUnavailable,
-                   "the log of another program lies next to this history",
-                   {path_ + "-wal"},
-                   "open a copy of both files with sqlite3 once, which merges them, and name that copy"};
+      return make_error(ErrorCode::kUnavailable, "the log of another program lies next to this history",
+                        "open a copy of both files with sqlite3 once, which merges them, and name that copy",
+                        {path_ + "-wal"});
     std::vector<HistoryRun> runs;
     std::map<int64_t, size_t> place;
     std::string missing;
@@ -98,7 +98,7 @@ class HistoryFile {
         runs[at->second].parts[std::string(part.text(1))] = part.real(2);
     if (!part.ok()) return part.status().error();
     if (!missing.empty())
-      return Error{ErrorCode::kBadInput, "the history is not one of Stageline: it has no " + missing, {path_}, ""};
+      return make_error(ErrorCode::kBadInput, "the history is not one of Stageline: it has no " + missing, "", {path_});
     return runs;
   }
 
@@ -133,10 +133,8 @@ class HistoryFile {
 
  private:
   Error foreign() const {
-    return {ErrorCode::kUsage,
-            "this is not a history file; it was left unchanged",
-            {path_},
-            "choose another name for the history: --db FILE"};
+    return make_error(ErrorCode::kUsage, "this is not a history file; it was left unchanged",
+                      "choose another name for the history: --db FILE", {path_});
   }
   // Locks the file that has the name now, and makes an empty one if there is none. The lock ends with the descriptor.
   Status lock() {
@@ -152,7 +150,7 @@ class HistoryFile {
       }
       if (lock_ < 0 && (errno == ENOTDIR || errno == EISDIR || errno == EEXIST)) return foreign();
       if (lock_ < 0)
-        return Error{ErrorCode::kIo, std::string("the history cannot be opened: ") + strerror(errno), {path_}, ""};
+        return make_error(ErrorCode::kIo, std::string("the history cannot be opened: ") + strerror(errno), "", {path_});
       struct stat locked, named;
       if (fstat(lock_, &locked) == 0 && !S_ISREG(locked.st_mode)) return foreign();
       // Some file systems of the network have no locks; there jobs are not kept apart.
@@ -160,7 +158,7 @@ class HistoryFile {
       // The job before this one may have put a new file in its place.
       if (stat(path_.c_str(), &named) == 0 && named.st_ino == locked.st_ino && named.st_dev == locked.st_dev) return {};
     }
-    return Error{ErrorCode::kUnavailable, "another job is adding to this history", {path_}, "try again"};
+    return make_error(ErrorCode::kUnavailable, "another job is adding to this history", "try again", {path_});
   }
   // Checks an existing file: a history has these two tables and nothing else.
   Status check_own() const {

@@ -120,14 +120,14 @@ Result<int> run_pp_chart(const Arguments& arguments) {
     return kExitError;
   }
   if (!chart->any_blocks())
-    return Error{
+    return make_error(
         ErrorCode::kBadInput,
         "no rank has a forward or backward block to show" +
             (options->step ? " of step " + std::to_string(*options->step) : ""),
-        {options->folder},
         !chart->steps.empty()
             ? "--step-id " + std::to_string(*options->step) + " is not there; steps are " + chart->steps
-            : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")};
+            : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?"),
+        {options->folder});
   say_total(*terminal, *chart, *options);
   return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;
 }

@@ -238,10 +238,9 @@ Status check_form(const Arguments& arguments, const std::string& format, const s
   const std::string extension = file_extension(output);
   const std::string own = format == "text" ? "txt" : format == "torch" ? "csv" : format;
   if (output == "-" || extension == own || !choose_exporter("", output)) return {};
-  return Error{ErrorCode::kUsage,
-               "--format " + format + " and a name that ends in ." + extension + " say different things",
-               {output},
-               "leave --format out, or name the file ." + own};
+  return make_error(ErrorCode::kUsage,
+                    "--format " + format + " and a name that ends in ." + extension + " say different things",
+                    "leave --format out, or name the file ." + own, {output});
 }
 
 }  // namespace

@@ -94,10 +94,8 @@ Result<SimulatedFiles> earlier_files(const std::filesystem::path& folder) {
   SimulatedFiles found = files_in(folder);
   const SimulationMark mark(folder);
   const auto refuse = [](const char* what, const fs::path& file) {
-    return Error{ErrorCode::kUsage,
-                 std::string("the folder holds ") + what + " that no simulation wrote",
-                 {file.string()},
-                 "give a folder of its own"};
+    return make_error(ErrorCode::kUsage, std::string("the folder holds ") + what + " that no simulation wrote",
+                      "give a folder of its own", {file.string()});
   };
   for (const fs::path& log : found.logs)
     if (!mark.wrote(log)) return refuse("logs", log);
@@ -171,7 +169,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   namespace fs = std::filesystem;
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
+  if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {folder});
   TRY(earlier, earlier_files(folder));
   TRY_OK(write_run(*run, format, databases, folder, *earlier));
   std::vector<std::string> lines;

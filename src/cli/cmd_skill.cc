@@ -23,7 +23,8 @@ Result<int> run_skill(const Arguments& arguments) {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error)
-      return Error{ErrorCode::kIo, "the folder cannot be made: " + error.message(), {path.parent_path().string()}, ""};
+      return make_error(ErrorCode::kIo, "the folder cannot be made: " + error.message(), "",
+                        {path.parent_path().string()});
     TRY(out, OutputFile::create(path.string()));
     out->write(embedded_file(name));
     TRY_OK(out->commit());

@@ -49,7 +49,8 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
   if (arguments.has("file")) {
     TRY_OK(take(read_all(arguments.get("file"), kMaxQueryBytes), q.query));
-    if (trim(q.query).empty()) return Error{ErrorCode::kUsage, "there is no query in it", {arguments.get("file")}, ""};
+    if (trim(q.query).empty())
+      return make_error(ErrorCode::kUsage, "there is no query in it", "", {arguments.get("file")});
   } else if (q.paths.size() > 1 && !q.schema && !is_path(q.paths.back())) {
     q.query = q.paths.back();
     q.query_is_word = true;

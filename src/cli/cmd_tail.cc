@@ -126,10 +126,8 @@ Result<int> run_tail(const Arguments& arguments) {
     if (path.ends_with(".slrec") || path.ends_with(".slhot") || stat(path.c_str(), &facts) != 0 ||
         S_ISDIR(facts.st_mode))
       continue;
-    return Error{ErrorCode::kUsage,
-                 "tail waits for recordings (*.slrec), and this file will never be one",
-                 {path},
-                 "name the folder that stageline record writes to"};
+    return make_error(ErrorCode::kUsage, "tail waits for recordings (*.slrec), and this file will never be one",
+                      "name the folder that stageline record writes to", {path});
   }
   Tail tail(*terminal, format == "json", *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows), arguments.operands,
             *options);

@@ -177,10 +177,10 @@ Status check_readable(const std::vector<std::string>& paths) {
   TRY(source, scan_source(paths));
   const std::vector<std::string>& barred = source->unreadable;
   if (source->files.empty() && barred.empty())
-    return Error{ErrorCode::kNotFound, "there are no files in this folder", {paths[0]}, ""};
+    return make_error(ErrorCode::kNotFound, "there are no files in this folder", "", {paths[0]});
   if (std::ranges::all_of(source->files,
                           [&](const SourceFile& file) { return std::ranges::find(barred, file.path) != barred.end(); }))
-    return Error{ErrorCode::kIo, "no permission to read this", {barred[0]}, ""};
+    return make_error(ErrorCode::kIo, "no permission to read this", "", {barred[0]});
   return {};
 }
 

@@ -52,10 +52,8 @@ constexpr const char* kSystem[] = {"/usr",  "/lib", "/lib64", "/bin",      "/sbi
                                    "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm"};
 
 Error refused(const std::string& doing, const std::string& path) {
-  return {ErrorCode::kIo,
-          "cannot confine itself: " + doing + ": " + strerror(errno),
-          {path},
-          "--confine off leaves the confinement out"};
+  return make_error(ErrorCode::kIo, "cannot confine itself: " + doing + ": " + strerror(errno),
+                    "--confine off leaves the confinement out", {path});
 }
 
 // A path that does not exist needs no rule.
@@ -78,10 +76,8 @@ Status allow(int ruleset, const std::string& path, uint64_t what) {
 Result<std::string> make_folder() {
   std::string path = temporary_path("stageline-view-XXXXXX");
   if (mkdtemp(path.data()) == nullptr)
-    return Error{ErrorCode::kIo,
-                 std::string("no folder for temporary files can be made: ") + strerror(errno),
-                 {path},
-                 "TMPDIR names another place"};
+    return make_error(ErrorCode::kIo, std::string("no folder for temporary files can be made: ") + strerror(errno),
+                      "TMPDIR names another place", {path});
   setenv("TMPDIR", path.c_str(), 1);
   return path;
 }

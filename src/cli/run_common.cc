@@ -134,7 +134,8 @@ Result<std::vector<std::string>> real_folders(const std::vector<std::string>& na
   for (const std::string& folder : named) {
     char* const real = realpath(folder.c_str(), nullptr);
     if (!real)
-      return Error{ErrorCode::kNotFound, "there is no such folder", {folder}, std::string("--") + flag + " names one"};
+      return make_error(ErrorCode::kNotFound, "there is no such folder", std::string("--") + flag + " names one",
+                        {folder});
     out.emplace_back(real);
     free(real);
   }

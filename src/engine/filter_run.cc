@@ -108,15 +108,13 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
     if (trace.cells.size() > 0 || has_flight_calls(trace)) return {};
     const bool filtered = !filter.ranks.empty() || filter.range || by_step;
     if (const std::string name = name_of_a_range(trace); !filtered && !name.empty())
-      return Error{ErrorCode::kBadInput,
-                   "no rule reads pipeline work from the names of its ranges, such as \"" + name + "\"",
-                   {path},
-                   "--cell-rules FILE says what names mean; stageline help cell-rules shows the form"};
-    return Error{
+      return make_error(ErrorCode::kBadInput,
+                        "no rule reads pipeline work from the names of its ranges, such as \"" + name + "\"",
+                        "--cell-rules FILE says what names mean; stageline help cell-rules shows the form", {path});
+    return make_error(
         ErrorCode::kBadInput,
         filtered ? "nothing is left of it with these --ranks, --steps and --range" : "it holds no pipeline work",
-        {path},
-        "stageline info shows what there is"};
+        "stageline info shows what there is", {path});
   }
   const bool of_cells = by_step && steps_are_of_cells(trace);
   if (!filter.ranks.empty() || by_step)

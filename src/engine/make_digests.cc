@@ -356,27 +356,23 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   plan.reader = *reader;
   plan.source.forget_heads();
   if (plan.reader->name == std::string_view("digest"))
-    return Error{ErrorCode::kUsage, "these are digests already", {paths[0]}, "every command reads their folder"};
+    return make_error(ErrorCode::kUsage, "these are digests already", "every command reads their folder", {paths[0]});
   if (const std::string among = place_among(folder, paths, plan.source); !among.empty())
-    return Error{ErrorCode::kUsage,
-                 "digests would lie among the files they are made of",
-                 {folder},
-                 "choose a folder outside of " + among};
+    return make_error(ErrorCode::kUsage, "digests would lie among the files they are made of",
+                      "choose a folder outside of " + among, {folder});
   for (const std::string& path : paths) append_item(plan.root, absolute(path), " ");
   plan.root = valid_utf8(plan.root);
   std::error_code ec;
   fs::create_directories(folder, ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
+  if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {folder});
   // One look at the folder is enough, since everything that is written here has the folder's root.
   plan.there = digests_in(folder);
   for (const std::string& name : plan.there) {
     const Known known = look_at(folder + "/" + name);
     if (known.state != Known::kWhole) continue;
     if (known.head.root == plan.root) break;
-    return Error{ErrorCode::kUsage,
-                 "this folder holds digests of another source, " + known.head.root,
-                 {folder},
-                 "choose another folder for those of " + plan.root};
+    return make_error(ErrorCode::kUsage, "this folder holds digests of another source, " + known.head.root,
+                      "choose another folder for those of " + plan.root, {folder});
   }
   if (!plan.reader->ranks) {
     DigestUnit unit;
@@ -394,10 +390,8 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
     plan.units.push_back({std::move(rank)});
   }
   if (plan.units.empty())
-    return Error{ErrorCode::kBadInput,
-                 "none of the ranks named by --ranks is there",
-                 {paths[0]},
-                 "stageline info lists the ranks"};
+    return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
+                      "stageline info lists the ranks", {paths[0]});
   std::ranges::stable_sort(plan.units, std::greater(), [](const DigestUnit& a) { return a.rank.size_bytes; });
   return plan;
 }

@@ -277,7 +277,7 @@ Error no_recording(const std::string& path, size_t others) {
   if (others > 0)
     why += others == 1 ? "; the file that is there is none"
                        : "; the " + std::to_string(others) + " files that are there are none";
-  return {ErrorCode::kBadInput, why, {path}, "stageline record -o makes them"};
+  return make_error(ErrorCode::kBadInput, why, "stageline record -o makes them", {path});
 }
 
 // Returns the ranks whose parts are further than the last step that all have, which is `last`.

@@ -241,13 +241,13 @@ Status check_one_clock(Trace& trace, const AlignOptions& options) {
     trace.diagnostics.add(problem::clock_drawn_as_recorded, {}, std::ssize(others));
     return {};
   }
-  return Error{
+  return make_error(
       ErrorCode::kUnavailable,
       ranks_text(others) + " cannot be put on one clock with " + ranks_text(with_first) + ": " + why_untied(trace),
-      {trace.parts.front().source},
       "--align never takes all stamps to be of one clock; --trust-clocks draws these as recorded; --ranks "
       "leaves ranks out; --align-on RANK:RANK:NAME ties two by an operator; stageline align says what ties "
-      "which"};
+      "which",
+      {trace.parts.front().source});
 }
 
 DrawnRun::DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps) : drawn_(std::move(recorded)) {

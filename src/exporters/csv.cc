@@ -10,7 +10,7 @@ Status write_csv(const ExportInput& input, const std::string& path) {
   const Table* cells = nullptr;
   for (const Table& table : input.tables)
     if (table.name() == "cells") cells = &table;
-  if (!cells) return Error{ErrorCode::kUnavailable, "there is no cells table to write as CSV", {path}, ""};
+  if (!cells) return make_error(ErrorCode::kUnavailable, "there is no cells table to write as CSV", "", {path});
   TRY(out, OutputFile::create(path));
   write_table_csv(*cells, [&](const std::string& text) { out->write(text); });
   return out->commit();

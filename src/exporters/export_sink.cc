@@ -37,7 +37,7 @@ Result<ExportSink> ExportSink::create(const std::string& path) {
     deflater = std::make_unique<Deflater>();
     constexpr int kGzipWindow = 15 + 16;  // zlib.h: "add 16 to windowBits to write a simple gzip header"
     if (deflateInit2(&deflater->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-      return Error{ErrorCode::kUnavailable, "gzip cannot start", {path}, "write without .gz"};
+      return make_error(ErrorCode::kUnavailable, "gzip cannot start", "write without .gz", {path});
   }
   return ExportSink(*std::move(out), std::move(deflater));
 }

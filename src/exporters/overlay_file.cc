@@ -65,8 +65,8 @@ Status check_other_file(const std::string& path, const SourceRef& file) {
   struct stat out, in;
   if (path == "-" || stat(path.c_str(), &out) != 0 || stat(file.path.c_str(), &in) != 0) return {};
   if (!S_ISREG(out.st_mode) || in.st_dev != out.st_dev || in.st_ino != out.st_ino) return {};
-  return Error{
-      ErrorCode::kUsage, "this is the source; it would be overwritten", {path}, "choose another name for the output"};
+  return make_error(ErrorCode::kUsage, "this is the source; it would be overwritten",
+                    "choose another name for the output", {path});
 }
 
 bool only_blanks(std::string_view text) { return text.find_first_not_of(kBlanks) == std::string_view::npos; }
@@ -108,7 +108,8 @@ class OverlayWriter {
         if (!tail_begun_) add_event(span, index++);
     }
     if (!events.found_array())
-      return Error{ErrorCode::kBadInput, "no array of trace events in this file", {file.path}, "open the run again"};
+      return make_error(ErrorCode::kBadInput, "no array of trace events in this file", "open the run again",
+                        {file.path});
     if (!tail_begun_) end_file(events);
     return {};
   }
@@ -260,7 +261,7 @@ std::string changed_event(std::string_view event, std::string_view extra, bool d
 Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const std::string& path) {
   const Part& part = trace.parts[overlay.part];
   if (part.files.empty())
-    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+    return make_error(ErrorCode::kUnavailable, "this source keeps no positions of its events", "", {part.source});
   for (const SourceRef& file : part.files) TRY_OK(check_other_file(path, file));
   TRY(sink, ExportSink::create(path));
   OverlayWriter writer(overlay, *sink);

@@ -39,11 +39,10 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
   const bool compressed = path.ends_with(".gz") || path.ends_with(".zst");
   const auto checked = [&](const Exporter* exporter) -> Result<const Exporter*> {
     if (!compressed || (exporter->compresses && path.ends_with(".gz"))) return exporter;
-    return Error{
-        ErrorCode::kUsage,
-        std::string(exporter->name) + " is not written compressed",
-        {std::string(path)},
-        "leave the ending off, and compress the file afterwards; only .json.gz and .pftrace.gz are written directly"};
+    return make_error(
+        ErrorCode::kUsage, std::string(exporter->name) + " is not written compressed",
+        "leave the ending off, and compress the file afterwards; only .json.gz and .pftrace.gz are written directly",
+        {std::string(path)});
   };
   if (!to.empty()) {
     if (const Exporter* exporter = find_exporter(to)) return checked(exporter);
@@ -55,10 +54,8 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
   for (const Exporter* exporter : exporters())
     for (const char* known : exporter->extensions)
       if (extension == known) return checked(exporter);
-  return Error{ErrorCode::kUsage,
-               "the kind of output cannot be told from its name",
-               {std::string(path)},
-               "say it with --to; the kinds are " + list};
+  return make_error(ErrorCode::kUsage, "the kind of output cannot be told from its name",
+                    "say it with --to; the kinds are " + list, {std::string(path)});
 }
 
 }  // namespace stageline

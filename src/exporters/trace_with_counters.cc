@@ -80,10 +80,10 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   else
     add_exact(*run, rank, overlay.new_events);
   if (overlay.new_events.empty())
-    return Error{ErrorCode::kBadInput,
-                 "nothing to count in rank " + std::to_string(rank.rank) + ": no launched device work and no copies",
-                 {rank.part->source},
-                 "stageline info says what the trace holds"};
+    return make_error(
+        ErrorCode::kBadInput,
+        "nothing to count in rank " + std::to_string(rank.rank) + ": no launched device work and no copies",
+        "stageline info says what the trace holds", {rank.part->source});
   return write_overlay_file(input.trace, overlay, path);
 }
 

@@ -76,7 +76,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
     const fs::path place = part.machine_name.empty() ? fs::path(folder) : fs::path(folder) / part.machine_name;
     std::error_code ec;
     fs::create_directories(place, ec);
-    if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {place.string()}, ""};
+    if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {place.string()});
     TRY(out, OutputFile::create((place / ("workerlog." + std::to_string(part.device))).string()));
     const std::string thread = std::to_string(22000 + part.rank);
     const std::vector<size_t>& own = of_part[p];

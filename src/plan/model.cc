@@ -92,7 +92,8 @@ class Sizes {
   }
   Status status() const {
     if (wrong_.empty()) return {};
-    return Error{ErrorCode::kBadInput, wrong_, {path_}, "stageline help plan names the keys that a description needs"};
+    return make_error(ErrorCode::kBadInput, wrong_, "stageline help plan names the keys that a description needs",
+                      {path_});
   }
 
  private:
@@ -191,7 +192,8 @@ void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type)
     m.mla = LatentAttention{s.size("q_lora_rank", 0, 0), s.size("kv_lora_rank"), s.size("qk_nope_head_dim"),
                             s.size("qk_rope_head_dim"), s.size("v_head_dim")};
   add_kinds(m, layers, is_moe);
-  s.find("q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
+  s.find(
+      "q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
   for (const char* key : {"moe", "mla"})
     if (s.has(key)) s.fail(std::string(key) + " belongs to a description in Megatron's terms");
   for (const char* key : {"rope_scaling", "vision_config"})
@@ -235,7 +237,7 @@ Result<Model> read_model(std::string_view json, const std::string& path) {
   TRY(tree, parse_whole_json(json, path));
   Value root = tree->root();
   if (!root.is_dict())
-    return Error{ErrorCode::kBadInput, "this is no JSON object", {path}, "give the config.json of a model"};
+    return make_error(ErrorCode::kBadInput, "this is no JSON object", "give the config.json of a model", {path});
   const std::string outer = valid_utf8(root["model_type"].text());
   const bool nested = root["text_config"].is_dict() && root["hidden_size"].is_none();
   if (nested) root = root["text_config"];
@@ -248,8 +250,8 @@ Result<Model> read_model(std::string_view json, const std::string& path) {
   } else {
     if (type.empty()) type = "llama";
     if (!std::ranges::count(kTypes, type))
-      return Error{
-          ErrorCode::kBadInput, "the model_type \"" + type + "\" is not known", {path}, "known: " + type_list()};
+      return make_error(ErrorCode::kBadInput, "the model_type \"" + type + "\" is not known", "known: " + type_list(),
+                        {path});
     read_huggingface(s, m, root, type);
   }
   if (nested && !outer.empty()) m.notes.emplace_back(outer + ": all but text_config");

@@ -174,12 +174,11 @@ Result<Hardware> read_hardware(std::string_view json, const std::string& path) {
     }
   if (!root.is_dict()) wrong = "this is no JSON object";
   if (!wrong.empty())
-    return Error{
-        ErrorCode::kBadInput,
-        wrong,
-        {path},
+    return make_error(
+        ErrorCode::kBadInput, wrong,
         "keys: base, name, bf16_tflops, fp8_tflops, hbm_tb_s, hbm_gb, "
-        "intra_gb_s, inter_gb_s, gemm, grouped, attention, attention_backward, link_share, intra_ns, inter_ns"};
+        "intra_gb_s, inter_gb_s, gemm, grouped, attention, attention_backward, link_share, intra_ns, inter_ns",
+        {path});
   return h;
 }
 

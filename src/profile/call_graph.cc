@@ -234,11 +234,11 @@ Result<std::vector<Edge>> hta_edges(const TorchRank& rank, const std::vector<int
   bool fails = false;
   tim_sort(edges, [&](const Edge& x, const Edge& y) { return graph_order(x, y, fails) < 0; });
   if (fails)
-    return Error{ErrorCode::kBadInput,
-                 "ValueError: Unexpected case: an event of negative duration beside one of zero duration",
-                 {rank.part->source},
-                 "HTA's rounding makes negative durations and its call graph cannot sort them; without --compat hta "
-                 "times stay exact"};
+    return make_error(
+        ErrorCode::kBadInput, "ValueError: Unexpected case: an event of negative duration beside one of zero duration",
+        "HTA's rounding makes negative durations and its call graph cannot sort them; without --compat hta "
+        "times stay exact",
+        {rank.part->source});
   return edges;
 }
 

@@ -167,7 +167,7 @@ Result<EventArguments> event_arguments(const Trace& trace, size_t part_place, co
   const Part& part = trace.parts[part_place];
   const Slices& s = part.slices;
   if (s.args_offset_low.size() != s.size() || part.files.empty())
-    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+    return make_error(ErrorCode::kUnavailable, "this source keeps no positions of its events", "", {part.source});
   std::vector<uint32_t> slices;
   for (size_t i = 0; i < s.size(); ++i)
     if (is_hta_row(trace, s, i)) slices.push_back(static_cast<uint32_t>(i));

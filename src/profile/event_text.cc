@@ -24,7 +24,7 @@ bool is_zstd(std::string_view head) { return head.starts_with("\x28\xb5\x2f\xfd"
 // Reads bytes of a file that is not compressed.
 Result<std::string> read_plain(const std::string& path, int64_t offset, size_t size) {
   const int fd = open_input_file(path);
-  if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), {path}, ""};
+  if (fd < 0) return make_error(ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), "", {path});
   std::string out(size, '\0');
   size_t filled = 0;
   while (filled < size) {
@@ -66,20 +66,16 @@ const SourceRef& file_of(const Part& part, int64_t offset) {
 Status check_unchanged(const SourceRef& file) {
   struct stat now;
   if (is_remote(file.path))
-    return Error{ErrorCode::kUnavailable,
-                 "single events are not looked up behind a network address",
-                 {file.path},
-                 "copy the file, and name the copy"};
+    return make_error(ErrorCode::kUnavailable, "single events are not looked up behind a network address",
+                      "copy the file, and name the copy", {file.path});
   if (file.size_bytes < 0)
-    return Error{ErrorCode::kUnavailable,
-                 "digests hold no single events, and the paths in them are not opened",
-                 {file.path},
-                 "open the source that they were made of"};
+    return make_error(ErrorCode::kUnavailable, "digests hold no single events, and the paths in them are not opened",
+                      "open the source that they were made of", {file.path});
   if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
-    return Error{ErrorCode::kUnavailable, "the source cannot be opened again", {file.path}, "name it as a file"};
+    return make_error(ErrorCode::kUnavailable, "the source cannot be opened again", "name it as a file", {file.path});
   const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
   if (now.st_size != file.size_bytes || modified != file.modified_ns)
-    return Error{ErrorCode::kBadInput, "the file changed since it was read", {file.path}, "open the run again"};
+    return make_error(ErrorCode::kBadInput, "the file changed since it was read", "open the run again", {file.path});
   return {};
 }
 
@@ -93,7 +89,7 @@ Result<std::string> EventTexts::read(const std::string& path, int64_t offset, si
 Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
   const Slices& s = part.slices;
   if (slice >= s.args_offset_low.size() || part.files.empty())
-    return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
+    return make_error(ErrorCode::kUnavailable, "this source keeps no positions of its events", "", {part.source});
   const SourceRef& file = file_of(part, s.args_offset(slice));
   const int64_t offset = s.args_offset(slice) - file.first_offset;
   TRY_OK(check_unchanged(file));
@@ -101,7 +97,7 @@ Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
     Result<std::string> text = read(file.path, offset, size);
     if (!text) return text;
     if (text->empty() || (*text)[0] != '{')
-      return Error{ErrorCode::kBadInput, "the event is not where it was", {file.path, 0, offset}, ""};
+      return make_error(ErrorCode::kBadInput, "the event is not where it was", "", {file.path, 0, offset});
     if (const size_t end = after_closing_brace(*text, 0); end != std::string::npos) {
       text->resize(end);
       return text;
@@ -111,7 +107,7 @@ Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
       std::vector<JsonSpan> pieces;
       split_json_objects(*text, 0, pieces);
       if (pieces.size() > 1) return std::string(pieces[0].text);
-      return Error{ErrorCode::kLimit, "the event does not end", {file.path, 0, offset}, ""};
+      return make_error(ErrorCode::kLimit, "the event does not end", "", {file.path, 0, offset});
     }
   }
 }

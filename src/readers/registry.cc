@@ -59,41 +59,40 @@ std::string first_root(const Source& source) { return source.roots.empty() ? "" 
 Error nothing_to_read(const Source& source) {
   const std::string root = first_root(source);
   if (source.passed.empty())
-    return Error{
-        ErrorCode::kUnknownKind,
-        "there is no file in this folder",
-        {root},
+    return make_error(
+        ErrorCode::kUnknownKind, "there is no file in this folder",
         "name the file, or the folder in which it lies; a recording's files appear with the program's first training "
-        "step, and stageline tail waits for them"};
+        "step, and stageline tail waits for them",
+        {root});
   const std::string deeper = folder_with_files(root);
-  return Error{ErrorCode::kUnknownKind,
-               "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
-                   (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
-               {root},
-               deeper.empty() ? "name the file, or the folder in which it lies"
-                              : "its files lie deeper: stageline info " + deeper};
+  return make_error(ErrorCode::kUnknownKind,
+                    "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
+                        (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
+                    deeper.empty() ? "name the file, or the folder in which it lies"
+                                   : "its files lie deeper: stageline info " + deeper,
+                    {root});
 }
 
 // Returns the error for files without a reader: it names their format if known, otherwise all formats that can be read.
 Error not_recognised(const Source& source) {
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
     if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
-      return Error{ErrorCode::kUnknownKind, foreign->what, {source.files[i].path}, foreign->hint};
+      return make_error(ErrorCode::kUnknownKind, foreign->what, foreign->hint, {source.files[i].path});
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
     if (const ForeignFormat* content =
             source.files[i].given ? unknown_content(source.head(i), source.files[i].path) : nullptr)
-      return Error{ErrorCode::kUnknownKind, content->what, {source.files[i].path}, content->hint};
+      return make_error(ErrorCode::kUnknownKind, content->what, content->hint, {source.files[i].path});
   std::string known;
   for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
   const bool has_table = std::ranges::any_of(
       source.files, [](const SourceFile& file) { return file.given && file_extension(file.path) == "csv"; });
-  return Error{ErrorCode::kUnknownKind,
-               "no reader recognises this input",
-               {first_root(source)},
-               "the readers are:" + known + "\n  name one with --reader if you know better" +
-                   (has_table ? "\n  a table of timings needs named columns with units, such as "
-                                "stage,kind,step,micro_batch,start_ms,dur_ms; --reader op-table says what is missing"
-                              : "")};
+  return make_error(
+      ErrorCode::kUnknownKind, "no reader recognises this input",
+      "the readers are:" + known + "\n  name one with --reader if you know better" +
+          (has_table ? "\n  a table of timings needs named columns with units, such as "
+                       "stage,kind,step,micro_batch,start_ms,dur_ms; --reader op-table says what is missing"
+                     : ""),
+      {first_root(source)});
 }
 
 Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
@@ -102,10 +101,8 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
   const Reader* named = find_reader(forced);
   if (!forced.empty() && !named) {
     const std::string near = nearest(dashed(forced), names);
-    return Error{ErrorCode::kUsage,
-                 "no reader \"" + std::string(forced) + "\"",
-                 {},
-                 near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
+    return make_error(ErrorCode::kUsage, "no reader \"" + std::string(forced) + "\"",
+                      near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?");
   }
   if (source.files.empty()) return nothing_to_read(source);
   if (named) return named;
@@ -131,11 +128,11 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
       return found[0];
     }
     if (found.size() > 1) {
-      return Error{ErrorCode::kAmbiguous,
-                   std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
-                   {first_root(source)},
-                   std::string("name one file instead of the folder, or say which with --reader ") + found[0]->name +
-                       " or --reader " + found[1]->name};
+      return make_error(ErrorCode::kAmbiguous,
+                        std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
+                        std::string("name one file instead of the folder, or say which with --reader ") +
+                            found[0]->name + " or --reader " + found[1]->name,
+                        {first_root(source)});
     }
   }
   return not_recognised(source);
@@ -148,11 +145,10 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
   if (!reader || !(*reader)->from_disk) return reader;
   for (const SourceFile& file : source.files)
     if (is_remote(file.path))
-      return Error{ErrorCode::kUnavailable,
-                   std::string("what the reader ") + (*reader)->name +
-                       " takes is read from a disk, and this lies behind an address",
-                   {file.path},
-                   "copy it first: aws s3 cp --recursive, curl -O"};
+      return make_error(ErrorCode::kUnavailable,
+                        std::string("what the reader ") + (*reader)->name +
+                            " takes is read from a disk, and this lies behind an address",
+                        "copy it first: aws s3 cp --recursive, curl -O", {file.path});
   return reader;
 }
 

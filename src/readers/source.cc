@@ -44,10 +44,8 @@ bool is_wanted(const std::string& name, int depth) {
 }
 
 Error too_many_files(const std::string& folder) {
-  return {ErrorCode::kLimit,
-          "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
-          {folder},
-          "name the folder of one run"};
+  return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxSourceFiles) + " files below this folder",
+                    "name the folder of one run", {folder});
 }
 
 // Adds a file behind an address, or the files below a folder of S3 by the same rules as for other folders.
@@ -93,17 +91,15 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     return {};
   }
   if (seen.folders.size() > kMaxFolders)
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxFolders) + " folders below this one",
-                 {source.roots.empty() ? folder.string() : source.roots[0]},
-                 "name the folder of one run"};
+    return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxFolders) + " folders below this one",
+                      "name the folder of one run", {source.roots.empty() ? folder.string() : source.roots[0]});
   std::error_code ec;
   fs::directory_iterator it(folder, ec);
   if (ec && !rel.empty()) {
     source.unreadable.push_back(folder.string());
     return {};
   }
-  if (ec) return Error{ErrorCode::kIo, "cannot list this folder: " + ec.message(), {folder.string()}, ""};
+  if (ec) return make_error(ErrorCode::kIo, "cannot list this folder: " + ec.message(), "", {folder.string()});
   for (const fs::directory_entry& entry : it) {
     const std::string name = entry.path().filename().string();
     if (name.empty() || name[0] == '.') continue;
@@ -158,7 +154,7 @@ Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>&
     const int rc = glob(path.c_str(), 0, nullptr, &found);
     for (size_t i = 0; rc == 0 && i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
     globfree(&found);
-    if (rc != 0) return Error{ErrorCode::kNotFound, "no file matches this pattern", {path}, ""};
+    if (rc != 0) return make_error(ErrorCode::kNotFound, "no file matches this pattern", "", {path});
   }
   return paths;
 }
@@ -193,7 +189,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       if (Status s = scan_remote(path, paths.size() > 1, source); !s) return std::move(s).error();
       continue;
     }
-    if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
+    if (stat(path.c_str(), &st) != 0) return make_error(ErrorCode::kNotFound, "no such file or folder", "", {path});
     if (S_ISDIR(st.st_mode)) {
       // With several roots, the names of the folders distinguish machines.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";

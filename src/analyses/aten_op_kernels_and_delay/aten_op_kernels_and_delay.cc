@@ -160,12 +160,12 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
     if (op < 0) continue;
     const uint32_t at = kernel_at[i];
     if (at == kNone || at == kSeveral) {
-      result.error = Error{ErrorCode::kBadInput,
-                           "ValueError: can only convert an array of size 1 to a Python scalar",
-                           {rank.part->source},
-                           std::string("the launch at traceEvents[") + std::to_string(row.index) + "] has " +
-                               (at == kNone ? "no device row" : "several device rows") +
-                               ", which HTA does not survive; without --compat hta it is counted as it is"};
+      result.error =
+          make_error(ErrorCode::kBadInput, "ValueError: can only convert an array of size 1 to a Python scalar",
+                     std::string("the launch at traceEvents[") + std::to_string(row.index) + "] has " +
+                         (at == kNone ? "no device row" : "several device rows") +
+                         ", which HTA does not survive; without --compat hta it is counted as it is",
+                     {rank.part->source});
       return result;
     }
     const TorchRow &kernel = rank.rows[at], &around = rank.rows[op];
@@ -173,10 +173,9 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
                         kernel.start_ns - row.start_ns, kernel.dur_ns});
   }
   if (launches.empty()) {
-    result.error = Error{ErrorCode::kBadInput,
-                         "KeyError: 'thread_id'",
-                         {rank.part->source},
-                         "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator"};
+    result.error = make_error(ErrorCode::kBadInput, "KeyError: 'thread_id'",
+                              "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator",
+                              {rank.part->source});
     return result;
   }
   // Launches belong to the same call when tid, name and start of the operator are equal.

@@ -295,10 +295,9 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
                      std::to_string(rank.rank) + (matches == 1 ? " has \"" : " have \"") + options.annotation +
                      "\" in the name";
   if (matches > 0)
-    return Error{ErrorCode::kBadInput,
-                 text + ": there is no instance " + std::to_string(options.first),
-                 {rank.part->source},
-                 "instances count from 0; the last is --instance-id " + std::to_string(matches - 1)};
+    return make_error(ErrorCode::kBadInput, text + ": there is no instance " + std::to_string(options.first),
+                      "instances count from 0; the last is --instance-id " + std::to_string(matches - 1),
+                      {rank.part->source});
   std::vector<const TorchRow*> notes;
   for (const TorchRow& row : rank.rows)
     if (row.category == Category::kUserAnnotation ||  // old versions write all annotations as operators
@@ -317,11 +316,10 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
     kinds.push_back(kind);
     list += (list.empty() ? "\"" : ", \"") + std::string(name) + "\"";
   }
-  return Error{ErrorCode::kBadInput,
-               std::move(text),
-               {rank.part->source},
-               list.empty() ? "the rank has no annotations; without --annotation the window is the whole trace"
-                            : "annotations there: " + list};
+  return make_error(ErrorCode::kBadInput, std::move(text),
+                    list.empty() ? "the rank has no annotations; without --annotation the window is the whole trace"
+                                 : "annotations there: " + list,
+                    {rank.part->source});
 }
 
 Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {

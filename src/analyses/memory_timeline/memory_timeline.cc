@@ -37,16 +37,15 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
     char first = 0;
     if (Result<size_t> got = input->read(&first, 1); !got) return std::move(got).error();
     if (!input->compressed())
-      return Error{
-          ErrorCode::kBadInput, "BadGzipFile: Not a gzipped file", {path}, "HTA reads memory timelines as gzip only"};
+      return make_error(ErrorCode::kBadInput, "BadGzipFile: Not a gzipped file",
+                        "HTA reads memory timelines as gzip only", {path});
   }
   TRY(text, read_all(path, kMaxBytes - simdjson::SIMDJSON_PADDING));
   const auto bad = [&](int64_t entry) {
-    return Error{
+    return make_error(
         ErrorCode::kBadInput,
         hta ? "JSONDecodeError: not a memory timeline" : "not a memory timeline (entry " + std::to_string(entry) + ")",
-        {path},
-        "torch writes [[time, action, bytes, category], …] with export_memory_timeline(\"….raw.json.gz\")"};
+        "torch writes [[time, action, bytes, category], …] with export_memory_timeline(\"….raw.json.gz\")", {path});
   };
   if (const std::string_view all = trim(*text); all.empty() || all.back() != ']') return bad(0);  // the file is cut off
   text->reserve(text->size() + simdjson::SIMDJSON_PADDING);
@@ -70,7 +69,8 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
     // Python counts negative indices from the end, and so does HTA, unintentionally.
     if (hta && values[3] < 0) values[3] += kCategories;
     if (values[3] < 0 || values[3] >= static_cast<int64_t>(kCategories))
-      return hta ? Error{ErrorCode::kBadInput, "IndexError: list index out of range", {path}, ""} : bad(changes.size());
+      return hta ? make_error(ErrorCode::kBadInput, "IndexError: list index out of range", "", {path})
+                 : bad(changes.size());
     changes.push_back({values[0], values[2], values[3]});
   }
   return changes;

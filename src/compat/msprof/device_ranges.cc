@@ -180,10 +180,9 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
   }
   if (!rows.ok()) return rows.status().error();
   if (out.rows.size() > kMaxDeviceRanges)
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxDeviceRanges) + " ranges on the device, or steps that overlap",
-                 {db.path()},
-                 ""};
+    return make_error(ErrorCode::kLimit,
+                      "more than " + std::to_string(kMaxDeviceRanges) + " ranges on the device, or steps that overlap",
+                      "", {db.path()});
   if (!ordered) {
     std::vector<uint32_t> order(out.rows.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;

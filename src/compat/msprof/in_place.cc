@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 Error io_error(const std::string& doing, const std::string& path) {
   const int reason = errno;
-  return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
+  return make_error(ErrorCode::kIo, doing + ": " + std::strerror(reason), reason == ENOSPC ? "the disk is full" : "",
+                    {path});
 }
 
 // Returns true for tables that pp-chart makes or adds to; these may differ between a database and its backup.
@@ -93,10 +94,9 @@ Status replace(const std::string& path, const RankTables& tables) {
   struct stat before, after;
   if (stat(path.c_str(), &before) != 0) return io_error("cannot look at it", path);
   if (struct stat wal; stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0)
-    return Error{ErrorCode::kUnavailable,
-                 "its write-ahead log has not been merged: a backup of this file alone would lack it",
-                 {path + "-wal"},
-                 "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges it"};
+    return make_error(ErrorCode::kUnavailable,
+                      "its write-ahead log has not been merged: a backup of this file alone would lack it",
+                      "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges it", {path + "-wal"});
   TRY_OK(try_lock(path));
   const std::string backup = path + kBackupSuffix;
   std::error_code ec;
@@ -104,10 +104,9 @@ Status replace(const std::string& path, const RankTables& tables) {
   if (kept) {
     TRY(same, same_measurement(path, backup));
     if (!*same)
-      return Error{ErrorCode::kUsage,
-                   "the backup beside this database is another measurement's, so this one would have none",
-                   {backup},
-                   "move it away"};
+      return make_error(ErrorCode::kUsage,
+                        "the backup beside this database is another measurement's, so this one would have none",
+                        "move it away", {backup});
   }
   TRY(out, OutputFile::create(path, size_t{1} << 16, OutputFile::Over::kAnInput));
   TRY_OK(fill_copy(path, tables, *out));
@@ -117,8 +116,8 @@ Status replace(const std::string& path, const RankTables& tables) {
   if (stat(path.c_str(), &after) != 0) return io_error("cannot look at it", path);
   if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
       after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
-    return Error{
-        ErrorCode::kUnavailable, "another program wrote to this database meanwhile", {path}, "wait until it is done"};
+    return make_error(ErrorCode::kUnavailable, "another program wrote to this database meanwhile",
+                      "wait until it is done", {path});
   if (!kept) TRY_OK(keep_as(path, backup));
   Status done = out->commit();
   if (!done && !kept) unlink(backup.c_str());

@@ -155,8 +155,8 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       if (fresh) by_key.emplace_back();
       std::vector<MarkedOp>& ops = by_key[at->second];
       if (++made > kMaxMarkedOps)
-        return Error{
-            ErrorCode::kLimit, "more than " + std::to_string(kMaxMarkedOps) + " communication ranges", {db.path()}, ""};
+        return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxMarkedOps) + " communication ranges", "",
+                          {db.path()});
       ops.push_back({start, end, mark.connection,
                      op + "__" + hccl_group_id(message.group) + "_" + std::to_string(ops.size()) + "_1", op + "_",
                      message.group, message.count, message.op, type == types->end() ? kNoDataType : type->second,

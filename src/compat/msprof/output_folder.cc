@@ -45,8 +45,8 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   if (!fs::exists(mark, ec)) return out;
   const std::optional<std::string> text = own_file(mark.string(), kMaxMarkBytes);
   if (!text)
-    return Error{
-        ErrorCode::kUsage, "cannot read what an earlier run left here", {mark.string()}, "name another folder with -o"};
+    return make_error(ErrorCode::kUsage, "cannot read what an earlier run left here", "name another folder with -o",
+                      {mark.string()});
   const std::string_view files = json_member(*text, "files");
   if (!files.starts_with("[")) return out;
   for (const JsonMember& member : json_members(files))
@@ -124,26 +124,24 @@ Result<PpChartFolder> open_output_folder(const PpChartOptions& options, const st
   folder.path = named.string();
   fs::create_directories(folder.path, ec);
   if (ec)
-    return Error{
-        ErrorCode::kIo, "cannot make this folder: " + ec.message(), {options.output}, "name another one with -o"};
+    return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "name another one with -o",
+                      {options.output});
   const fs::path root(folder.path);
   const fs::path real = fs::canonical(root, ec);
   for (const RankDatabase& rank : all) {
     const fs::path of = fs::weakly_canonical(rank.path, ec);
     if (std::mismatch(real.begin(), real.end(), of.begin(), of.end()).first == real.end())
-      return Error{ErrorCode::kUsage,
-                   "copies would lie among the profile itself: one of its databases is in the folder of copies",
-                   {rank.path},
-                   "--in-place changes it, after a backup; or name another folder with -o, outside of the profile"};
+      return make_error(ErrorCode::kUsage,
+                        "copies would lie among the profile itself: one of its databases is in the folder of copies",
+                        "--in-place changes it, after a backup; or name another folder with -o, outside of the profile",
+                        {rank.path});
   }
   TRY(earlier, files_of_mark(root));
   folder.earlier = std::move(*earlier);
   const std::string stranger = first_stranger(root, {folder.earlier.begin(), folder.earlier.end()});
   if (!stranger.empty())
-    return Error{ErrorCode::kUsage,
-                 "this folder holds another file, not of an earlier pp-chart: " + stranger,
-                 {folder.path},
-                 "give a folder of its own with -o, or empty this one"};
+    return make_error(ErrorCode::kUsage, "this folder holds another file, not of an earlier pp-chart: " + stranger,
+                      "give a folder of its own with -o, or empty this one", {folder.path});
   for (const RankDatabase& rank : wanted) {
     folder.planned.push_back(rank.rel);
     if (options.to == PpChartOptions::To::kCopies)
@@ -162,7 +160,8 @@ Result<int64_t> clear_output_folder(const PpChartFolder& folder) {
   for (const std::string& rel : folder.earlier) {
     std::error_code ec;
     const fs::path at = root / rel;
-    if (!fs::remove(at, ec) && ec) return Error{ErrorCode::kIo, "cannot remove it: " + ec.message(), {at.string()}, ""};
+    if (!fs::remove(at, ec) && ec)
+      return make_error(ErrorCode::kIo, "cannot remove it: " + ec.message(), "", {at.string()});
     databases += rel.ends_with(".db") && at.filename() != "analysis.db";
     for (fs::path up = at.parent_path(); up != root && fs::remove(up, ec) && !ec; up = up.parent_path()) {
     }  // a folder that still contains something is kept

@@ -28,7 +28,8 @@ Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase
   const fs::path target = fs::path(options.output) / rank.rel;
   std::error_code ec;
   fs::create_directories(target.parent_path(), ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {target.parent_path().string()}, ""};
+  if (ec)
+    return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {target.parent_path().string()});
   const bool alone = options.to == PpChartOptions::To::kTablesAlone;
   const Status done =
       alone ? write_tables_alone(target.string(), tables) : write_copy(rank.path, target.string(), tables);
@@ -108,11 +109,10 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
       notes.add(problem::ascend_no_such_rank, Args().set("rank", std::to_string(rank)));
   }
   if (kept.empty())
-    return Error{ErrorCode::kUsage,
-                 "--rank-list leaves nothing: there are ranks " + std::to_string(found.ranks.front().rank) + " to " +
-                     std::to_string(found.ranks.back().rank),
-                 {options.folder},
-                 ""};
+    return make_error(ErrorCode::kUsage,
+                      "--rank-list leaves nothing: there are ranks " + std::to_string(found.ranks.front().rank) +
+                          " to " + std::to_string(found.ranks.back().rank),
+                      "", {options.folder});
   return kept;
 }
 

@@ -12,12 +12,11 @@ namespace stageline {
 namespace {
 
 Error no_databases(const std::string& folder, size_t files, const std::string& hint) {
-  return {ErrorCode::kNotFound,
-          "no Ascend profiler database here: looked for ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_N.db, "
-          "…/ascend_mindspore_profiler_N.db and msmonitor_*.db in " +
-              std::to_string(files) + " files",
-          {folder},
-          hint};
+  return make_error(ErrorCode::kNotFound,
+                    "no Ascend profiler database here: looked for ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_N.db, "
+                    "…/ascend_mindspore_profiler_N.db and msmonitor_*.db in " +
+                        std::to_string(files) + " files",
+                    hint, {folder});
 }
 
 }  // namespace

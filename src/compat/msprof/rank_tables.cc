@@ -20,7 +20,8 @@ namespace {
 constexpr size_t kCopyBytes = size_t{64} << 20;  // bytes per call; Ctrl-C is handled between calls
 
 Error io_error(const std::string& doing, const std::string& path, int reason) {
-  return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
+  return make_error(ErrorCode::kIo, doing + ": " + std::strerror(reason), reason == ENOSPC ? "the disk is full" : "",
+                    {path});
 }
 
 // Copies the bytes [from, end) through a buffer.

@@ -81,11 +81,10 @@ Result<Machines> find_machines(const PaddleTimelineOptions& options, Diagnostics
   std::ranges::sort(machines.folders, natural_less);
   if (machines.folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
   if (machines.folders.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no folder here begins with \"machine\"",
-                 {options.log_dir},
-                 root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
-                                       : "the logs lie here directly: leave --multi_machine out"};
+    return make_error(ErrorCode::kBadInput, "no folder here begins with \"machine\"",
+                      root->devices.empty() ? "gather each machine's logs as machine0/workerlog.0 …"
+                                            : "the logs lie here directly: leave --multi_machine out",
+                      {options.log_dir});
   return machines;
 }
 
@@ -127,7 +126,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
       if (options.compat_v3 && (device >= n || (multi && inputs.machines == 1))) row.perfetto_tid = row.chrome_tid;
       if (row.path.empty()) {
         const std::string path = (fs::path(folders[m]) / ("workerlog." + std::to_string(device))).string();
-        if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
+        if (options.compat_v3) return make_error(ErrorCode::kNotFound, "no such log (V3 stops here too)", "", {path});
         diagnostics.add(problem::paddle_missing_rank_timeline, {path});
         continue;
       }
@@ -137,10 +136,8 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
     }
   }
   if (inputs.rows.empty() && !options.compat_v3)
-    return Error{ErrorCode::kBadInput,
-                 "no workerlog.N here",
-                 {options.log_dir},
-                 "--log_dir is the folder that holds workerlog.0 (the launcher's --log_dir)"};
+    return make_error(ErrorCode::kBadInput, "no workerlog.N here",
+                      "--log_dir is the folder that holds workerlog.0 (the launcher's --log_dir)", {options.log_dir});
   return inputs;
 }
 

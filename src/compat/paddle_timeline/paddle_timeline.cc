@@ -25,10 +25,8 @@ constexpr size_t kTimelineBufferBytes = size_t{1} << 20;
 // Removes what V3's regular expression would not have matched, and fails where V3 would have raised an exception.
 Status keep_as_v3(PaddleLog& log) {
   const auto raises = [&](const PaddleFlaw& flaw, const char* what) {
-    return Error{ErrorCode::kBadInput,
-                 std::string("V3 raises here: ") + what,
-                 {log.path, 0, flaw.first_offset},
-                 "leave --compat out to have it repaired"};
+    return make_error(ErrorCode::kBadInput, std::string("V3 raises here: ") + what,
+                      "leave --compat out to have it repaired", {log.path, 0, flaw.first_offset});
   };
   if (log.bad_utf8.count > 0) return raises(log.bad_utf8, "bytes that are not UTF-8");
   if (log.decimal_comma.count > 0) return raises(log.decimal_comma, "a decimal comma");
@@ -203,10 +201,10 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
   TRY(logs, write_jobs(options, inputs->rows, writer, result));
   if (result.jobs == 0 && !options.compat_v3)
-    return Error{ErrorCode::kBadInput,
-                 "none of the " + std::to_string(inputs->rows.size()) + " worker logs holds a usable profiler line",
-                 {options.log_dir},
-                 "run with the job schedule profiler on; docs/howto/paddle.md says how"};
+    return make_error(
+        ErrorCode::kBadInput,
+        "none of the " + std::to_string(inputs->rows.size()) + " worker logs holds a usable profiler line",
+        "run with the job schedule profiler on; docs/howto/paddle.md says how", {options.log_dir});
   // V3 reads the number of the first step and then loses it.
   result.steps =
       merge_steps(*logs, options.compat_v3, result.diagnostics).write(writer, options.compat_v3 ? 0 : logs->start_step);

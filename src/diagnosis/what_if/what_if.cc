@@ -258,7 +258,7 @@ Result<Schedule> WhatIf::schedule_of(const Changes& changes) const {
   if (name != best.name || changes.chunks > 0 || changes.group > 0) {
     const ScheduleDef* def = find_schedule(name);
     if (!def)
-      return Error{ErrorCode::kUsage, "no schedule \"" + name + "\"", {}, "stageline help schedules lists them"};
+      return make_error(ErrorCode::kUsage, "no schedule \"" + name + "\"", "stageline help schedules lists them");
     sizes.chunks = changes.chunks > 0 ? changes.chunks : name == best.name ? sizes.chunks : def->default_chunks;
     sizes.group = changes.group;
     if ((name == "dualpipe") != (best.name == "dualpipe"))

@@ -13,11 +13,10 @@ constexpr double kMaxFactor = 1000;
 constexpr int64_t kLongestNs = 3'600'000'000'000;  // an hour
 
 Error bad_scale(std::string_view text, const std::string& why) {
-  return {ErrorCode::kUsage,
-          "--scale " + valid_utf8(text) + ": " + why,
-          {},
-          "write which cells and how: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
-          "micro-batch, step, by, set"};
+  return make_error(
+      ErrorCode::kUsage, "--scale " + valid_utf8(text) + ": " + why,
+      "write which cells and how: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
+      "micro-batch, step, by, set");
 }
 
 }  // namespace

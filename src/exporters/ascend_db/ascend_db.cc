@@ -226,14 +226,14 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   const fs::path output = root / "ASCEND_PROFILER_OUTPUT";
   std::error_code ec;
   fs::create_directories(root, ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {root.string()}, ""};
+  if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {root.string()});
   const std::vector<Group> groups = groups_of(o.grid, part.rank);
   const std::vector<std::pair<std::string, std::string>> user = user_metadata(o, part.rank, groups);
   const std::string number = std::to_string(part.rank);
   // This file is written first, so that the remains of an interrupted run can be recognised as simulated.
   TRY_OK(write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)));
   fs::create_directories(output, ec);
-  if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {output.string()}, ""};
+  if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {output.string()});
   const std::string path =
       (output / ((o.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db")).string();
   TRY(out, OutputFile::create(path));

@@ -16,7 +16,8 @@ cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int 
 
 Status write_png(const ExportInput& input, const std::string& path) {
   if (input.options.width_px > kMaxPixels)
-    return Error{ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", {path}, "SVG and PDF have no such limit"};
+    return make_error(ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", "SVG and PDF have no such limit",
+                      {path});
   TRY(out, OutputFile::create(path));
   TRY(chart, png_chart(input, path));
   out->write(chart->bytes);
@@ -37,10 +38,8 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   const double scale = fine ? 2 : 1;
   const double width = layout.width * scale, height = layout.height * scale;
   if (width > kMaxPixels || height > kMaxPixels || width * height > kMaxArea)
-    return Error{ErrorCode::kLimit,
-                 "the picture would have more pixels than a PNG can hold here",
-                 {path},
-                 "choose fewer ranks or a smaller width, or write SVG or PDF"};
+    return make_error(ErrorCode::kLimit, "the picture would have more pixels than a PNG can hold here",
+                      "choose fewer ranks or a smaller width, or write SVG or PDF", {path});
   PngChart png;
   png.width = static_cast<int>(width);
   png.height = static_cast<int>(height);

@@ -241,10 +241,10 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
   int64_t line_number = 0;
   size_t count = rules_.size();
   const auto bad = [&](const std::string& what) {
-    return Error{ErrorCode::kBadInput,
-                 "found " + what,
-                 {file, line_number},
-                 "a line reads WHERE KIND PATTERN, such as: annotation F PP:{stage}F{mb}  (stageline help cell-rules)"};
+    return make_error(
+        ErrorCode::kBadInput, "found " + what,
+        "a line reads WHERE KIND PATTERN, such as: annotation F PP:{stage}F{mb}  (stageline help cell-rules)",
+        {file, line_number});
   };
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (std::string_view line : split(text, '\n')) {
@@ -263,7 +263,8 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
     CellRule rule;
     if (const std::string wrong = parse_rule(word, line, rule); !wrong.empty()) return bad(wrong);
     if (++count > kMaxRules)
-      return Error{ErrorCode::kLimit, "more than " + std::to_string(kMaxRules) + " rules", {file, line_number}, ""};
+      return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxRules) + " rules", "",
+                        {file, line_number});
     if (sets.empty()) {
       RuleSet set;
       set.name = file_name(file);

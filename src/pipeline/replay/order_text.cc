@@ -55,11 +55,11 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
     if (second.kind == CellKind::kForward) std::swap(first, second);
     const bool pair = first.kind == CellKind::kForward && is_backward(second.kind);
     if (end - i > 2 || (end - i == 2 && !pair))
-      return Error{ErrorCode::kBadInput,
-                   "rank " + std::to_string(rows[i].rank) + " has " + std::to_string(end - i) + " actions at index " +
-                       std::to_string(rows[i].index) + "; only one F and one B can share a cell",
-                   {path},
-                   ""};
+      return make_error(ErrorCode::kBadInput,
+                        "rank " + std::to_string(rows[i].rank) + " has " + std::to_string(end - i) +
+                            " actions at index " + std::to_string(rows[i].index) +
+                            "; only one F and one B can share a cell",
+                        "", {path});
     if (end - i == 2)
       order.emplace_back(first, second);
     else
@@ -78,7 +78,7 @@ Result<std::vector<Row>> read_table(std::string_view text, const std::string& pa
   for (int64_t line = lines + 1; next_csv_record(text, fields, storage, &lines); line = lines + 1) {
     if (fields.size() == 1 && trim(fields[0]).empty()) continue;
     const auto bad = [&](const std::string& what) {
-      return Error{ErrorCode::kBadInput, what, {path, line}, "the columns are " + std::string(kHeader)};
+      return make_error(ErrorCode::kBadInput, what, "the columns are " + std::string(kHeader), {path, line});
     };
     if (fields.size() != 5) return bad(std::to_string(fields.size()) + " fields, not 5");
     const auto stage = number_below(fields[0], kMaxStages);
@@ -92,7 +92,7 @@ Result<std::vector<Row>> read_table(std::string_view text, const std::string& pa
     if (!micro_batch)
       return bad(shown(fields[3]) + " is not a micro-batch (0 to " + std::to_string(kMaxMicroBatches - 1) + ")");
     if (!chunk) return bad(shown(fields[4]) + " is not a chunk (0 to " + std::to_string(kMaxChunks - 1) + ")");
-    if (rows.size() == kMaxActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
+    if (rows.size() == kMaxActions) return make_error(ErrorCode::kLimit, "more than 3·2^23 actions", "", {path, line});
     rows.push_back({*stage, *index, {*kind, *micro_batch, *chunk}});
   }
   return rows;
@@ -136,11 +136,10 @@ Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& 
   }
   std::string stages;
   for (const int32_t stage : held[0]) append_item(stages, std::to_string(stage));
-  return Error{
+  return make_error(
       ErrorCode::kBadInput,
       "the virtual stages lie neither in a loop nor in a V over the ranks (rank 0 holds " + stages.substr(0, 60) + ")",
-      {path},
-      "rank r of p holds r, p+r, 2p+r … or r, 2p−1−r, 2p+r …"};
+      "rank r of p holds r, p+r, 2p+r … or r, 2p−1−r, 2p+r …", {path});
 }
 
 Result<std::vector<Row>> read_torch(std::string_view text, const std::string& path, int64_t& left_out) {
@@ -150,7 +149,7 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
   int64_t lines = 0;
   int32_t rank = 0;
   for (int64_t line = 1; next_csv_record(text, fields, storage, &lines); line = lines + 1, ++rank) {
-    if (rank >= kMaxStages) return Error{ErrorCode::kLimit, "more than 4096 ranks", {path, line}, ""};
+    if (rank >= kMaxStages) return make_error(ErrorCode::kLimit, "more than 4096 ranks", "", {path, line});
     int32_t index = 0;
     for (std::string_view field : fields) {
       field = trim(field);
@@ -171,7 +170,8 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
       for (const std::string_view part : parts) {
         const auto action = torch_action(trim(part));
         if (!action) return bad;
-        if (rows.size() == kMaxActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
+        if (rows.size() == kMaxActions)
+          return make_error(ErrorCode::kLimit, "more than 3·2^23 actions", "", {path, line});
         rows.push_back({rank, index, *action});
       }
       ++index;
@@ -203,7 +203,7 @@ Status settle_layout(Schedule& schedule, std::optional<ChunkLayout> layout, cons
     if (!fits && first_problem) first_problem = std::move(fits);
   }
   if (!best) {
-    if (first_problem) return Error{ErrorCode::kUsage, "--layout bidirectional is for two chunks", {path}, ""};
+    if (first_problem) return make_error(ErrorCode::kUsage, "--layout bidirectional is for two chunks", "", {path});
     Error error = first_problem.error();
     error.where.file = path;
     error.hint = layout || schedule.sizes.chunks == 1 ? "" : "no layout of the chunks makes it run";
@@ -229,10 +229,8 @@ std::string order_csv(const Schedule& schedule) {
 
 Result<std::string> torch_csv(const Schedule& schedule) {
   if (schedule.layout == ChunkLayout::kBidirectional)
-    return Error{ErrorCode::kUsage,
-                 "torch's schedules have one direction; " + schedule.name + " has two",
-                 {},
-                 "dualpipe-v is its form for torch"};
+    return make_error(ErrorCode::kUsage, "torch's schedules have one direction; " + schedule.name + " has two",
+                      "dualpipe-v is its form for torch");
   std::string out;
   for (uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto text = [&](const Action& a) {
@@ -254,17 +252,15 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   const std::string_view first_line = text.substr(0, text.find('\n'));
   const bool table = trim(first_line) == kHeader;
   if (!table && first_line.find("start_ns") != std::string_view::npos)
-    return Error{ErrorCode::kBadInput,
-                 "this is a table of cells with their times, not an order",
-                 {path, 1},
-                 "stageline schedule NAME -o order.csv writes an order; stageline report " + path + " reads the cells"};
+    return make_error(
+        ErrorCode::kBadInput, "this is a table of cells with their times, not an order",
+        "stageline schedule NAME -o order.csv writes an order; stageline report " + path + " reads the cells",
+        {path, 1});
   ReadOrder read;
   TRY(rows, table ? read_table(text, path) : read_torch(text, path, read.left_out));
   if (rows->empty())
-    return Error{ErrorCode::kBadInput,
-                 "no action of a schedule is in it",
-                 {path},
-                 "write a table with the columns " + std::string(kHeader) + ", or torch's CSV"};
+    return make_error(ErrorCode::kBadInput, "no action of a schedule is in it",
+                      "write a table with the columns " + std::string(kHeader) + ", or torch's CSV", {path});
   if (!table) {
     if (Status taken = take(chunks_of_stages(*rows, path), layout); !taken) return std::move(taken).error();
   }

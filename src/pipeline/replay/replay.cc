@@ -42,12 +42,12 @@ class Replay {
     }
     for (size_t r = 0; r < ranks_; ++r)
       if (result_[r].size() < schedule_.ranks[r].size())
-        return Error{ErrorCode::kBadInput,
-                     "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
-                         std::to_string(result_[r].size()) + ", " + cell_text(schedule_.ranks[r][result_[r].size()]),
-                     {},
-                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
-                     "the stages"};
+        return make_error(
+            ErrorCode::kBadInput,
+            "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
+                std::to_string(result_[r].size()) + ", " + cell_text(schedule_.ranks[r][result_[r].size()]),
+            "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
+            "the stages");
     return std::move(result_);
   }
 

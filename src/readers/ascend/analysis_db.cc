@@ -213,7 +213,7 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
     }
   }
   if (at[0] == SIZE_MAX)
-    return Error{ErrorCode::kBadInput, "no column \"Computing\"", {path, 1}, "step_trace_time.csv has one"};
+    return make_error(ErrorCode::kBadInput, "no column \"Computing\"", "step_trace_time.csv has one", {path, 1});
   std::vector<StepSummary> out;
   while (next_csv_record(rest, fields, storage, &line)) {
     if (fields.size() == 1 && trim(fields[0]).empty()) continue;

@@ -247,11 +247,11 @@ bool newer(const RankFiles& a, const RankFiles& b) {
 }
 
 Error nothing_found(const Source& source) {
-  return {ErrorCode::kBadInput,
-          "no Ascend profile below this",
-          {source.roots.empty() ? "" : source.roots[0]},
-          "looked for ascend_pytorch_profiler_<rank>.db, ascend_mindspore_profiler_<rank>.db, msprof_<stamp>.db, "
-          "msmonitor_<pid>_<stamp>_<rank>.db, and for kernel_details.csv or trace_view.json of the text exports"};
+  return make_error(
+      ErrorCode::kBadInput, "no Ascend profile below this",
+      "looked for ascend_pytorch_profiler_<rank>.db, ascend_mindspore_profiler_<rank>.db, msprof_<stamp>.db, "
+      "msmonitor_<pid>_<stamp>_<rank>.db, and for kernel_details.csv or trace_view.json of the text exports",
+      {source.roots.empty() ? "" : source.roots[0]});
 }
 
 }  // namespace
@@ -283,10 +283,8 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
   const auto pytorch = std::ranges::find_if(found, is_pytorch);
   const auto mindspore = std::ranges::find_if(found, [](const RankFiles& f) { return f.mindspore; });
   if (pytorch != found.end() && mindspore != found.end())
-    return Error{ErrorCode::kAmbiguous,
-                 "profiles of PyTorch and of MindSpore lie together here",
-                 {mindspore->profiler_db},
-                 "name the folder of one of the two, such as " + pytorch->folder};
+    return make_error(ErrorCode::kAmbiguous, "profiles of PyTorch and of MindSpore lie together here",
+                      "name the folder of one of the two, such as " + pytorch->folder, {mindspore->profiler_db});
   int32_t highest = -1;
   for (const RankFiles& files : found) highest = std::max(highest, files.rank);
   for (RankFiles& files : found) {

@@ -52,10 +52,9 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     return result;
   }
   if (!is_profile(*db)) {
-    result.error = Error{ErrorCode::kBadInput,
-                         "it has no table of an Ascend profiler (TASK, MSTX_EVENTS, COMMUNICATION_OP, …)",
-                         {files.profiler_db},
-                         "did the profiler finish its analysis before the job ended?"};
+    result.error = make_error(ErrorCode::kBadInput,
+                              "it has no table of an Ascend profiler (TASK, MSTX_EVENTS, COMMUNICATION_OP, …)",
+                              "did the profiler finish its analysis before the job ended?", {files.profiler_db});
     return result;
   }
   for (const char* table : {"CANN_API", "COMMUNICATION_OP", "COMMUNICATION_TASK_INFO", "COMPUTE_TASK_INFO",

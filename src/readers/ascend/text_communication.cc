@@ -59,7 +59,7 @@ Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& vi
   TRY(text, read_all(path, kMaxCommunicationBytes));
   const std::string_view begin = trim(*text);
   if (!begin.starts_with('{'))
-    return Error{ErrorCode::kBadInput, "this is no JSON object of steps", {path}, "the profiler writes it anew"};
+    return make_error(ErrorCode::kBadInput, "this is no JSON object of steps", "the profiler writes it anew", {path});
   bool cut = false;
   size_t end = 0;
   for (const JsonMember& step : json_members(begin)) {

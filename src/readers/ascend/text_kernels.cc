@@ -71,10 +71,9 @@ class KernelReader {
 
   Result<KernelTable> finish() {
     if (width_ == 0 || failed_)
-      return Error{ErrorCode::kBadInput,
-                   width_ == 0 ? "no line of column names" : "no column " + missing_,
-                   {path_, line_ > 0 ? 1 : 0},
-                   "kernel_details.csv has columns Name, Start Time(us) and Duration(us)"};
+      return make_error(ErrorCode::kBadInput, width_ == 0 ? "no line of column names" : "no column " + missing_,
+                        "kernel_details.csv has columns Name, Start Time(us) and Duration(us)",
+                        {path_, line_ > 0 ? 1 : 0});
     return std::move(table_);
   }
 

@@ -163,7 +163,8 @@ class TraceReader {
 
   Result<TextTrace> finish() {
     if (out_.events == 0)
-      return Error{ErrorCode::kBadInput, "no events in it", {path_}, "a trace_view.json is an array of trace events"};
+      return make_error(ErrorCode::kBadInput, "no events in it", "a trace_view.json is an array of trace events",
+                        {path_});
     decide_kinds();
     drop_sums();
     join_flows();

@@ -192,10 +192,8 @@ class FileReader {
       for (const Undated& node : undated_)
         if (node.n.duration_us > 0) add(node);
     if (out_.row_count() == 0)
-      return Error{ErrorCode::kBadInput,
-                   "no node of this Chakra trace has a time",
-                   {path_},
-                   "give the profile that it was made of: torch.profiler's *.pt.trace.json"};
+      return make_error(ErrorCode::kBadInput, "no node of this Chakra trace has a time",
+                        "give the profile that it was made of: torch.profiler's *.pt.trace.json", {path_});
     relate();
     file.path = path_;
     file.part = out_.finish(file.names);

@@ -36,7 +36,7 @@ std::optional<Error> read_files(size_t count, Read read, Take take, Lose lose) {
 // Why a reader read nothing: its first file's error or, where it had no file, that `what` (none of its format) is here.
 inline Error nothing_read(std::optional<Error> first_error, const Source& source, const char* what, const char* hint) {
   if (first_error) return std::move(*first_error);
-  return {ErrorCode::kBadInput, what, {source.roots.empty() ? "" : source.roots[0]}, hint};
+  return make_error(ErrorCode::kBadInput, what, hint, {source.roots.empty() ? "" : source.roots[0]});
 }
 
 // Reports to the progress how many bytes these files of the source have.

@@ -166,10 +166,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.diagnostics = std::move(notes);
   if (trace.parts.empty()) {
     if (first_error) return *std::move(first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no digest here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "stageline digest LOGS -o DIR makes them"};
+    return make_error(ErrorCode::kBadInput, "no digest here", "stageline digest LOGS -o DIR makes them",
+                      {source.roots.empty() ? "" : source.roots[0]});
   }
   const int64_t found = trace.parts.size();
   if (whole > found)

@@ -82,11 +82,10 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
   if (!bytes.starts_with(kMagic)) return damaged("digest.foreign");
   if (bytes.size() < kFixedBytes) return damaged("digest.cut");
   if (const auto version = get<uint32_t>(bytes, 8); version > kVersion)
-    return Error{
+    return make_error(
         ErrorCode::kUnavailable,
         "a digest of version " + std::to_string(version) + ", and this program knows " + std::to_string(kVersion),
-        {path},
-        "read it with the program that made it, or make it again"};
+        "read it with the program that made it, or make it again", {path});
   if (get<uint32_t>(bytes, 36) != crc32c(bytes.substr(0, 36))) return damaged("digest.head_damaged");
   const auto head_bytes = get<uint32_t>(bytes, 12);
   const auto body_bytes = get<uint64_t>(bytes, 16);

@@ -42,11 +42,10 @@ class MemoryLeft {
 };
 // Errors: kLimit.
 inline Error no_room(const std::string& path, int64_t bytes) {
-  return {ErrorCode::kLimit,
-          "the run takes more memory than there is with this digest, which is " + std::to_string(bytes >> 20) +
-              " MiB unpacked",
-          {path},
-          "name fewer digests, or read them where there is more memory"};
+  return make_error(ErrorCode::kLimit,
+                    "the run takes more memory than there is with this digest, which is " +
+                        std::to_string(bytes >> 20) + " MiB unpacked",
+                    "name fewer digests, or read them where there is more memory", {path});
 }
 
 }  // namespace stageline::digest

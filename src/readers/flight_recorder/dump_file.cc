@@ -132,7 +132,7 @@ class DumpReader {
         last_stamp_ = std::max(last_stamp_, stamp(entries.item(i)[key]));
     for (size_t i = 0; i < entries.size(); ++i) read_entry(entries.item(i), i);
     if (rows_.empty() && (entries.size() > 0 || !root["pg_config"].is_dict()))
-      return Error{ErrorCode::kBadInput, "no call of this dump could be read", {file_.path}, ""};
+      return make_error(ErrorCode::kBadInput, "no call of this dump could be read", "", {file_.path});
     lay_lanes();
     return std::move(out_);
   }

@@ -142,11 +142,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.clock = ClockState::kUnaligned;
   const std::vector<DumpFile> files = choose_dumps(source, trace.diagnostics);
   if (files.empty())
-    return Error{
-        ErrorCode::kBadInput,
-        "no dump of a flight recorder here",
-        {source.roots.empty() ? "" : source.roots[0]},
-        "name the folder of nccl_trace_rank_0, nccl_trace_rank_1 … (TORCH_FR_DUMP_TEMP_FILE says where they go)"};
+    return make_error(
+        ErrorCode::kBadInput, "no dump of a flight recorder here",
+        "name the folder of nccl_trace_rank_0, nccl_trace_rank_1 … (TORCH_FR_DUMP_TEMP_FILE says where they go)",
+        {source.roots.empty() ? "" : source.roots[0]});
   std::vector<Dump> good;
   const auto first_error = read_files(
       files.size(), [&](size_t k) { return read_dump(files[k], options.progress); },
@@ -157,10 +156,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       });
   if (good.empty()) return *first_error;
   if (std::ranges::all_of(good, [](const Dump& dump) { return dump.part.flight_calls.empty(); }))
-    return Error{ErrorCode::kBadInput,
-                 "no dump here holds a call",
-                 {files.front().path},
-                 "was TORCH_FR_BUFFER_SIZE 0, or nothing communicated yet?"};
+    return make_error(ErrorCode::kBadInput, "no dump here holds a call",
+                      "was TORCH_FR_BUFFER_SIZE 0, or nothing communicated yet?", {files.front().path});
   // A dump whose name gives no rank takes the next free number.
   std::set<int32_t> taken;
   for (const Dump& dump : good) taken.insert(dump.part.rank);

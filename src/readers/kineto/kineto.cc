@@ -176,7 +176,7 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   for (const rows::FileFacts* one : facts) {
     Result<std::vector<rows::RankRows>> ranks = read_ranks(one->path, workers, nullptr);
     const size_t at = one->merged_at.value_or(0);
-    if (ranks && at >= ranks->size()) ranks = Error{ErrorCode::kBadInput, "the file has changed", {one->path}, ""};
+    if (ranks && at >= ranks->size()) ranks = make_error(ErrorCode::kBadInput, "the file has changed", "", {one->path});
     if (!ranks) {
       notes.add(problem::kineto_unusable_file, Args().set("why", error_text(ranks.error())), {one->path});
       continue;
@@ -190,7 +190,8 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
     kept.push_back(one);
   }
   if (tables.empty()) {
-    joint.error = Error{ErrorCode::kBadInput, "none of the files of a rank could be read again", {facts[0]->path}, ""};
+    joint.error =
+        make_error(ErrorCode::kBadInput, "none of the files of a rank could be read again", "", {facts[0]->path});
     return joint;
   }
   rows::FileRows& all = tables[0];
@@ -283,12 +284,11 @@ std::string describe(const Trace& trace) {
 Error nothing_usable(const Source& source, const std::optional<Error>& first_error) {
   for (size_t i = 0; i < source.files.size(); ++i)
     if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
-      return {ErrorCode::kBadInput, foreign->what, {source.files[i].path}, foreign->hint};
+      return make_error(ErrorCode::kBadInput, foreign->what, foreign->hint, {source.files[i].path});
   if (first_error) return *first_error;
-  return {ErrorCode::kBadInput,
-          "no Chrome trace with slices among these files",
-          {source.roots.empty() ? "" : source.roots[0]},
-          "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]} with X, or B and E, events"};
+  return make_error(ErrorCode::kBadInput, "no Chrome trace with slices among these files",
+                    "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]} with X, or B and E, events",
+                    {source.roots.empty() ? "" : source.roots[0]});
 }
 
 // Reads the chosen files, each by its own threads; shows rows early to whoever asked for that.

@@ -97,10 +97,8 @@ class FileReader {
       lose(problem::kineto_read_stopped, window_.error()->where.byte, Args().set("why", error_text(*window_.error())));
     if (!found_events_)
       return window_.error() ? *window_.error()
-                             : Error{ErrorCode::kBadInput,
-                                     "no array of trace events in this file",
-                                     {path_},
-                                     "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
+                             : make_error(ErrorCode::kBadInput, "no array of trace events in this file",
+                                          "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}", {path_});
     blocks_.push_back(std::move(rows_));
     // Names, and events that a tool added, may stand behind the end of the last recording.
     const size_t added = block_ended_ || cut_off_ || window_.error() ? 0 : blocks_.size() - 1;

@@ -49,17 +49,16 @@ class SnapshotReader {
   Status read(Value root) {
     const Value segments = root.is_list() ? root : root["segments"], traces = root["device_traces"];
     if (!segments.is_list() && !traces.is_list())
-      return Error{ErrorCode::kBadInput, "neither segments nor device_traces stand in this snapshot", {path_}, ""};
+      return make_error(ErrorCode::kBadInput, "neither segments nor device_traces stand in this snapshot", "", {path_});
     for (size_t i = 0; i < segments.size(); ++i) read_segment(segments.item(i));
     for (size_t d = 0; d < traces.size(); ++d)
       for (size_t i = 0; i < traces.item(d).size(); ++i) read_event(traces.item(d).item(i), d);
     read_settings(root["allocator_settings"]);
     settle_times();
     if (all_.empty())
-      return Error{ErrorCode::kBadInput,
-                   "this snapshot of an allocator is empty: no segment and no event",
-                   {path_},
-                   "call torch.cuda.memory._record_memory_history() before the work, and _dump_snapshot() after it"};
+      return make_error(
+          ErrorCode::kBadInput, "this snapshot of an allocator is empty: no segment and no event",
+          "call torch.cuda.memory._record_memory_history() before the work, and _dump_snapshot() after it", {path_});
     if (all_.events.empty()) out_.notes.add(problem::memory_snapshot_no_history, {path_});
     add_annotations(root["external_annotations"]);
     replay();

@@ -369,13 +369,12 @@ Result<Report> read_report(const std::string& path) {
   Result<SqliteDb> db = SqliteDb::open_read(path, report.notes);
   if (!db) return std::move(db).error();
   if (std::none_of(std::begin(kTables), std::end(kTables), [&](const char* table) { return db->has_table(table); }))
-    return Error{ErrorCode::kBadInput,
-                 "this export of Nsight Systems has no kernels, no CUDA calls and no NVTX ranges",
-                 {path},
-                 "record with nsys profile -t cuda,nvtx"};
+    return make_error(ErrorCode::kBadInput,
+                      "this export of Nsight Systems has no kernels, no CUDA calls and no NVTX ranges",
+                      "record with nsys profile -t cuda,nvtx", {path});
   ReportReader(*db, report).read();
   if (report.processes.empty())
-    return Error{ErrorCode::kBadInput, "the tables of this export of Nsight Systems are empty", {path}, ""};
+    return make_error(ErrorCode::kBadInput, "the tables of this export of Nsight Systems are empty", "", {path});
   return report;
 }
 

@@ -164,10 +164,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && std::ranges::find(chosen, i) == chosen.end()) unusable(source.files[i].path);
   if (ops.size() > kMaxOps)
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxOps) + " events",
-                 {paths.front()},
-                 "read fewer ranks or steps at once"};
+    return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " events",
+                      "read fewer ranks or steps at once", {paths.front()});
   if (ops.empty())
     return nothing_read(std::move(first_error), source, "no event carries pipeline arguments",
                         "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
@@ -175,11 +173,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
   if (ops.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no event says which rank it belongs to",
-                 {paths.front()},
-                 "an event needs a rank or a stage among its arguments, or a file named for its rank; "
-                 "see docs/formats/op-json.md"};
+    return make_error(ErrorCode::kBadInput, "no event says which rank it belongs to",
+                      "an event needs a rank or a stage among its arguments, or a file named for its rank; "
+                      "see docs/formats/op-json.md",
+                      {paths.front()});
   settle_steps(ops, kFormat, "event", trace);
   build_parts(ops, lanes.names, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);

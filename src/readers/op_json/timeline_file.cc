@@ -63,10 +63,8 @@ class TimelineReader {
       for (const JsonSpan& span : *spans) take(span);
     }
     if (!events.found_array())
-      return Error{ErrorCode::kBadInput,
-                   "no array of trace events in this file",
-                   {path_, 0, events.bytes()},
-                   "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
+      return make_error(ErrorCode::kBadInput, "no array of trace events in this file",
+                        "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}", {path_, 0, events.bytes()});
     if (events.damaged() > 0)
       out_.diagnostics.add(problem::op_json_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
     if (!events.finished()) lose(problem::op_json_truncated, events.bytes());

@@ -69,17 +69,16 @@ Error nothing_usable(const std::vector<std::string>& paths, const Diagnostics& d
     if (d.name.starts_with("op_table.bad_") && d.first.file == path && (!first || d.first.line < first->first.line))
       first = &d;
   if (!first)
-    return {ErrorCode::kBadInput,
-            "the table holds no row that could be used",
-            {path, 1},
-            "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md"};
+    return make_error(ErrorCode::kBadInput, "the table holds no row that could be used",
+                      "each row needs a rank, a kind, a start and a duration; see docs/formats/op-table.md", {path, 1});
   const std::string why = first->name == "op_table.bad_field" ? "a field is no number, or out of range"
                           : first->name == "op_table.bad_time"
                               ? "its time or duration is missing, negative or out of range"
                               : "it has another number of fields than the header";
-  return {
-      ErrorCode::kBadInput, "no row of the table could be used; of the first " + why, first->first,
-      "numbers have a point and no groups (12.5, not 12,5); docs/formats/op-table.md has the columns and their ranges"};
+  return make_error(
+      ErrorCode::kBadInput, "no row of the table could be used; of the first " + why,
+      "numbers have a point and no groups (12.5, not 12,5); docs/formats/op-table.md has the columns and their ranges",
+      first->first);
 }
 
 // Returns the clock that the rows of each rank name. Rows of one rank mostly stand together.
@@ -180,17 +179,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       trace.diagnostics.add(problem::op_table_unusable_file, {source.files[i].path});
   if (ops.empty()) return nothing_usable(paths, trace.diagnostics);
   if (ops.size() > kMaxOps)
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxOps) + " rows",
-                 {paths.front()},
-                 "read fewer ranks or steps at once"};
+    return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " rows",
+                      "read fewer ranks or steps at once", {paths.front()});
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
   if (ops.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no row of the table says which rank it belongs to",
-                 {paths.front(), 1},
-                 "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md"};
+    return make_error(ErrorCode::kBadInput, "no row of the table says which rank it belongs to",
+                      "a row needs a rank, or a stage (and dp); see docs/formats/op-table.md", {paths.front(), 1});
   if (!all->global_chunks.empty()) localise_chunks(ops, all->global_chunks, trace.diagnostics);
   settle_steps(ops, kFormat, "row", trace);
   const size_t rows = ops.size();

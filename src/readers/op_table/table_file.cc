@@ -55,14 +55,14 @@ class TableReader {
         },
         kDefaultWindowBytes, &overlong);
     if (!have_header_)
-      return end ? Error{ErrorCode::kBadInput, "an empty file; a header line was expected", {path_, 1}, ""}
+      return end ? make_error(ErrorCode::kBadInput, "an empty file; a header line was expected", "", {path_, 1})
                  : end.error();
     if (!missing_.empty())
-      return Error{ErrorCode::kBadInput,
-                   "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
-                   {path_, 1},
-                   "name the columns in the first line, as in "
-                   "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md"};
+      return make_error(ErrorCode::kBadInput,
+                        "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
+                        "name the columns in the first line, as in "
+                        "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md",
+                        {path_, 1});
     if (!end)
       out_.diagnostics.add(problem::op_table_read_stopped, Args().set("why", error_text(end.error())),
                            {path_, line_, end.error().where.byte});

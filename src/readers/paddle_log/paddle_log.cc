@@ -181,10 +181,8 @@ Status settle(Trace& trace, const ReadOptions& options) {
   const auto steps = match_steps(bursts, paths, trace.diagnostics);
   Cells& cells = trace.cells;
   if (cells.size() == 0)
-    return Error{ErrorCode::kBadInput,
-                 "every profiled job has zero or broken times; nothing can be drawn",
-                 {paths.empty() ? "" : paths[0]},
-                 "stageline info lists what was found wrong"};
+    return make_error(ErrorCode::kBadInput, "every profiled job has zero or broken times; nothing can be drawn",
+                      "stageline info lists what was found wrong", {paths.empty() ? "" : paths[0]});
   for (size_t i = 0; i < cells.size(); ++i) {
     const std::vector<int32_t>& own = steps[cells.part[i]];
     int32_t& step = cells.step[i];
@@ -202,16 +200,16 @@ Status settle(Trace& trace, const ReadOptions& options) {
 Error nothing_found(const Source& source, const std::vector<RankSource>& files) {
   const std::string root = source.roots.empty() ? "" : source.roots[0];
   if (files.empty())
-    return {ErrorCode::kBadInput,
-            "no workerlog.N here, nor in machine*/ below",
-            {root},
-            "give the folder that --log_dir named at launch; for several machines gather one folder each: "
-            "machine0/workerlog.0 …"};
-  return {ErrorCode::kBadInput,
-          "none of the " + std::to_string(files.size()) + " worker logs holds a profiler line (\"Profiler Info: Job\")",
-          {files[0].who.source},
-          "run with the job schedule profiler on (PaddleNLP: --job_schedule_profiler_start 3 "
-          "--job_schedule_profiler_end 6) and GLOG_v not negative"};
+    return make_error(ErrorCode::kBadInput, "no workerlog.N here, nor in machine*/ below",
+                      "give the folder that --log_dir named at launch; for several machines gather one folder each: "
+                      "machine0/workerlog.0 …",
+                      {root});
+  return make_error(
+      ErrorCode::kBadInput,
+      "none of the " + std::to_string(files.size()) + " worker logs holds a profiler line (\"Profiler Info: Job\")",
+      "run with the job schedule profiler on (PaddleNLP: --job_schedule_profiler_start 3 "
+      "--job_schedule_profiler_end 6) and GLOG_v not negative",
+      {files[0].who.source});
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {

@@ -88,10 +88,8 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
     lose(problem::pftrace_read_stopped, file.error()->where.byte, Args().set("why", error_text(*file.error())));
   }
   if (packets_ == 0)
-    return Error{ErrorCode::kBadInput,
-                 "no packet of a Perfetto trace in this file",
-                 {path_, 0, 0},
-                 "a Perfetto trace begins with packets (protobuf, field 1)"};
+    return make_error(ErrorCode::kBadInput, "no packet of a Perfetto trace in this file",
+                      "a Perfetto trace begins with packets (protobuf, field 1)", {path_, 0, 0});
   return {};
 }
 

@@ -382,10 +382,9 @@ Result<FileResult> FileReader::finish() {
   size_t rows = 0;
   for (const RankRows& rank : out.ranks) rows += rank.rows.row_count;
   if (rows == 0 && out.cells.empty() && out.marks == 0 && out.counters == 0)
-    return Error{ErrorCode::kBadInput,
-                 "this Perfetto trace has packets, and no slices, instants or counters among them",
-                 {path_},
-                 "record track events, or device work; the kernel's own trace (ftrace) is not read"};
+    return make_error(ErrorCode::kBadInput,
+                      "this Perfetto trace has packets, and no slices, instants or counters among them",
+                      "record track events, or device work; the kernel's own trace (ftrace) is not read", {path_});
   return out;
 }
 

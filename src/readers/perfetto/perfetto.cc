@@ -299,7 +299,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   build_parts(files, trace);
   add_cells(files, trace);
   if (trace.parts.empty())
-    return Error{ErrorCode::kBadInput, "nothing in these Perfetto traces says which rank it is", {files[0].path}, ""};
+    return make_error(ErrorCode::kBadInput, "nothing in these Perfetto traces says which rank it is", "",
+                      {files[0].path});
   read_clocks(files, trace);
   number_machines(trace);
   say_losses(trace, files, trace.diagnostics);

@@ -117,10 +117,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.clock = ClockState::kPerRank;
   Chosen chosen = choose_files(source, trace.diagnostics);
   if (chosen.files.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no pp_rank_N.json with iterations",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)"};
+    return make_error(ErrorCode::kBadInput, "no pp_rank_N.json with iterations",
+                      "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)",
+                      {source.roots.empty() ? "" : source.roots[0]});
   read_sizes(chosen, trace.diagnostics);
   if (options.progress)
     for (const SourceFile& file : source.files)
@@ -145,10 +144,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       [&](size_t k, const Error&) { trace.diagnostics.add(problem::primus_unusable_file, {paths[k]}); });
   if (ops.empty() && first_error) return std::move(*first_error);
   if (ops.empty())
-    return Error{ErrorCode::kBadInput,
-                 "the files hold no forward or backward with a start and an end",
-                 {paths.front()},
-                 "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
+    return make_error(ErrorCode::kBadInput, "the files hold no forward or backward with a start and an end",
+                      "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration", {paths.front()});
   split_backwards(ops);
   trace.diagnostics.add(problem::primus_chunks_assigned, {}, chunks_assigned);
   trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &min_ns);

@@ -63,10 +63,9 @@ class RankReader {
     const std::string_view json(text->data(), size);
     size_t at = json.find_first_not_of(" \t\r\n\xef\xbb\xbf");
     if (at == std::string_view::npos || json[at] != '{')
-      return Error{ErrorCode::kBadInput,
-                   "not a JSON object of iterations",
-                   {file_.path, 0, 0},
-                   "expected {\"1\": {\"total\": …, \"fwd_start\": […], …}, …} as Primus --dump_pp_data writes"};
+      return make_error(ErrorCode::kBadInput, "not a JSON object of iterations",
+                        "expected {\"1\": {\"total\": …, \"fwd_start\": […], …}, …} as Primus --dump_pp_data writes",
+                        {file_.path, 0, 0});
     ++at;
     for (;;) {
       at = json.find_first_not_of(" \t\r\n,", at);

@@ -130,13 +130,11 @@ bool is_hot_file(std::string_view head) { return head.starts_with(kHotMagic); }
 
 Result<HotContent> read_hot(const std::string& path) {
   const Places file(path);
-  if (!file.is_open()) return Error{ErrorCode::kIo, "cannot be opened", {path}, ""};
+  if (!file.is_open()) return make_error(ErrorCode::kIo, "cannot be opened", "", {path});
   std::string head = file.read(0, kHotHeaderBytes);
   if (head.size() < kHotHeaderBytes || !is_hot_file(head))
-    return Error{ErrorCode::kBadInput,
-                 "not a recorder's hot file",
-                 {path},
-                 "it begins with SLHOT01; give the folder that was recorded to"};
+    return make_error(ErrorCode::kBadInput, "not a recorder's hot file",
+                      "it begins with SLHOT01; give the folder that was recorded to", {path});
   return HotReader(file, std::move(head)).read();
 }
 

@@ -395,16 +395,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     maker.add(r, rank);
   }
   if (maker.ops.empty())
-    return Error{ErrorCode::kBadInput,
-                 "the recording holds no range",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 rows > 0 ? "it has marks or counters only"
-                          : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop"};
+    return make_error(ErrorCode::kBadInput, "the recording holds no range",
+                      rows > 0 ? "it has marks or counters only"
+                               : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop",
+                      {source.roots.empty() ? "" : source.roots[0]});
   if (maker.ops.size() > kMaxOps)
-    return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMaxOps) + " ranges",
-                 {source.roots[0]},
-                 "read fewer ranks at once"};
+    return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " ranges", "read fewer ranks at once",
+                      {source.roots[0]});
   resolve_ranks(maker.ops, "recording", trace.diagnostics);
   settle_steps(maker.ops, "recording", "range", trace);
   const size_t range_count = maker.ops.size();

@@ -175,7 +175,7 @@ void write_drops(const Recording& r, ChunkWriter& writer) {
 Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored))
-    return Error{ErrorCode::kUsage, "is there already", {path}, "give another folder with -o"};
+    return make_error(ErrorCode::kUsage, "is there already", "give another folder with -o", {path});
   Result<OutputFile> out = OutputFile::create(path, size_t{1} << 17, OutputFile::Over::kKept);
   if (!out) return std::move(out).error();
   out->write(file_header(r));
@@ -217,13 +217,12 @@ std::string stem_of(const Recording& r) {
 Result<std::vector<Recovered>> recover(const Source& source, const std::string& folder, Diagnostics& diagnostics) {
   const std::vector<Recording> recordings = read_recordings(source, nullptr, diagnostics);
   if (recordings.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no recording",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "give the folder that was recorded to (STAGELINE_DIR), or its .slrec and .slhot files"};
+    return make_error(ErrorCode::kBadInput, "no recording",
+                      "give the folder that was recorded to (STAGELINE_DIR), or its .slrec and .slhot files",
+                      {source.roots.empty() ? "" : source.roots[0]});
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) return Error{ErrorCode::kIo, "cannot be made: " + failed.message(), {folder}, ""};
+  if (failed) return make_error(ErrorCode::kIo, "cannot be made: " + failed.message(), "", {folder});
   std::vector<Recovered> out;
   OutputSet together;
   for (const Recording& r : recordings) {

@@ -388,10 +388,9 @@ Result<Record> read_database(const std::string& path) {
   else
     DatabaseReader(*db, out).read_rocpd();
   if (out.processes.empty())
-    return Error{ErrorCode::kBadInput,
-                 "this database of AMD's profiler has no calls and no work of a device that could be read",
-                 {path},
-                 "record with rocprofv3 --sys-trace, or rocpd convert -i FILE.db --output-format pftrace"};
+    return make_error(ErrorCode::kBadInput,
+                      "this database of AMD's profiler has no calls and no work of a device that could be read",
+                      "record with rocprofv3 --sys-trace, or rocpd convert -i FILE.db --output-format pftrace", {path});
   return out;
 }
 

@@ -77,10 +77,9 @@ class TablesReader {
     }
     processes_.finish(out_);
     if (out_.processes.empty())
-      return Error{ErrorCode::kBadInput,
-                   "these tables of rocprofv3 have no calls and no work of a device that could be read",
-                   {path_},
-                   "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM"};
+      return make_error(ErrorCode::kBadInput,
+                        "these tables of rocprofv3 have no calls and no work of a device that could be read",
+                        "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM", {path_});
     return std::move(out_);
   }
 

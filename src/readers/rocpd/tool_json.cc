@@ -74,10 +74,9 @@ class JsonReader {
     if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
     processes_.finish(out_);
     if (out_.processes.empty())
-      return Error{ErrorCode::kBadInput,
-                   "this JSON of rocprofv3 has no calls and no work of a device that could be read",
-                   {path_},
-                   "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM"};
+      return make_error(ErrorCode::kBadInput,
+                        "this JSON of rocprofv3 has no calls and no work of a device that could be read",
+                        "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM", {path_});
     return std::move(out_);
   }
 

@@ -52,10 +52,9 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
 }
 
 Error filtered(const std::string& path) {
-  return Error{ErrorCode::kBadInput,
-               "this profile of XLA went through a filter for text: each byte that is no UTF-8 was replaced",
-               {path},
-               "its numbers are gone; copy the original as it is (binary, not as text)"};
+  return make_error(ErrorCode::kBadInput,
+                    "this profile of XLA went through a filter for text: each byte that is no UTF-8 was replaced",
+                    "its numbers are gone; copy the original as it is (binary, not as text)", {path});
 }
 
 // Makes a part of each device, hosts in the order of their names, and returns how many rows there are.
@@ -124,10 +123,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const size_t i : chosen)
     if (rows == 0 && was_filtered_as_text(source.head(i))) return filtered(source.files[i].path);
   if (rows == 0)
-    return Error{ErrorCode::kBadInput,
-                 "this profile of XLA has planes, and no events in them",
-                 {files.front().path},
-                 "was anything running between start_trace and stop_trace?"};
+    return make_error(ErrorCode::kBadInput, "this profile of XLA has planes, and no events in them",
+                      "was anything running between start_trace and stop_trace?", {files.front().path});
   const bool undated = std::ranges::any_of(files, [](const HostFile& file) { return !file.is_dated; });
   trace.clock = files.size() == 1 ? ClockState::kShared : undated ? ClockState::kPerRank : ClockState::kUnaligned;
   const bool one_host = files.size() == 1;

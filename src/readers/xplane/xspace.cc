@@ -289,7 +289,7 @@ Result<SpaceFacts> read_facts(const std::string& path) {
   if (Status s = walk(in, on_plane, on_text); !s) return std::move(s).error();
   if (facts.planes.empty()) {
     if (in.error()) return std::move(*in.error());
-    return Error{ErrorCode::kBadInput, "there is no plane of a profile of XLA in this file", {path}, ""};
+    return make_error(ErrorCode::kBadInput, "there is no plane of a profile of XLA in this file", "", {path});
   }
   return facts;
 }

@@ -85,8 +85,8 @@ std::string RunNotes::json(int64_t origin_ns) const {
 
 Status RunNotes::take(std::string_view body, int64_t origin_ns) {
   if (!why_not_.empty() || !keep_)
-    return Error{
-        ErrorCode::kUnavailable, "notes are not kept here" + (why_not_.empty() ? "" : ": " + why_not_), {path_}, ""};
+    return make_error(ErrorCode::kUnavailable, "notes are not kept here" + (why_not_.empty() ? "" : ": " + why_not_),
+                      "", {path_});
   if (body.size() > kMaxBytes) return make_error(ErrorCode::kLimit, "more notes than are kept");
   const Result<JsonTree> tree = parse_json_tree(body, "notes");
   const Value list = tree ? tree->tree.root()["notes"] : Value();
@@ -117,10 +117,10 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
     // Another viewer wrote since these notes were read: what it added and removed is taken over.
     const std::optional<std::vector<Note>> theirs = (*kept)->empty() ? std::vector<Note>() : notes_in(**kept, path_);
     if (!theirs || tried == kTries)
-      return Error{ErrorCode::kUnavailable,
-                   theirs ? "other viewers of this run write notes all the time" : "the file there is not one of notes",
-                   {path_},
-                   "move it away"};
+      return make_error(
+          ErrorCode::kUnavailable,
+          theirs ? "other viewers of this run write notes all the time" : "the file there is not one of notes",
+          "move it away", {path_});
     for (const Note& note : *theirs)
       if (!has(notes_, note) && !has(notes, note)) notes.push_back(note);
     std::erase_if(notes, [&](const Note& note) { return has(notes_, note) && !has(*theirs, note); });

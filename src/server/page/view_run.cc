@@ -85,7 +85,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   }
   std::string path = temporary_path("stageline-view-XXXXXX");
   const int fd = mkstemp(path.data());
-  if (fd < 0) return Error{ErrorCode::kIo, "no temporary file can be made", {path}, "TMPDIR names another folder"};
+  if (fd < 0) return make_error(ErrorCode::kIo, "no temporary file can be made", "TMPDIR names another folder", {path});
   close(fd);
   ExportOptions options;
   options.title = title_;

@@ -289,11 +289,10 @@ Result<std::vector<RankRows>> split_ranks(std::vector<FileRows> blocks) {
     std::optional<Deal> deal = by_labels(block);
     if (!deal) deal = by_names(block);
     if (!deal && mixes_ranks(block))
-      return Error{
+      return make_error(
           ErrorCode::kBadInput,
           "this file has the steps of several ranks at once, and nothing in it says which event is of which rank",
-          {block.path},
-          "give the separate files that were merged"};
+          "give the separate files that were merged", {block.path});
     std::vector<FileRows> parts;
     if (deal)
       parts = Splitter(std::move(block), *deal).run();
