@@ -10,8 +10,7 @@
 namespace stageline {
 
 Result<DigestOptions> digest_options(const Arguments& arguments) {
-  DigestOptions options;
-  options.reader = arguments.get("reader");
+  DigestOptions options{.reader = arguments.get("reader")};
   if (arguments.has("ranks")) {
     int64_t first = 0, last = INT32_MAX;
     if (Status s = parse_step_range(arguments.get("ranks"), first, last); !s)

@@ -98,8 +98,7 @@ std::string wrapped(std::string_view text, int width, int indent) {
 }
 
 Result<Terminal> terminal_for(const Arguments& arguments) {
-  Terminal terminal;
-  terminal.lang = arguments.get("lang", language_of_environment());
+  Terminal terminal{.lang = arguments.get("lang", language_of_environment())};
   if (terminal.lang != "en" && terminal.lang != "zh")
     return make_error(ErrorCode::kUsage, "no language \"" + terminal.lang + "\"", "--lang en or --lang zh");
   terminal.quiet = arguments.has("quiet");

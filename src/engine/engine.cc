@@ -113,10 +113,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   }
   constexpr size_t kManyFiles = 1024;
   if (source->files.size() > kManyFiles) source->forget_heads();
-  ReadOptions read_options;
-  read_options.progress = options.progress;
-  read_options.early = options.early;
-  read_options.devices = options.devices;
+  ReadOptions read_options{.progress = options.progress, .early = options.early, .devices = options.devices};
   TRY_OK(take_file_ranks(paths, options.file_ranks, **reader, read_options));
   read_options.only_ranges = options.only_ranges;
   read_options.newest_bytes = options.newest_bytes;

@@ -46,8 +46,7 @@ ClockAlignment as_stated(const Trace& trace, const ClockAlignment& checked) {
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     ClockMap map;
     map.evidence = p == 0 ? ClockEvidence::kReference : ClockEvidence::kSharedClock;
-    ClockSegment segment;
-    segment.offset_half_ns = 0;
+    ClockSegment segment{.offset_half_ns = 0};
     segment.offset_error_ns = segment.drift_half = segment.drift_error = 0;
     segment.evidence = map.evidence;
     segment.reference_rank = trace.parts.front().rank;
@@ -78,9 +77,7 @@ Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const 
 // Aligns the clocks, with the ties that --align-on gives. Errors: kUsage where the trace does not have what it names.
 Result<ClockAlignment> aligned_clocks(Trace& trace, const AlignOptions& options) {
   link_cells(trace);
-  AlignRequest request;
-  request.by_hand = options.by_hand;
-  request.each_rank_alone = trace.clock == ClockState::kShared;
+  AlignRequest request{.by_hand = options.by_hand, .each_rank_alone = trace.clock == ClockState::kShared};
   ClockAlignment alignment = align_clocks(trace, request);
   TRY_OK(check_by_hand(trace, alignment, options));
   return alignment;

@@ -65,8 +65,7 @@ class Collector {
   int64_t without_stack = 0;
 
   void collect() {
-    PythonStackOptions how;
-    how.drop_torch_entries = options_.as_torch;
+    PythonStackOptions how{.drop_torch_entries = options_.as_torch};
     if (options_.as_torch) {
       stacks = recorded_stacks(trace_, part_, how);
     } else {

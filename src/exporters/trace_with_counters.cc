@@ -73,8 +73,7 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   if (!run) return std::move(run).error();
   const auto held = torch_rank(*run, input.options.part);
   const TorchRank& rank = *held;
-  TraceOverlay overlay;
-  overlay.part = input.options.part;
+  TraceOverlay overlay{.part = input.options.part};
   if (input.options.hta)
     TRY_OK(add_hta(*run, rank, overlay.new_events));
   else

@@ -213,8 +213,7 @@ int run(const std::vector<std::string>& words, int process, int processes) {
   }
   Result<Terminal> terminal = terminal_for(job->arguments);
   if (!terminal) return give_up(terminal.error());
-  DigestOptions options;
-  options.reader = job->arguments.get("reader");
+  DigestOptions options{.reader = job->arguments.get("reader")};
   if (job->digests_only) {
     Result<DigestOptions> asked = digest_options(job->arguments);
     if (!asked) return give_up(asked.error());

@@ -134,8 +134,7 @@ LayoutBytes layout_bytes(const Model& m, const Layout& l, const MemoryOptions& o
   const double dense_backward = kElement * tokens * (2 * m.ffn + m.hidden) / t;
   double largest_layer = 0;
   for (const LayerKind& kind : m.kinds) {
-    LayerBytes b;
-    b.states = layer_states(kind);
+    LayerBytes b{.states = layer_states(kind)};
     const PerToken kept = kept_per_token(m, kind, l, o);
     b.act = kept.all * tokens;
     for (size_t i = 0; i < kModules; ++i) b.saved[i] = kept.saved[i] * tokens;

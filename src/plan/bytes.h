@@ -92,7 +92,7 @@ std::vector<RankHeld> held_moments(const Schedule& schedule);
 
 // What one chunk of a rank has, in bytes.
 struct ChunkBytes {
-  States states;
+  States states{};
   double act = 0, kept_by_w = 0;       // of one micro-batch; of that, what stays between I and W
   double recompute = 0, backward = 0;  // while its backward runs
   double head = 0;                     // logits and what belongs to them, on the last virtual stage

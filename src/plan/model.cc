@@ -112,8 +112,7 @@ void add_kinds(Model& m, int64_t layers, const std::vector<uint8_t>& is_moe) {
 }
 
 void read_experts(Sizes& s, Model& m, std::string_view type) {
-  Experts e;
-  e.count = s.size("num_local_experts|n_routed_experts|num_experts");
+  Experts e{.count = s.size("num_local_experts|n_routed_experts|num_experts")};
   e.top_k = s.size("num_experts_per_tok|moe_router_topk", {}, 1, e.count);
   e.ffn = s.size("moe_intermediate_size|moe_ffn_hidden_size", m.ffn);
   e.shared = e.ffn * s.size("n_shared_experts", 0, 0, 10'000);
@@ -140,8 +139,7 @@ void read_megatron(Sizes& s, Model& m) {
   s.find("seq|sequence_length|model");
   if (const Value from = s.part("moe", ValueTag::kDict); from.is_dict()) {
     Sizes own(from);
-    Experts e;
-    e.count = own.size("num_experts");
+    Experts e{.count = own.size("num_experts")};
     e.top_k = own.size("moe_router_topk", 2, 1, e.count);
     e.ffn = own.size("moe_ffn_hidden_size", m.ffn);
     e.shared = own.size("shared|moe_shared_expert_intermediate_size", 0, 0);

@@ -118,8 +118,7 @@ LayerTime layer_time(const Model& m, const LayerKind& kind, const Layout& l, con
 const std::vector<Hardware>& known_hardware() {
   // Data sheets: dense peak, HBM, links of one device and direction. Ascend's numbers are uncertain.
   const auto device = [](const char* name, double bf16, double fp8, double hbm, double gb, double intra, double inter) {
-    Hardware h;
-    h.name = name;
+    Hardware h{.name = name};
     h.bf16_flops = bf16 * 1e12, h.fp8_flops = fp8 * 1e12, h.hbm_bytes_s = hbm * 1e12;
     h.memory = gb == 80 ? 79.6 * (1 << 30) : gb * 1e9 * 1.06;
     h.intra_bytes_s = intra * 1e9, h.inter_bytes_s = inter * 1e9;

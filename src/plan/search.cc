@@ -105,8 +105,7 @@ struct LayoutSums {
 LayoutSums sums_of(const Wish& w, const Layout& l) {
   const Times times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
   const LayoutBytes bytes = layout_bytes(w.model, l, w.rates.memory);
-  LayoutSums s;
-  s.latency = static_cast<double>(times.latency);
+  LayoutSums s{.latency = static_cast<double>(times.latency)};
   const auto all = [](const LayerTime& t) { return static_cast<double>(t.sum()); };
   s.work = all(times.embedding) + all(times.head);
   s.way = s.work - static_cast<double>(times.head.weight + times.embedding.weight);

@@ -30,9 +30,7 @@ DeviceTime device_time(const TorchRun& run, const TorchRank& rank) {
     if (row.kernel == KernelClass::kComputation) compute.push_back(all.back());
     if (row.kernel == KernelClass::kCommunication) communication.push_back(all.back());
   }
-  DeviceTime t;
-  t.rank = rank.rank;
-  t.any = !all.empty();
+  DeviceTime t{.rank = rank.rank, .any = !all.empty()};
   if (!t.any) return t;
   all = union_of(std::move(all));
   compute = union_of(std::move(compute));

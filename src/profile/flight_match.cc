@@ -60,8 +60,7 @@ class Matcher {
 
   void match_group(int32_t g) {
     const FlightGroup& group = trace_.flight_groups[g];
-    FlightGroupSum sum;
-    sum.group = g;
+    FlightGroupSum sum{.group = g};
     std::vector<int32_t> members;       // indices of parts
     std::vector<int32_t> without_dump;  // ranks
     for (const int32_t r : group.ranks)

@@ -316,9 +316,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   rank.rows.reserve(s.size());
   for (const uint32_t i : slice_at) {
     if (i == kNoSliceIndex) continue;
-    TorchRow row;
-    row.start_ns = s.start_ns[i] - part.base_time_ns;
-    row.dur_ns = s.dur_ns[i];
+    TorchRow row{.start_ns = s.start_ns[i] - part.base_time_ns, .dur_ns = s.dur_ns[i]};
     hta_round(part, row.start_ns, row.dur_ns);
     row.start_ns -= run.zero_ns;
     row.correlation = s.correlation[i] == kNoCorrelation ? -1 : static_cast<int64_t>(s.correlation[i]);

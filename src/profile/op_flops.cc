@@ -268,8 +268,7 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
     multiplied = 1;
     for (size_t d = 0; d < space; ++d) multiplied = times(multiplied, input[2 + d]);
   }
-  Outcome out;
-  out.flops = times(product_of(weight), input[0]);
+  Outcome out{.flops = times(product_of(weight), input[0])};
   if (multiplied > INT64_MAX) return std::nullopt;
   out.flops = times(times(out.flops, multiplied), 2);
   out.written = times(times(places, input[0]), transposed ? weight[1] : weight[0]);
@@ -321,8 +320,7 @@ std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name
     pairs = plus(rows * (rows + 1) / 2, q[2] > k[2] ? (q[2] - k[2]) * rows : 0);
   }
   const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
-  Outcome out;
-  out.typed_by = first;
+  Outcome out{.typed_by = first};
   // Torch gives a mask the shape of the scores by repeating it in place, so its bytes do not follow from its shape.
   if (!flash) out.unread = {backward ? (cudnn ? size_t{8} : size_t{4}) : size_t{3}};
   out.flops = times(times(times(times(pairs, q[0]), q[1]), each), 2);

@@ -30,9 +30,7 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
   };
   for (const TransferFact& fact : part.transfers) {
     if (fact.op == kNoSliceIndex) continue;
-    Task task;
-    task.op = fact.op;
-    task.start = part.slices.start_ns[fact.slice] - run.zero_ns;
+    Task task{.op = fact.op, .start = part.slices.start_ns[fact.slice] - run.zero_ns};
     task.end = task.start + part.slices.dur_ns[fact.slice];
     task.plane = fact.plane;
     task.wait = is_wait_task(run.trace->names.text(fact.task));
@@ -91,8 +89,7 @@ std::vector<OpTime> op_times(const TorchRun& run, const std::vector<Communicatio
   const std::vector<Task> tasks = tasks_of(run, part);
   std::vector<OpTime> out;
   for (const CommunicationOp& op : ops) {
-    OpTime time;
-    time.op = op;
+    OpTime time{.op = op};
     const auto begin = std::ranges::lower_bound(tasks, op.slice, {}, &Task::op);
     auto end = begin;
     while (end != tasks.end() && end->op == op.slice) ++end;

@@ -87,10 +87,7 @@ class Grouper {
 
  private:
   Key key_of(const FunctionEvent& e) const {
-    Key key;
-    key.name = e.name;
-    key.on_device = e.on_device;
-    key.annotation = e.is_annotation();
+    Key key{.name = e.name, .on_device = e.on_device, .annotation = e.is_annotation()};
     if (e.slice == kNoSliceIndex) {
       key.shape = options_.by_input_shape ? 1 : 0;
       return key;
@@ -151,9 +148,7 @@ class Grouper {
   }
 
   void find_stacks() {
-    PythonStackOptions how;
-    how.drop_torch_entries = true;
-    how.cut_addresses = !options_.recorded_stacks;
+    PythonStackOptions how{.drop_torch_entries = true, .cut_addresses = !options_.recorded_stacks};
     out_.stacks = options_.recorded_stacks ? recorded_stacks(trace_, part_, how) : python_stacks(trace_, part_, how);
     stack_group_ = out_.stacks.groups_of_innermost(options_.stack_entries);
   }

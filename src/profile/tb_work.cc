@@ -52,8 +52,7 @@ void split_waits(TbRankWork& rank) {
       exposed(shared_of(rank.exposed, union_of(std::move(waits))));
   for (const TbStep& step : rank.steps) {
     const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
-    TbWait wait;
-    wait.transfer_ns = within(moving);
+    TbWait wait{.transfer_ns = within(moving)};
     wait.synchronizing_ns = within(known) - wait.transfer_ns;
     wait.unknown_ns = within(any) - within(known);
     wait.message_transfer_ns = within(paired_moving);

@@ -80,9 +80,7 @@ Figures figures_of(const std::vector<int64_t>& ns, double whole) {
   std::ranges::sort(values);
   const Description d = describe(values);
   const auto round1 = [](double v) { return round_exactly(v, 1); };
-  Figures f;
-  f.count = d.count;
-  f.sum = sum_of(ns);
+  Figures f{.sum = static_cast<double>(sum_of(ns)), .count = d.count};
   f.share = round_exactly(whole > 0 ? f.sum * 100.0 / whole : 0, 2);
   f.average = round1(f.sum / ns.size());
   f.min = d.min;

@@ -26,8 +26,7 @@ struct RankAnswer {
 };
 
 Key key_of(const Part& part, const TorchRow& row) {
-  Key key;
-  key.name = row.name;
+  Key key{.name = row.name};
   if (const TaskFact* task = fact_of(part.tasks, row.slice)) {
     key.type = task->op_type;
     key.unit = task->unit;

@@ -282,8 +282,7 @@ class Accounts {
   }
 
   Judged judge(const LedgerInstance& instance, const LedgerRow& row) const {
-    Judged out;
-    out.hosts = row.hosts;
+    Judged out{.hosts = row.hosts};
     if (!instance.complete || instance.bytes < 0) return out;
     out.across = instance.kind == CollectiveKind::kAllToAllV
                      ? split_across(instance)

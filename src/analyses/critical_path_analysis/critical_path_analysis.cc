@@ -190,8 +190,7 @@ bool hta_draws(const Answer& a, const PathEdge& edge, bool all_edges) {
 
 // Adds args.critical to the events of the path, and an arrow for every edge of the path (or for all edges).
 TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool all_edges) {
-  TraceOverlay overlay;
-  overlay.part = part;
+  TraceOverlay overlay{.part = part};
   const Part& p = *a.rank().part;
   const auto row_of = [&](uint32_t node) -> const TorchRow& { return a.rank().rows[a.graph.nodes[node].row]; };
   for (const uint32_t node : a.graph.path) overlay.extra_args.emplace(row_of(node).index, "\"critical\":1");

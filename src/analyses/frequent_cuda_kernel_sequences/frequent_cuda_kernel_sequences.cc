@@ -134,8 +134,7 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
 // Marks the calls of the most frequent patterns and their kernels. With compression, all other slices are left out,
 // except annotations, which help to recognise the place.
 TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& found, const Options& options) {
-  TraceOverlay overlay;
-  overlay.part = part;
+  TraceOverlay overlay{.part = part};
   for (size_t p = 0; p < found.marked.size(); ++p) {
     std::string member = "\"Patterns\":{";
     append_json_string(member, found.patterns[p].text);

@@ -160,8 +160,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
     for (size_t i = begin; i < end; ++i) {
       const TorchRow& row = rank.rows[i];
       if (!row.on_device) continue;
-      Kernel kernel;
-      kernel.row = row;
+      Kernel kernel{.row = row};
       if (row.partner >= 0)
         kernel.annotation = around[rank.rows[row.partner].slice];
       else if (const int32_t found = index.last_touched(row.start_ns, row.end_ns()); found >= 0)

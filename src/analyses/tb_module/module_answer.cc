@@ -217,9 +217,7 @@ class Answer {
     // "net.conv" comes after "net" and before "net.conv.weight", but other names may come between them.
     std::map<std::string, int32_t> place;
     for (const auto& [path, sums] : by_path) {
-      ModuleNode node;
-      node.name = path;
-      node.sums = sums;
+      ModuleNode node{.name = path, .sums = sums};
       if (const size_t dot = path.rfind('.'); dot != std::string::npos)
         if (const auto up = place.find(path.substr(0, dot)); up != place.end()) {
           node.parent = up->second;

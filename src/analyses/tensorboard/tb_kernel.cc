@@ -70,9 +70,7 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
   for (const TorchRow* at : kernel_rows(run, rank)) {
     const TorchRow& row = *at;
     const KernelFact* fact = fact_of(part.kernels, row.slice);
-    Key key;
-    key.name = row.name;
-    key.kind = row.kernel;
+    Key key{.name = row.name, .kind = row.kernel};
     if (by_launch) {
       const uint32_t owner = part.slices.parent[row.slice];
       if (owner != kNoSliceIndex) key.op = part.slices.name_id[owner];

@@ -212,9 +212,7 @@ class Finder {
     const int32_t fewest = *std::min_element(held.begin(), held.end());
     for (const OrderChoice& choice : kOrders) {
       if (choice.chunks > fewest || (present == choice.name && choice.chunks == sizes.chunks)) continue;
-      Changes changes;
-      changes.schedule = choice.name;
-      changes.chunks = choice.chunks;
+      Changes changes{.schedule = choice.name, .chunks = choice.chunks};
       if (fits_memory(changes)) add("schedule", changes, schedule_words(choice.name, choice.chunks, order, fewest));
     }
   }

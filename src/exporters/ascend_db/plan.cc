@@ -111,8 +111,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
           if (src == kNone || dst == kNone) continue;
           const Place& there = plan.places[place_of(to)];
           if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the cell that waits
-          Message m;
-          m.send_ns = plan.places[place_of(stage)].blocks[src].end_ns;
+          Message m{.send_ns = plan.places[place_of(stage)].blocks[src].end_ns};
           const bool first_block = dst == there.step_first[step];
           m.post_ns = first_block ? plan.start_ns[step] : there.blocks[dst - 1].end_ns;
           m.step = step;

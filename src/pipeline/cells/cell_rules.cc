@@ -266,10 +266,7 @@ Status CellRules::add(std::string_view text, const std::string& file, bool from_
       return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxRules) + " rules", "",
                         {file, line_number});
     if (sets.empty()) {
-      RuleSet set;
-      set.name = file_name(file);
-      set.from_user = from_user;
-      sets.push_back(std::move(set));
+      sets.push_back({.name = file_name(file), .from_user = from_user});
       rules.emplace_back();
     }
     rule.set = static_cast<uint32_t>(sets.size() - 1);

@@ -52,16 +52,12 @@ std::vector<ExpectedRow> expected_rows(const RowHypothesis& hypothesis, int32_t 
       for (const Action& action : cell.actions()) rows.push_back({.kind = action.kind, .actions = {action, {}}});
       continue;
     }
-    ExpectedRow row;
-    row.kind = shown_kind(cell);
-    row.action_count = 0;
+    ExpectedRow row{.kind = shown_kind(cell), .action_count = 0};
     for (const Action& action : cell.actions()) {
       row.actions[row.action_count++] = action;
       const bool backward = is_backward(action.kind);
       if (!hypothesis.logits || stage != 0 || !backward || action.chunk != schedule.sizes.chunks - 1) continue;
-      ExpectedRow head;
-      head.kind = CellKind::kBackward;
-      head.head = true;
+      ExpectedRow head{.kind = CellKind::kBackward, .head = true};
       head.actions[0] = {CellKind::kBackward, action.micro_batch, action.chunk};
       rows.push_back(head);
     }

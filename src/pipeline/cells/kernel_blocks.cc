@@ -35,9 +35,7 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   for (const char* name : {"1f1b", "fthenb"}) {
     const ScheduleDef* const def = find_schedule(name);
     if (def == nullptr || forwards == 0 || int64_t{stage_count} * forwards * 2 > kMaxScheduleCells) continue;
-    ScheduleSizes sizes;
-    sizes.stages = stage_count;
-    sizes.micro_batches = forwards;
+    ScheduleSizes sizes{.stages = stage_count, .micro_batches = forwards};
     const Result<Schedule> schedule = def->make(sizes);
     if (!schedule) continue;
     const bool fits = std::ranges::all_of(stages, [&](const auto& of) {

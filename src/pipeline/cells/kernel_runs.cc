@@ -185,10 +185,7 @@ class BlockFinder {
 
   void add(CellKind kind, size_t begin, size_t end, int32_t step) {
     if (begin >= end) return;
-    KernelBlock block;
-    block.kind = kind;
-    block.step = step;
-    block.start_ns = kernels_[begin].start_ns;
+    KernelBlock block{.kind = kind, .step = step, .start_ns = kernels_[begin].start_ns};
     block.end_ns = block.start_ns;
     for (size_t k = begin; k < end; ++k) block.end_ns = std::max(block.end_ns, kernels_[k].end_ns);
     block.slice = kernels_[begin].slice;

@@ -304,10 +304,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
 }
 
 HypothesisFacts facts_of(const Trace& trace, const RangeRows& rows, const RowLists& lists, const std::string& named) {
-  HypothesisFacts facts;
-  facts.stages = trace.pipeline_stages;
-  facts.forwards = lists.forwards;
-  facts.named = named;
+  HypothesisFacts facts{.stages = trace.pipeline_stages, .forwards = lists.forwards, .named = named};
   for (const auto& own : rows.parts)
     for (const RangeRow& row : own) {
       facts.largest = std::max({facts.largest, row.micro_batch, row.other_micro_batch});

@@ -154,10 +154,7 @@ class PartMessages {
       ++out_.unknown;
       return;
     }
-    Need need;
-    need.step = lists_[op.list].step;
-    need.micro_batch = kUnknown;
-    need.up = send == (other < own);
+    Need need{.step = lists_[op.list].step, .micro_batch = kUnknown, .up = send == (other < own)};
     ++out_.unlabelled;
     add(op, send, need);
   }

@@ -192,12 +192,7 @@ class MarkMaker {
       const bool split = rules_.sets()[rule.set].split_b && sets_[found >> 28].has_weight;
       for (size_t h = 0; h < rule.half_count; ++h) {
         const RuleHalf& half = match.halves[h];
-        CellMark mark;
-        mark.part = p;
-        mark.lane = l;
-        mark.slice = i;
-        mark.start_ns = s.start_ns[i];
-        mark.end_ns = s.end_ns(i);
+        CellMark mark{.part = p, .lane = l, .slice = i, .start_ns = s.start_ns[i], .end_ns = s.end_ns(i)};
         mark.kind =
             split && half.kind == CellKind::kBackward && rule.half_count == 1 ? CellKind::kInputGrad : half.kind;
         mark.stage = half.stage;

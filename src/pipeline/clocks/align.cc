@@ -112,8 +112,7 @@ class Report {
       const NodeClock& clock = solution_.nodes[node];
       const size_t k = n - net_.first_node[d];
       const size_t root = root_domain(n);
-      ClockSegment segment;
-      segment.from_ns = k == 0 ? INT64_MIN : domain.breaks[k - 1];
+      ClockSegment segment{.from_ns = k == 0 ? INT64_MIN : domain.breaks[k - 1]};
       // Coarse offsets within a component are relative to its root already, except for the root's own.
       const int64_t coarse = sum_or_limit(domain.coarse_ns, -std::max(net_.domains[root].coarse_ns, -INT64_MAX));
       segment.offset_ns = sum_or_limit(coarse, rounded(clock.offset));

@@ -150,9 +150,7 @@ class LinkFinder {
       classes[{-hosts, !out_.edges[e].forward}].push_back(e);
     }
     for (const auto& [key, members] : classes) {
-      LinkClass c;
-      c.hosts = -key.first;
-      c.forward = !key.second;
+      LinkClass c{.forward = !key.second, .hosts = -key.first};
       std::vector<double> medians;
       for (const size_t e : members) {
         out_.edges[e].link_class = out_.classes.size();

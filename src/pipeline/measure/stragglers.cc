@@ -103,10 +103,7 @@ class Finder {
       if (steps[p] == 0 || trace_.parts[p].stage == kUnknown) continue;
       worker_of_[p] = static_cast<int32_t>(out_.workers.size());
       by_stage[trace_.parts[p].stage].push_back(worker_of_[p]);
-      StragglerWorker worker;
-      worker.part = p;
-      worker.steps = steps[p];
-      worker.busy_ns = busy[p] / steps[p];
+      StragglerWorker worker{.part = static_cast<int32_t>(p), .steps = steps[p], .busy_ns = busy[p] / steps[p]};
       worker.period_ns = worker.s_w = kNaN;
       out_.workers.push_back(worker);
     }
@@ -176,9 +173,7 @@ class Finder {
       }
       std::ranges::stable_sort(members, {}, &Member::stage);
       for (size_t m = 0; m < members.size();) {
-        StragglerStep row;
-        row.step = step;
-        row.stage = members[m].stage;
+        StragglerStep row{.step = step, .stage = members[m].stage};
         std::vector<double> busy;
         const size_t first = m;
         for (; m < members.size() && members[m].stage == row.stage; ++m) busy.push_back(members[m].busy_ns);
@@ -263,9 +258,7 @@ class Finder {
       }
     }
     for (const auto& [stage, s] : by_stage) {
-      FbCorrelation c;
-      c.stage = stage;
-      c.pairs = static_cast<int64_t>(s.n);
+      FbCorrelation c{.stage = stage, .pairs = static_cast<int64_t>(s.n)};
       const double vx = s.xx - s.x * s.x / s.n, vy = s.yy - s.y * s.y / s.n;
       c.spread = std::sqrt(std::max(0.0, vx / s.n));
       // A spread of less than one part in a billion is rounding.

@@ -170,9 +170,7 @@ std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::v
   std::vector<TrainingStep> out;
   std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
   for (const int32_t number : steps) {
-    TrainingStep step;
-    step.step = number;
-    step.start_ns = extent.at(number).start;
+    TrainingStep step{.step = number, .start_ns = extent.at(number).start};
     step.end_ns = std::max(step.start_ns, extent.at(number).end);
     out.push_back(step);
   }

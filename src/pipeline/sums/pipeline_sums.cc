@@ -95,9 +95,7 @@ PipelineSums pipeline_sums(const Trace& trace) {
     bool any_compute = false;
     Span all, work;  // start and end of all cells, and of the step's own work; in common time
     for (size_t i = range.begin; i < range.end;) {
-      RankSums rank;
-      rank.step = range.step;
-      rank.part = cells.part[i];
+      RankSums rank{.step = range.step, .part = cells.part[i]};
       RunningUnion busy;
       Span own, own_work, compute;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {

@@ -84,8 +84,7 @@ class Analysis {
                 &missing);
     while (rows.next()) {
       if (device_ >= 0 && !rows.is_null(10) && rows.integer(10) != device_) continue;
-      StepSummary step;
-      step.step = step_number(rows.text(0));
+      StepSummary step{.step = step_number(rows.text(0))};
       for (size_t c = 0; c < std::size(kStepColumns); ++c)
         step.*kStepColumns[c].field = time_at(rows, static_cast<int>(c) + 1, kMicroseconds);
       out_.steps.push_back(step);

@@ -151,8 +151,7 @@ void read_transfers(RankDb& rank) {
             {"globalTaskId", "taskType", "opId?", "groupName?", "planeId?", "notifyId?", "srcRank?", "dstRank?",
              "transportType?", "size?", "linkType?"},
             [&](const SqliteRows& rows) {
-              TransferInfo t;
-              t.task = rank.texts.of(rows, 1);
+              TransferInfo t{.task = rank.texts.of(rows, 1)};
               if (!rows.is_null(2)) t.op = rank.op_of_id.get(rows.integer(2));
               t.group = rank.texts.of(rows, 3);
               t.plane = static_cast<int32_t>(std::clamp<int64_t>(rows.integer_or(4, -1), -1, INT32_MAX));
@@ -227,10 +226,7 @@ void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t s
   RangeRow& from = rank.ranges[range];
   const RangeTextInfo& text = rank.range_texts[from.text];
   if (!text.communication || rank.has_ops) return;
-  CommOp op;
-  op.name = text.name;
-  op.type = text.name;
-  op.group = rank.out.text(text.parsed.member("groupName"));
+  CommOp op{.name = text.name, .group = rank.out.text(text.parsed.member("groupName")), .type = text.name};
   const std::string_view dtype = text.parsed.member("dataType");
   op.dtype = rank.out.text(dtype == "na" ? std::string_view() : dtype);
   op.bytes_each = hccl_bytes(dtype);
@@ -258,8 +254,7 @@ void finish_communication(RankDb& rank) {
   };
   for (const CommOp& op : rank.ops) {
     const auto [group, ranks] = group_of(op.group);
-    CollectiveFact fact;
-    fact.slice = op.row;
+    CollectiveFact fact{.slice = op.row};
     const std::string name = plain_name(rank.out.text_of(op.type != 0 ? op.type : op.name));
     fact.name = rank.out.text(name);
     fact.dtype = op.dtype;

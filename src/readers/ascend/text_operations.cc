@@ -65,11 +65,7 @@ class Operations {
         ++timeless;
         continue;
       }
-      OperationRow row;
-      row.name = sum.op;
-      row.step = sum.step;
-      row.start_ns = sum.start_ns;
-      row.dur_ns = sum.dur_ns;
+      OperationRow row{.name = sum.op, .step = sum.step, .start_ns = sum.start_ns, .dur_ns = sum.dur_ns};
       add_one(row, &sum);
     }
     if (timeless > 0) builder_.notes.add(problem::ascend_communication_time, {builder_.part.source}, timeless);

@@ -150,12 +150,8 @@ class Kernels {
 
  private:
   void add_facts(const KernelRow& row, uint32_t at) {
-    if (row.blocks > 0) {
-      KernelFact fact;
-      fact.slice = at;
-      fact.grid = builder_.text("[" + std::to_string(row.blocks) + ", 1, 1]");
-      builder_.kernels.push_back(fact);
-    }
+    if (row.blocks > 0)
+      builder_.kernels.push_back({.slice = at, .grid = builder_.text("[" + std::to_string(row.blocks) + ", 1, 1]")});
     if (row.shapes == 0 && row.dtypes == 0) return;
     InputFact fact;
     fact.slice = at;

@@ -82,11 +82,7 @@ class Slicer {
       const int64_t end = row.start_ns + row.dur_ns;
       if (thread.kind == ThreadKind::kOperations) {
         operation_[r] = operations_.size();
-        OperationRow operation;
-        operation.name = std::string(text(row.name));
-        operation.start_ns = row.start_ns;
-        operation.dur_ns = row.dur_ns;
-        operations_.push_back(std::move(operation));
+        operations_.push_back({.name = std::string(text(row.name)), .start_ns = row.start_ns, .dur_ns = row.dur_ns});
         continue;
       }
       const bool stream = thread.kind == ThreadKind::kStream;
@@ -114,12 +110,8 @@ class Slicer {
         fact.step = range.step;
         builder_.ranges.push_back(fact);
       }
-      if ((kind == RowKind::kMemcpy || kind == RowKind::kMemset) && row.bytes >= 0) {
-        CopyFact fact;
-        fact.slice = at_[r];
-        fact.bytes = row.bytes;
-        builder_.copies.push_back(fact);
-      }
+      if ((kind == RowKind::kMemcpy || kind == RowKind::kMemset) && row.bytes >= 0)
+        builder_.copies.push_back({.slice = at_[r], .bytes = row.bytes});
     }
   }
 
@@ -134,19 +126,9 @@ class Slicer {
         fact.forward_thread = static_cast<int32_t>(std::clamp<int64_t>(from.forward_thread, -1, INT32_MAX));
         builder_.operators.push_back(fact);
       }
-      if (from.dims != 0) {
-        InputFact fact;
-        fact.slice = at;
-        fact.dims = texts_[from.dims];
-        fact.types = texts_[from.types];
-        builder_.inputs.push_back(fact);
-      }
-      if (from.stack != 0) {
-        StackFact fact;
-        fact.slice = at;
-        fact.stack = texts_[from.stack];
-        builder_.stacks.push_back(fact);
-      }
+      if (from.dims != 0)
+        builder_.inputs.push_back({.slice = at, .dims = texts_[from.dims], .types = texts_[from.types]});
+      if (from.stack != 0) builder_.stacks.push_back({.slice = at, .stack = texts_[from.stack]});
     }
     for (const TraceOperation& from : trace_.operations) {
       if (operation_[from.row] == SIZE_MAX) continue;

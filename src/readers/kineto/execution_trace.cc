@@ -222,11 +222,7 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
     if (at == slice_of.end()) continue;
     ++found;
     alike += trace.names.text(part.slices.name_id[at->second]) == node.name;
-    GraphNodeFact fact;
-    fact.slice = at->second;
-    fact.node = node.id;
-    fact.parent = node.parent;
-    facts.push_back(fact);
+    facts.push_back({.slice = at->second, .node = node.id, .parent = node.parent});
   }
   if (found == 0 || alike < kAlike * found) {
     trace.diagnostics.add(problem::kineto_other_execution_trace, Args().flag("none", found == 0), {path});

@@ -63,8 +63,7 @@ std::vector<size_t> files_to_read(const Source& source) {
 }
 
 SourceRef source_ref(const std::string& path) {
-  SourceRef ref;
-  ref.path = path;
+  SourceRef ref{.path = path};
   struct stat st;
   if (stat(path.c_str(), &st) == 0) {
     ref.size_bytes = st.st_size;

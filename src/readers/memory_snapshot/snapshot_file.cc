@@ -78,8 +78,7 @@ class SnapshotReader {
   void lose(const Problem& problem) { out_.notes.add(problem, {path_}); }
 
   void read_segment(Value segment) {
-    AllocatorSegment out;
-    out.bytes = bytes_of_value(segment["total_size"]);
+    AllocatorSegment out{.bytes = bytes_of_value(segment["total_size"])};
     if (!segment.is_dict() || segment.is_cut() || out.bytes < 0) return lose(problem::memory_snapshot_bad_entry);
     out.address = address_of(segment["address"]);
     out.allocated = bytes_of_value(segment["allocated_size"]);
@@ -102,8 +101,7 @@ class SnapshotReader {
 
   // The blocks of a segment lie one after another; files of older versions do not say where.
   void read_block(Value block, uint64_t& address) {
-    AllocatorBlock out;
-    out.bytes = bytes_of_value(block["size"]);
+    AllocatorBlock out{.bytes = bytes_of_value(block["size"])};
     if (!block.is_dict() || block.is_cut() || out.bytes < 0) return lose(problem::memory_snapshot_bad_entry_block);
     address = block["address"].unsigned_integer().value_or(address);
     out.address = address;
@@ -126,9 +124,7 @@ class SnapshotReader {
 
   void read_event(Value event, int64_t device) {
     if (!event.is_dict() || event.is_cut()) return lose(problem::memory_snapshot_bad_entry_event);
-    AllocatorEvent out;
-    out.action = action_of(event["action"].text());
-    out.bytes = bytes_of_value(event["size"]);
+    AllocatorEvent out{.bytes = bytes_of_value(event["size"]), .action = action_of(event["action"].text())};
     if (out.bytes < 0 && out.action != AllocatorAction::kSnapshot && out.action != AllocatorAction::kOther)
       return lose(problem::memory_snapshot_bad_entry_event);
     out.bytes = std::max<int64_t>(out.bytes, 0);

@@ -175,8 +175,7 @@ class ReportReader {
                    const uint32_t row =
                        device_row(rows, kSync, *p, p->out.text(sync_name(rows.integer_or(7, rows.integer_or(8, 0)))));
                    if (row == kNoRow) return;
-                   SyncFact fact;
-                   fact.slice = row;
+                   SyncFact fact{.slice = row};
                    const auto at = recorded.find({process_of(rows.integer_or(6, 0)), rows.integer_or(9, kNone32)});
                    if (at != recorded.end()) fact.wait_on_record_correlation = at->second;
                    p->out.syncs.push_back(fact);
@@ -195,9 +194,7 @@ class ReportReader {
   void copy_row(const SqliteRows& rows, Process& p, gpu_rows::Kind kind, uint32_t name) {
     const uint32_t row = device_row(rows, kind, p, name);
     if (row == kNoRow) return;
-    CopyFact fact;
-    fact.slice = row;
-    fact.bytes = rows.integer(7);
+    CopyFact fact{.slice = row, .bytes = rows.integer(7)};
     const double ns = rows.integer(1) - rows.integer(0);
     if (fact.bytes >= 0 && ns > 0) fact.bandwidth_gbps = fact.bytes / ns;
     p.out.copies.push_back(fact);

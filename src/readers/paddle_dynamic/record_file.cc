@@ -144,12 +144,7 @@ class RecordReader {
     now_.open.erase(open);
     if (!sane_interval(start_ns, *ns)) return lose(problem::paddle_dynamic_bad_time_reversed, offset);
     if (out_.ops.size() >= kMaxOps) return lose(problem::paddle_dynamic_too_many_records, offset);
-    Op op;
-    op.start_ns = start_ns;
-    op.end_ns = *ns;
-    op.rank = now_.rank;
-    op.stage = now_.stage;
-    op.step = now_.step;
+    Op op{.start_ns = start_ns, .end_ns = *ns, .rank = now_.rank, .stage = now_.stage, .step = now_.step};
     std::tie(op.kind, op.micro_batch, op.chunk) = cell;
     op.name_id = out_.names.intern(stamp.name);
     op.lane = kind_lane(op.kind);

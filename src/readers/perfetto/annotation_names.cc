@@ -28,8 +28,7 @@ constexpr std::pair<std::string_view, ArgKey> kOtherNames[] = {{"stream id", Arg
 }  // namespace
 
 AnnotationName annotation_name(std::string_view name) {
-  AnnotationName out;
-  out.key = rows::arg_key(name);
+  AnnotationName out{.key = rows::arg_key(name)};
   for (const auto& [text, key] : kOtherNames)
     if (name == text) out.key = key;
   for (const auto& [text, own] : kOwnKeys)

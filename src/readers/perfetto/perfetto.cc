@@ -65,8 +65,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   for (uint32_t f = 0; f < files.size(); ++f) {
     paths.push_back(files[f].path);
     for (const CellRow& row : files[f].cells) {
-      Op op;
-      op.start_ns = row.start_ns + files[f].shift_ns;
+      Op op{.start_ns = row.start_ns + files[f].shift_ns};
       op.end_ns = op.start_ns + row.dur_ns;
       op.rank = small(row.cell.rank, kMaxRankNumber);
       if (op.rank == kUnknown) continue;

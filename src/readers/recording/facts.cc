@@ -84,10 +84,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
 }
 
 CollectiveFact FactMaker::fact_of(const Message& m) const {
-  CollectiveFact fact;
-  fact.name = m.name;
-  fact.peer = m.peer;
-  fact.bytes = m.bytes;
+  CollectiveFact fact{.name = m.name, .peer = m.peer, .bytes = m.bytes};
   const std::string name(trace_.names.text(m.name));
   int32_t other = m.peer;  // in a job, the peer is a global rank
   if (m.communicator != 0) {

@@ -78,11 +78,7 @@ class HotReader {
       if (head != tail) ++out_.content.bad_chunks;
       return read_open(before);
     }
-    RowBlock block;
-    block.ring = index;
-    block.first = tail;
-    block.slots = head - tail;
-    block.begin = out_.content.rows.size();
+    RowBlock block{.ring = index, .first = tail, .slots = head - tail, .begin = out_.content.rows.size()};
     out_.raw_begin.push_back(out_.raw.size());
     for (uint64_t position = tail; position < head; ++position) {
       const std::string_view record = std::string_view(data).substr((position - old_tail) * kRecordBytes, kRecordBytes);

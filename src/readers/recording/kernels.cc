@@ -53,9 +53,7 @@ void KernelMaker::add_lanes(const Content& content, int32_t rank, const std::map
 
 void KernelMaker::add(const Op& op, const Row& row, const LaneRow* lane) {
   if (!lane) return;
-  Note note;
-  note.index = op.file_index;
-  note.step = row.step;
+  Note note{.index = op.file_index, .step = row.step};
   if (lane->device_kind == kKernelLane || lane->device_kind == kLaunchLane)
     if (row.sequence >= 0 && row.sequence < kNoCorrelation) note.correlation = static_cast<uint32_t>(row.sequence);
   if (lane->device_kind == kKernelLane) {

@@ -127,8 +127,7 @@ bool take_ranges(const Chunk& chunk, Content& content) {
 
 bool take_raw(std::string_view payload, Content& content) {
   if (payload.size() < 16) return false;
-  RowBlock block;
-  block.ring = number_at<uint32_t>(payload, 0);
+  RowBlock block{.ring = number_at<uint32_t>(payload, 0)};
   if (block.ring >= kMaxRings) return false;
   block.first = number_at<uint64_t>(payload, 8);
   payload.remove_prefix(16);

@@ -138,9 +138,7 @@ void Processes::describe_collective(Process& p, uint32_t row, std::string_view n
     p.communicator_sizes.insert(0);  // the sizes of its parts are not in its arguments
   const auto count = parse_int(arguments["count"].empty() ? arguments["sendcount"] : arguments["count"]);
   if (!count || *count < 0 || !name.starts_with("nccl")) return;
-  CollectiveFact fact;
-  fact.slice = row;
-  fact.name = p.out.text(name.substr(4));
+  CollectiveFact fact{.slice = row, .name = p.out.text(name.substr(4))};
   const std::string& type = arguments["datatype"];
   constexpr std::pair<std::string_view, std::pair<const char*, int>> kTypes[] = {
       {"Float16", {"Half", 2}},   {"Half", {"Half", 2}},  {"Bfloat16", {"BFloat16", 2}}, {"Float32", {"Float", 4}},
@@ -160,9 +158,7 @@ void Processes::describe_collective(Process& p, uint32_t row, std::string_view n
 
 void Processes::add_allocation(Process& p, int64_t at, int64_t address, int64_t bytes, int64_t device) {
   if (at < 0 || at > kMaxTimeNs) return;
-  MemoryRecord record;
-  record.time_ns = at;
-  record.address = address;
+  MemoryRecord record{.time_ns = at, .address = static_cast<uint64_t>(address)};
   if (bytes > 0) {
     record.bytes = bytes;
     p.size_at[address] = bytes;

@@ -651,8 +651,7 @@ class HostReader {
     return std::string(name);
   }
   static void add_kernel(std::string_view details, uint32_t row, PartBuilder& out) {
-    KernelFact fact;
-    fact.slice = row;
+    KernelFact fact{.slice = row};
     fact.registers =
         static_cast<int32_t>(std::clamp<int64_t>(parse_int(detail(details, "regs")).value_or(-1), -1, 65'536));
     const int64_t fixed_bytes = parse_int(detail(details, "static_shared")).value_or(-1);

@@ -29,11 +29,7 @@ ApiAnswer error_answer(int status, std::string_view what, std::string_view hint)
 ApiAnswer refused_answer(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
 
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash) {
-  ApiAnswer answer;
-  answer.type = type;
-  answer.body = text;
-  answer.etag = "\"" + std::string(hash) + "\"";
-  return answer;
+  return {.type = type, .body = std::string(text), .etag = "\"" + std::string(hash) + "\""};
 }
 
 }  // namespace stageline

@@ -87,8 +87,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   const int fd = mkstemp(path.data());
   if (fd < 0) return make_error(ErrorCode::kIo, "no temporary file can be made", "TMPDIR names another folder", {path});
   close(fd);
-  ExportOptions options;
-  options.title = title_;
+  ExportOptions options{.title = title_};
   Diagnostics notes;
   const Status written = export_trace(whole->recorded, notes, path, "perfetto", options);
   Result<std::string> bytes = written ? read_all(path, kMaxExportBytes) : Result<std::string>(written.error());

@@ -17,10 +17,7 @@ void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
   const std::vector<CellKind>& kinds = facts.graph.kind;
   const bool optimizers = std::ranges::find(kinds, CellKind::kOptimizer) != kinds.end();
   for (GapTime& gap : gap_times(facts.periods)) {
-    Cause cause;
-    cause.kind = &between_steps_cause;
-    cause.sometimes = gap.sometimes;
-    cause.certain = true;
+    Cause cause{.kind = &between_steps_cause, .sometimes = gap.sometimes, .certain = true};
     std::vector<double> by_step(facts.step_numbers.size(), kNaN);
     for (size_t i = 0; i < by_step.size(); ++i)
       if (const auto at = gap.by_step.find(facts.step_numbers[i]); at != gap.by_step.end()) by_step[i] = at->second;

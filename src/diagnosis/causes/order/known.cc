@@ -190,8 +190,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   // Where only the warm-up shows that stages at the end are missing, the recognised order is one of fewer stages.
   if (facts.coverage.by_warm_up() || !theory.theory.known() || theory.sizes.empty()) return;
   const Recognition& recognition = theory.recognition;
-  Cause order;
-  order.kind = &order_cause;
+  Cause order{.kind = &order_cause};
   order.figures.of = recognition.lists;
   for (const Divergence& d : recognition.divergences) order.figures.count += d.is_order ? d.lists : 0;
   const bool leaves = order.figures.count > 0;
@@ -211,8 +210,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   };
   if (leaves) add(order, &OrderSpans::own_ns, &OrderSpans::restored_ns);
   if (splits.count() == 0) return;
-  Cause unsplit;
-  unsplit.kind = &unsplit_cause;
+  Cause unsplit{.kind = &unsplit_cause};
   unsplit.figures.count = splits.count();
   unsplit.figures.of = splits.lacks.size();
   if (splits.count() == 1)

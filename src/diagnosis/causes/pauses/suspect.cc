@@ -41,8 +41,7 @@ void suspect_begins(const CauseScene& scene, const StartDelays& starts, const La
   cause.kind = &pauses_cause;
   cause.figures = {.each_ns = begins.each_ns, .count = begins.count, .of = static_cast<int64_t>(starts.cells())};
   set_part(scene, scene.times.workers()[begins.worker].part, cause);
-  PausesOwn own;
-  own.ranks = 1;
+  PausesOwn own{.ranks = 1};
   name_what_comes_first(scene, begins.pauses, cause, own);
   cause.own = std::move(own);
   suspect.without = begins.without();

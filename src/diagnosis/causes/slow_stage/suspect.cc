@@ -335,8 +335,7 @@ void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
   std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
   if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
   for (const Slow& found : slow) {
-    Suspect suspect;
-    suspect.cause = found.cause;
+    Suspect suspect{.cause = found.cause};
     suspect.cause.kind = &slow_stage_cause;
     suspect.cause.together = {"slow_stage", Together::Role::kEqual};
     const Place& place = found.cause.place();

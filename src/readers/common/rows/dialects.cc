@@ -139,10 +139,7 @@ void translate_devices(FileRows& rows) {
         name.starts_with("Memcpy") || name.find("Copy") != std::string_view::npos || is_xla_transfer("", name);
     give(row, name.starts_with("Memset") ? ours[2] : copy ? ours[1] : ours[0]);
     if (!is_xla_collective("", name)) return;
-    CollectiveFact fact;
-    fact.slice = at;
-    fact.name = known.names.intern(xla_opcode("", name));
-    rows.rest.collectives.push_back(fact);
+    rows.rest.collectives.push_back({.slice = at, .name = known.names.intern(xla_opcode("", name))});
   });
   for (std::vector<Row*>& line : lines) {
     std::ranges::stable_sort(line, [](const Row* a, const Row* b) {
