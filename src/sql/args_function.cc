@@ -49,11 +49,11 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
 }  // namespace
 
 std::shared_ptr<const TableSource> args_function(const std::shared_ptr<const RunData>& data) {
-  return std::make_shared<RowTable>(
-      "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
-      with_options(columns_of(declared_table("sql/args")), {{"slice_id", SqlType::kInteger, "", "Id of a slice."}}),
-      [data, fetcher = std::make_shared<ArgumentFetcher>()](const std::vector<Argument>& arguments) {
-        return args(*data, *fetcher, arguments);
+  return table_function(
+      data, "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
+      {{"slice_id", SqlType::kInteger, "", "Id of a slice."}},
+      [fetcher = std::make_shared<ArgumentFetcher>()](const RunData& run, const std::vector<Argument>& arguments) {
+        return args(run, *fetcher, arguments);
       });
 }
 

@@ -70,17 +70,15 @@ RunData::Made below(const RunData& data, const std::vector<Argument>& arguments)
 }  // namespace
 
 std::shared_ptr<const TableSource> path_function(const std::shared_ptr<const RunData>& data) {
-  return std::make_shared<RowTable>(
-      "path", "path(of_id): a slice and what is around it, outwards; of device work its operator first.",
-      with_options(columns_of(declared_table("sql/path")), {of_id()}),
-      [data](const std::vector<Argument>& arguments) { return path(*data, arguments); });
+  return table_function(data, "path",
+                        "path(of_id): a slice and what is around it, outwards; of device work its operator first.",
+                        {of_id()}, path);
 }
 
 std::shared_ptr<const TableSource> below_function(const std::shared_ptr<const RunData>& data) {
-  return std::make_shared<RowTable>(
-      "below", "below(of_id): a slice, what it called on its thread, and the device work of all of these.",
-      with_options(columns_of(declared_table("sql/below")), {of_id()}),
-      [data](const std::vector<Argument>& arguments) { return below(*data, arguments); });
+  return table_function(data, "below",
+                        "below(of_id): a slice, what it called on its thread, and the device work of all of these.",
+                        {of_id()}, below);
 }
 
 }  // namespace stageline::sql

@@ -17,12 +17,17 @@ Error no_number(const char* function, const char* what, const Argument& argument
 
 }  // namespace
 
-std::vector<SqlColumn> with_options(std::vector<SqlColumn> columns, std::vector<SqlColumn> options) {
+std::shared_ptr<const TableSource> table_function(
+    const std::shared_ptr<const RunData>& data, const char* name, const char* help, std::vector<SqlColumn> options,
+    std::function<RunData::Made(const RunData&, const std::vector<Argument>&)> make) {
+  std::vector<SqlColumn> columns = columns_of(declared_table(std::string("sql/") + name));
   for (SqlColumn& option : options) {
     option.is_option = true;
     columns.push_back(std::move(option));
   }
-  return columns;
+  return std::make_shared<RowTable>(
+      name, help, std::move(columns),
+      [data, make = std::move(make)](const std::vector<Argument>& arguments) { return make(*data, arguments); });
 }
 
 bool is_given(const Argument& argument) { return !std::holds_alternative<std::monostate>(argument); }

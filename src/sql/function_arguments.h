@@ -1,6 +1,8 @@
 // Arguments of table-valued functions: whole numbers, ranks and ids of slices. Errors are kUsage and name the function.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -10,8 +12,10 @@
 
 namespace stageline::sql {
 
-// Returns the columns of a function's table with its arguments behind them, as options.
-std::vector<SqlColumn> with_options(std::vector<SqlColumn> columns, std::vector<SqlColumn> options);
+// A function of a run, whose table "sql/NAME" has its arguments behind the columns, as options.
+std::shared_ptr<const TableSource> table_function(
+    const std::shared_ptr<const RunData>& data, const char* name, const char* help, std::vector<SqlColumn> options,
+    std::function<RunData::Made(const RunData&, const std::vector<Argument>&)> make);
 
 bool is_given(const Argument& argument);
 

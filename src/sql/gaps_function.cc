@@ -41,14 +41,13 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
 }  // namespace
 
 std::shared_ptr<const TableSource> gaps_function(const std::shared_ptr<const RunData>& data) {
-  return std::make_shared<RowTable>(
-      "gaps", "gaps(of_rank, of_stream, min_ns): when no device of a rank worked, and what it waited for.",
-      with_options(columns_of(declared_table("sql/gaps")),
-                   {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
-                    {"of_stream", SqlType::kInteger, "",
-                     "Only gaps of this stream; by default gaps in which no stream of the rank worked."},
-                    {"min_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}}),
-      [data](const std::vector<Argument>& arguments) { return gaps(*data, arguments); });
+  return table_function(data, "gaps",
+                        "gaps(of_rank, of_stream, min_ns): when no device of a rank worked, and what it waited for.",
+                        {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
+                         {"of_stream", SqlType::kInteger, "",
+                          "Only gaps of this stream; by default gaps in which no stream of the rank worked."},
+                         {"min_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}},
+                        gaps);
 }
 
 }  // namespace stageline::sql

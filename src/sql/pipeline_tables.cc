@@ -96,6 +96,18 @@ std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData
                                         const std::vector<Argument>&) { return data->made(key, make); });
 }
 
+const RunData& no_run() {
+  static const Trace kEmpty;
+  static const RunData kNothing(std::make_shared<const Run>(kEmpty), nullptr, {});
+  return kNothing;
+}
+
+std::shared_ptr<const TableSource> run_table(const std::shared_ptr<const RunData>& data, const char* name,
+                                             const char* help, Table (*make)(const RunData&)) {
+  return made_once(data, name, help, columns_of(make(no_run())),
+                   [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); });
+}
+
 void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out) {
   out.push_back(made_once(data, "cells", "The pipeline's work: one row a forward, backward, message …",
@@ -122,17 +134,10 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
             d->trace().links.size(),
             [number](sqlite3_context* to, size_t row, int column) { show_known(to, number(row, column)); }, number));
       }));
-  const auto made_table = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    // The columns are those that the table has for an empty run.
-    static const Trace kEmpty;
-    static const auto kNothing =
-        std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
-    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
-                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
-  };
-  made_table("messages", "Messages between stages, with the time each took.", messages_of);
-  made_table("steps", "For a pipeline one row per step over all ranks; for a profile one per rank and profiler step.",
-             steps_of);
+  out.push_back(run_table(data, "messages", "Messages between stages, with the time each took.", messages_of));
+  out.push_back(run_table(
+      data, "steps", "For a pipeline one row per step over all ranks; for a profile one per rank and profiler step.",
+      steps_of));
 }
 
 }  // namespace stageline::sql

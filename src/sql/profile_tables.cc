@@ -303,12 +303,8 @@ class CounterTable : public TableSource {
 
 void add_profile_tables(const std::shared_ptr<const RunData>& data,
                         std::vector<std::shared_ptr<const TableSource>>& out) {
-  static const Trace kEmpty;
-  static const auto kNothing =
-      std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
   const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
-                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
+    out.push_back(run_table(data, name, help, make));
   };
   add("collectives", "Collectives and messages as devices ran them, with their group, size and number.",
       collectives_of);

@@ -95,12 +95,8 @@ Table meta_of(const RunData& data) {
 }  // namespace
 
 void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out) {
-  static const Trace kEmpty;
-  static const auto kNothing =
-      std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
   const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    out.push_back(made_once(data, name, help, columns_of(make(*kNothing)),
-                            [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
+    out.push_back(run_table(data, name, help, make));
   };
   add("ranks", "Where each rank ran and what was read from it.", ranks_of);
   add("findings", "Causes of lost time, with cost, saving and the table of the evidence, as in stageline explain.",

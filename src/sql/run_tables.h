@@ -21,5 +21,9 @@ void add_figure_table(const std::shared_ptr<const RunData>& data, std::vector<st
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
                                              const char* help, std::vector<SqlColumn> columns,
                                              std::function<RunData::Made()> make);
+// The same for a Table; its columns are those that it has for an empty run.
+std::shared_ptr<const TableSource> run_table(const std::shared_ptr<const RunData>& data, const char* name,
+                                             const char* help, Table (*make)(const RunData&));
+const RunData& no_run();  // a run without anything
 
 }  // namespace stageline::sql

@@ -66,15 +66,13 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   add_analysis_tables(data, out);
   // Without the two tables that list them, which would own themselves.
   const auto all = std::make_shared<const Sources>(out);
-  static const Trace kEmpty;
   std::vector<SqlColumn> columns = columns_of(declared_table("sql/columns"));
   columns.push_back({"of_table", SqlType::kText, "", "Only this table; analyses are listed only so.", true});
   out.push_back(std::make_shared<RowTable>(
       "columns", "columns(of_table): what tables are made of, with units.", std::move(columns),
       [all](const std::vector<Argument>& arguments) { return column_list(*all, arguments); }));
-  const RunData nothing(std::make_shared<const Run>(kEmpty), nullptr, {});
   out.push_back(std::make_shared<RowTable>(
-      "tables", "What can be asked.", columns_of(table_list(nothing, {})),
+      "tables", "What can be asked.", columns_of(table_list(no_run(), {})),
       [data, all](const std::vector<Argument>&) -> RunData::Made { return table_rows(table_list(*data, *all)); }));
   return out;
 }

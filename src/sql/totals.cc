@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/statistics.h"
+#include "sql/function_arguments.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 
@@ -336,47 +337,35 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
                         "leave out of_class and of_category");
   asked.rank = number(1);
   asked.step = number(2);
-  if (!std::holds_alternative<std::monostate>(arguments[3])) asked.kernel_class = argument_text(arguments[3]);
-  if (!std::holds_alternative<std::monostate>(arguments[4])) asked.category = argument_text(arguments[4]);
+  if (is_given(arguments[3])) asked.kernel_class = argument_text(arguments[3]);
+  if (is_given(arguments[4])) asked.category = argument_text(arguments[4]);
   asked.from_ns = number(5).value_or(INT64_MIN);
   asked.to_ns = number(6).value_or(INT64_MAX);
   return asked;
 }
 
-std::vector<SqlColumn> with_options(std::vector<SqlColumn> columns, std::vector<SqlColumn> options) {
-  for (SqlColumn& option : options) {
-    option.is_option = true;
-    columns.push_back(std::move(option));
-  }
-  return columns;
+RunData::Made totals(const RunData& data, const std::vector<Argument>& arguments) {
+  TRY(asked, asked_of(arguments));
+  return table_rows(totals_table(data, *asked));
 }
 
 }  // namespace
 
 void add_totals(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out) {
-  static const Trace kEmpty;
-  static const auto kNothing =
-      std::make_shared<const RunData>(std::make_shared<const Run>(kEmpty), nullptr, std::vector<std::string>());
-  out.push_back(std::make_shared<RowTable>(
-      "totals",
-      "totals(by, of_rank, of_step, of_class, of_category, from_ns, to_ns): sums of slices, or of cells, made "
-      "natively.",
-      with_options(columns_of(totals_table(*kNothing, {})),
-                   {{"by", SqlType::kText, "",
-                     "What to add up by: name (the default), op_name, class, category, rank, step or stream; stage or "
-                     "kind to add up pipeline cells."},
-                    {"of_rank", SqlType::kInteger, "", "Only this rank."},
-                    {"of_step", SqlType::kInteger, "", "Only this step."},
-                    {"of_class", SqlType::kText, "", "Only this class."},
-                    {"of_category", SqlType::kText, "", "Only this category."},
-                    {"from_ns", SqlType::kInteger, "ns", "Only slices that start at this moment or later."},
-                    {"to_ns", SqlType::kInteger, "ns", "Only slices that start before this moment."}}),
-      [data](const std::vector<Argument>& arguments) -> RunData::Made {
-        TRY(asked, asked_of(arguments));
-        return table_rows(totals_table(*data, *asked));
-      }));
-  out.push_back(made_once(data, "names", "Every name with its count and sums.", columns_of(names_table(*kNothing)),
-                          [d = data.get()]() -> RunData::Made { return table_rows(names_table(*d)); }));
+  out.push_back(table_function(
+      data, "totals",
+      "totals(by, of_rank, of_step, of_class, of_category, from_ns, to_ns): sums of slices, or of cells, made natively.",
+      {{"by", SqlType::kText, "",
+        "What to add up by: name (the default), op_name, class, category, rank, step or stream; stage or kind to add "
+        "up pipeline cells."},
+       {"of_rank", SqlType::kInteger, "", "Only this rank."},
+       {"of_step", SqlType::kInteger, "", "Only this step."},
+       {"of_class", SqlType::kText, "", "Only this class."},
+       {"of_category", SqlType::kText, "", "Only this category."},
+       {"from_ns", SqlType::kInteger, "ns", "Only slices that start at this moment or later."},
+       {"to_ns", SqlType::kInteger, "ns", "Only slices that start before this moment."}},
+      totals));
+  out.push_back(run_table(data, "names", "Every name with its count and sums.", names_table));
 }
 
 }  // namespace stageline::sql
