@@ -1,15 +1,12 @@
 #include "readers/xplane/host_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/proto_scan.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
@@ -18,9 +15,10 @@
 #include "readers/common/part_builder.h"
 #include "readers/common/row_kinds.h"
 #include "readers/common/xla_ops.h"
+#include "readers/xplane/events.h"
+#include "readers/xplane/names.h"
 #include "readers/xplane/problems.h"
 #include "readers/xplane/steps.h"
-#include "readers/xplane/xspace.h"
 
 namespace stageline::xplane {
 namespace {
@@ -33,141 +31,12 @@ constexpr size_t kMaxStepEvents = 20'000'000;
 constexpr size_t kMaxCounters = 65'536;
 constexpr int64_t kMaxPs = INT64_MAX / 4;
 
-enum class Key : uint8_t {
-  kOther,
-  kStepNumber,
-  kRoot,
-  kProducerType,
-  kProducer,
-  kConsumerType,
-  kConsumer,
-  kCorrelation,
-  kHloOp,
-  kHloModule,
-  kHloCategory,
-  kBytes,
-  kKernelDetails,
-  kCopyDetails,
-  kMemsetDetails,
-  kDeviceOffset,
-  kDeviceDuration,
-  kCounter,
-  kGroup,
-  kSource,
-};
-constexpr std::pair<std::string_view, Key> kKeys[] = {
-    {"step_num", Key::kStepNumber},
-    {"_r", Key::kRoot},
-    {"_pt", Key::kProducerType},
-    {"_p", Key::kProducer},
-    {"_ct", Key::kConsumerType},
-    {"_c", Key::kConsumer},
-    {"correlation_id", Key::kCorrelation},
-    {"hlo_op", Key::kHloOp},
-    {"hlo_module", Key::kHloModule},
-    {"hlo_category", Key::kHloCategory},
-    {"bytes_accessed", Key::kBytes},
-    {"kernel_details", Key::kKernelDetails},
-    {"memcpy_details", Key::kCopyDetails},
-    {"memset_details", Key::kMemsetDetails},
-    {"device_offset_ps", Key::kDeviceOffset},
-    {"device_duration_ps", Key::kDeviceDuration},
-    {"counter_value", Key::kCounter},
-    {"group_id", Key::kGroup},
-    {"_src", Key::kSource},
-};
-
-struct Facts {
-  int64_t step_number = -1, root = 0, correlation = -1, bytes = -1, group = -1;
-  int64_t producer_type = -1, producer = 0, consumer_type = -1, consumer = 0;
-  int64_t device_duration_ps = -1;
-  double counter = 0;
-  bool has_counter = false, has_source = false, has_hlo = false;
-  std::string_view hlo_category, kernel_details, copy_details, memset_details;
-  std::string arguments;  // arguments of an annotation: "micro_batch=3,stage=0"
-  int32_t micro_batch = -1, chunk = -1, stage = -1;
-};
-
 // Converts ps, and the whole ns before them, to ns; halves are rounded to even.
 int64_t ns_of(int64_t base_ns, int64_t ps) {
   int64_t ns = ps / 1000, rest = ps % 1000;
   if (rest < 0) rest += 1000, --ns;
   ns = sum_or_limit(base_ns, ns);
   return rest > 500 || (rest == 500 && (ns & 1) != 0) ? sum_or_limit(ns, 1) : ns;
-}
-
-// Spells a frame as Kineto does: "$profiler.py:151 start_trace" → "profiler.py(151): start_trace".
-std::string frame_name(std::string_view name) {
-  name.remove_prefix(1);
-  const size_t blank = name.find(' ');
-  if (blank == std::string_view::npos) return std::string(name);
-  const std::string_view where = name.substr(0, blank), function = name.substr(blank + 1);
-  const size_t colon = where.rfind(':');
-  if (colon == std::string_view::npos || !parse_int(where.substr(colon + 1)))
-    return std::string(where) + "(0): " + std::string(function);
-  return std::string(where.substr(0, colon)) + "(" + std::string(where.substr(colon + 1)) +
-         "): " + std::string(function);
-}
-
-// Returns the number after "key:" in "regs:32 grid:8,1,1 block:256,1,1 occ_pct:75".
-std::string_view detail(std::string_view details, std::string_view key) {
-  for (size_t at = details.find(key); at != std::string_view::npos; at = details.find(key, at + 1)) {
-    const size_t colon = at + key.size();
-    if ((at > 0 && details[at - 1] != ' ') || colon >= details.size() || details[colon] != ':') continue;
-    const std::string_view rest = details.substr(colon + 1);
-    return rest.substr(0, rest.find(' '));
-  }
-  return {};
-}
-
-bool is_api_call(std::string_view name) {
-  return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
-}
-
-// Returns true for the name of an operator as TensorFlow's executor gives it, "NAME:TYPE": "dense/MatMul:_MklMatMul".
-bool is_tf_operator(std::string_view name) {
-  const size_t colon = name.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || name[colon - 1] == ':' || colon + 1 == name.size()) return false;
-  return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(colon) + 1, name.end(),
-                     [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
-}
-
-// Returns true for spans in which the thread of Python waits for TensorFlow's executor.
-bool waits_for_executor(std::string_view name) { return name == "FunctionRun" || name.starts_with("KernelAndDevice"); }
-
-// Returns true for names of XLA's own spans, as opposed to those that a program's author wrote.
-bool is_internal(std::string_view name) {
-  constexpr std::string_view kOwn[] = {
-      "ParseArguments",          "Handle inputs", "AllocateOutputBuffersWithInputReuse",
-      "Wait for usage holds",    "D2D Dispatch",  "Handle input event recording",
-      "Wait for donation holds", "BufferAlloc",   "ConvertArguments"};
-  return name.find("::") != std::string_view::npos || name.starts_with("PjitFunction(") || name.starts_with("end: ") ||
-         name.starts_with("ExecutorState") || std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
-}
-
-// A device's name in parts: "/device:GPU:3", "/device:TPU:0 SparseCore 1" → kind, number, the rest.
-struct DeviceName {
-  std::string kind, rest;
-  int64_t number = -1;
-};
-std::optional<DeviceName> device_of(std::string_view plane) {
-  if (!plane.starts_with("/device:")) return std::nullopt;
-  plane.remove_prefix(8);
-  const size_t colon = plane.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const size_t end = plane.find_first_not_of("0123456789", colon + 1);
-  const auto number = parse_int(plane.substr(colon + 1, end == std::string_view::npos ? end : end - colon - 1));
-  if (!number || *number > 65'535) return std::nullopt;
-  return DeviceName{std::string(plane.substr(0, colon)),
-                    end == std::string_view::npos ? "" : std::string(trim(plane.substr(end))), *number};
-}
-
-bool is_derived(std::string_view line) {
-  constexpr std::string_view kDerived[] = {"Steps",         "XLA Modules",          "XLA TraceMe",
-                                           "Framework Ops", "Framework Name Scope", "TensorFlow Ops",
-                                           "Source code",   "Launch Stats",         "Step"};
-  return std::find(std::begin(kDerived), std::end(kDerived), line) != std::end(kDerived) ||
-         line.starts_with("TensorFlow Name Scope") || line.starts_with("Source");
 }
 
 class HostReader {
@@ -209,125 +78,9 @@ class HostReader {
     uint32_t name, lane_name;
     Kind kind;
   };
-  struct LineHead {
-    int64_t id = 0, start_ns = 0;
-    std::string name;
-    std::vector<std::string_view> events;
-  };
-  static LineHead read_line(std::string_view bytes) {
-    LineHead line;
-    std::string display;
-    for (ProtoScan scan(bytes); scan.next();) {
-      switch (scan.id) {
-        case 1: line.id = scan.as_signed(); break;
-        case 2:
-          if (scan.is_bytes()) line.name = valid_utf8(scan.bytes);
-          break;
-        case 3: line.start_ns = scan.as_signed(); break;
-        case 4:
-          if (scan.is_bytes()) line.events.push_back(scan.bytes);
-          break;
-        case 11:
-          if (scan.is_bytes()) display = valid_utf8(scan.bytes);
-          break;
-        default: break;
-      }
-    }
-    if (line.name.empty()) line.name = display;
-    return line;
-  }
-
-  void learn_keys(const Plane& plane) {
-    keys_.clear();
-    for (const auto& [id, name] : plane.stats) {
-      const auto* at = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const auto& k) { return k.first == name; });
-      keys_[id] = at == std::end(kKeys) ? Key::kOther : at->second;
-    }
-  }
 
   static uint32_t correlation_of(const Facts& facts) {
     return facts.correlation > 0 ? fold_number(facts.correlation) : kNoCorrelation;
-  }
-  static int32_t small(int64_t value) { return value >= 0 && value < 1'000'000'000 ? static_cast<int32_t>(value) : -1; }
-
-  void take_stat(const Plane& plane, std::string_view message, bool with_arguments, Facts& facts) {
-    const Stat stat = read_stat(message, plane.stats);
-    const auto key = keys_.find(stat.id);
-    switch (key == keys_.end() ? Key::kOther : key->second) {
-      case Key::kStepNumber: facts.step_number = stat.integer; return;
-      case Key::kRoot: facts.root = stat.integer; return;
-      case Key::kProducerType: facts.producer_type = small(stat.integer); return;
-      case Key::kProducer: facts.producer = stat.integer; return;
-      case Key::kConsumerType: facts.consumer_type = small(stat.integer); return;
-      case Key::kConsumer: facts.consumer = stat.integer; return;
-      case Key::kCorrelation: facts.correlation = stat.integer; return;
-      case Key::kHloOp:
-      case Key::kHloModule: facts.has_hlo = true; return;
-      case Key::kHloCategory: facts.hlo_category = stat.text; return;
-      case Key::kBytes: facts.bytes = stat.integer; return;
-      case Key::kKernelDetails: facts.kernel_details = stat.text; return;
-      case Key::kCopyDetails: facts.copy_details = stat.text; return;
-      case Key::kMemsetDetails: facts.memset_details = stat.text; return;
-      case Key::kDeviceOffset: return;
-      case Key::kDeviceDuration: facts.device_duration_ps = stat.integer; return;
-      case Key::kCounter:
-        facts.counter = stat.kind == Stat::kReal ? stat.real : stat.integer;
-        facts.has_counter = true;
-        return;
-      case Key::kGroup: facts.group = stat.integer; return;
-      case Key::kSource: facts.has_source = true; return;
-      case Key::kOther: break;
-    }
-    if (!with_arguments || facts.arguments.size() > 1024) return;
-    const auto name = plane.stats.find(stat.id);
-    if (name == plane.stats.end() || name->second.starts_with("_") || stat.kind == Stat::kBytes) return;
-    const std::string text = stat.kind == Stat::kText   ? valid_utf8(stat.text)
-                             : stat.kind == Stat::kReal ? repr_double(stat.real)
-                                                        : std::to_string(stat.integer);
-    add_argument(name->second, text, facts);
-  }
-
-  static void add_argument(std::string_view key, std::string_view value, Facts& facts) {
-    append_item(facts.arguments, std::string(key) + "=" + std::string(value), ",");
-    const auto number = parse_int(value);
-    if (!number) return;
-    if (key == "micro_batch" || key == "microbatch" || key == "mb" || key == "microbatch_id")
-      facts.micro_batch = small(*number);
-    if (key == "stage" || key == "stage_id") facts.stage = small(*number);
-    if (key == "chunk" || key == "virtual_stage") facts.chunk = small(*number);
-  }
-
-  struct Event {
-    int64_t name = 0, offset_ps = 0, dur_ps = 0;
-    bool is_aggregate = false, has_duration = false;
-    Facts facts;
-  };
-  Event read_event(const Plane& plane, std::string_view bytes, bool with_arguments) {
-    Event event;
-    for (ProtoScan scan(bytes); scan.next();)
-      if (scan.id == 1 && scan.wire == ProtoScan::kVarint) event.name = scan.as_signed();
-    if (const auto meta = plane.events.find(event.name); meta != plane.events.end())
-      for (const char *at = meta->second.stats.data(), *end = at + meta->second.stats.size(); at < end;) {
-        uint64_t length = 0;
-        if (!ProtoScan::read_varint(at, end, length) || length > static_cast<uint64_t>(end - at)) break;
-        take_stat(plane, {at, static_cast<size_t>(length)}, false, event.facts);
-        at += length;
-      }
-    for (ProtoScan scan(bytes); scan.next();) {
-      switch (scan.id) {
-        case 2: event.offset_ps = scan.as_signed(); break;
-        case 3:
-          event.dur_ps = scan.as_signed();
-          event.has_duration = true;
-          break;
-        case 4:
-          if (scan.is_bytes()) take_stat(plane, scan.bytes, with_arguments, event.facts);
-          break;
-        case 5: event.is_aggregate = true; break;
-        default: break;
-      }
-    }
-    return event;
   }
 
   std::string_view name_of(const Plane& plane, int64_t id) {
@@ -356,7 +109,7 @@ class HostReader {
 
   void read_plane(Plane& plane) {
     plane.name = valid_utf8(plane.name);
-    learn_keys(plane);
+    keys_ = stat_keys(plane);
     if (plane.name == "/host:metadata") {
       if (plane.programs > 0) out_.notes.add(problem::xplane_programs, {path_}, plane.programs);
       return;
@@ -411,7 +164,7 @@ class HostReader {
     const int64_t tid = line.id;
     uint32_t lane = UINT32_MAX;
     for (const std::string_view bytes : line.events) {
-      const Event event = read_event(plane, bytes, true);
+      const Event event = read_event(plane, keys_, bytes, true);
       std::string_view name = name_of(plane, event.name);
       const Facts& facts = event.facts;
       int64_t start = 0, end = 0;
@@ -456,21 +209,6 @@ class HostReader {
     }
   }
 
-  // Splits "forward#micro_batch=3,stage=0#". Returns the name without the arguments, which become facts.
-  static std::string_view take_arguments(std::string_view name, Facts& facts) {
-    const size_t hash = name.find('#');
-    if (!name.ends_with('#') || hash + 1 >= name.size()) return name;
-    for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ',')) {
-      const size_t equals = pair.find('=');
-      if (equals == std::string_view::npos) continue;
-      if (pair.substr(0, equals) == "step_num")
-        facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
-      else if (!pair.starts_with("_"))
-        add_argument(pair.substr(0, equals), pair.substr(equals + 1), facts);
-    }
-    return name.substr(0, hash);
-  }
-
   // Returns what an event of a thread is; annotations are those that nothing else claims.
   static Kind host_kind(std::string_view name, const Facts& facts) {
     if (name.starts_with("$")) return kPython;
@@ -511,7 +249,7 @@ class HostReader {
 
   void read_counters(const Plane& plane, const LineHead& line) {
     for (const std::string_view bytes : line.events) {
-      const Event event = read_event(plane, bytes, false);
+      const Event event = read_event(plane, keys_, bytes, false);
       if (!event.facts.has_counter) continue;
       int64_t start = 0, end = 0;
       if (!times(line, event, start, end)) continue;
@@ -559,13 +297,6 @@ class HostReader {
           {"deviceProperties", "[{\"id\":" + std::to_string(device.number) + ",\"name\":" + json_quoted(type) + "}]"});
   }
 
-  // Returns the number in "Stream #16(MemcpyH2D)", 16.
-  static int64_t stream_number(const std::string& line) {
-    const size_t at = line.find('#');
-    const size_t end = line.find_first_not_of("0123456789", at + 1);
-    return parse_int(std::string_view(line).substr(at + 1, end == std::string::npos ? end : end - at - 1)).value_or(-1);
-  }
-
   void read_work(const Plane& plane, const DeviceName& device, const LineHead& line, bool is_stream, Device& to) {
     PartBuilder& out = to.out;
     if (line.events.empty()) return;
@@ -574,7 +305,7 @@ class HostReader {
     std::vector<bool> encloses(line.events.size());
     if (!is_stream) mark_enclosing(plane, line, encloses);
     for (size_t k = 0; k < line.events.size(); ++k) {
-      const Event event = read_event(plane, line.events[k], false);
+      const Event event = read_event(plane, keys_, line.events[k], false);
       const Facts& facts = event.facts;
       int64_t start = 0, end = 0;
       if (!times(line, event, start, end)) continue;
@@ -628,7 +359,7 @@ class HostReader {
     };
     std::vector<Span> spans;
     for (size_t k = 0; k < line.events.size(); ++k) {
-      const Event event = read_event(plane, line.events[k], false);
+      const Event event = read_event(plane, keys_, line.events[k], false);
       if (event.is_aggregate || event.dur_ps < 0 || event.dur_ps > kMaxPs || std::abs(event.offset_ps) > kMaxPs)
         continue;
       spans.push_back({event.offset_ps, event.offset_ps + event.dur_ps, k});
@@ -644,12 +375,6 @@ class HostReader {
     }
   }
 
-  // Spells a copy as Kineto does: "MemcpyH2D" → "Memcpy HtoD".
-  static std::string copy_name(std::string_view name) {
-    if (name.size() == 9 && name.starts_with("Memcpy") && name[7] == '2')
-      return std::string("Memcpy ") + name[6] + "to" + name[8];
-    return std::string(name);
-  }
   static void add_kernel(std::string_view details, uint32_t row, PartBuilder& out) {
     KernelFact fact{.slice = row};
     fact.registers =
@@ -676,7 +401,7 @@ class HostReader {
     const bool is_steps = line.name == "Steps" || line.name == "Step";
     uint32_t lane = UINT32_MAX;
     for (const std::string_view bytes : line.events) {
-      const Event event = read_event(plane, bytes, false);
+      const Event event = read_event(plane, keys_, bytes, false);
       int64_t start = 0, end = 0;
       if (!times(line, event, start, end)) continue;
       if (lane == UINT32_MAX) lane = out.named_stream_lane(device.number, line.name);
@@ -798,7 +523,7 @@ class HostReader {
   std::unordered_map<uint32_t, Device*> device_of_work_;  // key: correlation
   std::vector<ProfilerStep> host_steps_;
   std::vector<std::pair<LaunchedWork::Range, std::string>> ranges_;
-  std::unordered_map<int64_t, Key> keys_;  // of the plane that is being read
+  StatKeys keys_;  // of the plane that is being read
   std::string unnamed_name_;
   int64_t unnamed_ = 0, aggregates_ = 0, bad_times_ = 0, threadpool_marks_ = 0;
   std::map<std::pair<int64_t, int64_t>, uint32_t> producers_;
