@@ -2,125 +2,30 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/number.h"
 #include "model/lane_of.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
-#include "profile/python_stacks.h"
+#include "profile/host_calls.h"
+#include "profile/host_nodes.h"
+#include "profile/idle_gaps.h"
+#include "profile/timeline_window.h"
 
 namespace stageline {
 namespace {
 
 // A host that takes less than this from one launch to the next does nothing but feed the device.
 constexpr int64_t kDispatchNs = 200'000;
-// A call that takes longer than this is held up; launches take 2 to 20 µs.
-constexpr int64_t kLongCallNs = 100'000;
-// Gaps shorter than this before work that was launched in time are the device's own pace, which needs no reason.
-constexpr int64_t kBetweenNs = 30'000;
 // Work that ended this shortly before something began (or a call returned) is taken as what that waited for.
 constexpr int64_t kRightAfterNs = 20'000, kReturnNs = 100'000;
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-// Returns when a launch let its work begin. Usually that is the call's start, and the few microseconds of the call are
-// part of the work's lag. If the call was held up by anything but the device, it is the call's end.
-int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
-  const auto& launch = t.host[item.launch];
-  if (launch.end_ns - launch.start_ns < kLongCallNs || launch.waits_for >= 0) return launch.start_ns;
-  return std::min(launch.end_ns, item.start_ns);
-}
-
-// Returns when the last of what the work follows was ready; INT64_MIN where nothing is known.
-int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
-  int64_t ready = INT64_MIN;
-  if (item.before >= 0) ready = std::max(ready, t.device[item.before].end_ns);
-  if (item.other >= 0) ready = std::max(ready, t.device[item.other].end_ns);
-  if (item.launch >= 0) ready = std::max(ready, launch_anchor(t, item));
-  if (item.held_by >= 0) ready = std::max(ready, std::min(t.host[item.held_by].end_ns, item.start_ns));
-  return ready;
-}
-
-// Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
-template <class Each>
-void each_recorded(const DeviceTimeline& t, int64_t start, int64_t end, Each&& each) {
-  for (const Interval& hole : t.unrecorded) {
-    if (hole.end <= start || hole.start >= end) continue;
-    if (hole.start > start) each(start, hole.start, false);
-    start = std::min(end, hole.end);
-  }
-  each(start, end, true);
-}
-
-// Returns the end of the host's part of a gap: of the call that launched the next work, or of one that held the host.
-int64_t host_end_of(const DeviceTimeline& t, int64_t start, int64_t end, int32_t next) {
-  if (next < 0) return end;
-  const auto& item = t.device[next];
-  const int32_t call = item.held_by >= 0 ? item.held_by : item.launch;
-  return call < 0 ? start : std::clamp(t.host[call].end_ns, start, end);
-}
-
-WindowPart part_of(KernelClass kernel) {
-  switch (kernel) {
-    case KernelClass::kComputation: return WindowPart::kCompute;
-    case KernelClass::kCommunication: return WindowPart::kCommunication;
-    case KernelClass::kMemory: return WindowPart::kMemory;
-    default: return WindowPart::kOther;
-  }
-}
-
-// Calls each(piece) for the device's work in the window, kind by kind.
-template <class Each>
-void each_busy(const DeviceTimeline& t, Each&& each) {
-  std::vector<Interval> cover;  // of the kinds before
-  for (const WindowPart part :
-       {WindowPart::kCompute, WindowPart::kCommunication, WindowPart::kMemory, WindowPart::kOther}) {
-    std::vector<Interval> own;
-    int64_t at = t.start_ns;
-    size_t k = 0;
-    for (uint32_t j = 0; j < t.device.size(); ++j) {
-      const auto& item = t.device[j];
-      int64_t start = std::max(item.start_ns, at);
-      if (part_of(item.kernel) != part || item.end_ns <= start) continue;
-      at = item.end_ns;
-      own.push_back({start, item.end_ns});
-      while (k < cover.size() && cover[k].end <= start) ++k;
-      for (size_t c = k; start < item.end_ns; ++c) {
-        const bool covered = c < cover.size() && cover[c].start < item.end_ns;
-        const int64_t until = covered ? cover[c].start : item.end_ns;
-        if (until > start) each(WindowPiece{start, until, part, j});
-        start = covered ? cover[c].end : item.end_ns;
-      }
-    }
-    cover.insert(cover.end(), own.begin(), own.end());
-    cover = union_of(std::move(cover));
-  }
-}
-
-bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
-
-// Returns what a slice's name says about everything inside it.
-IdleCause context_of_name(Category category, std::string_view name) {
-  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleCause::kInput;
-  if (category == Category::kPythonFunction &&
-      (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
-       contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
-    return IdleCause::kCollector;
-  if (is_launch_call(category) && is_allocator_call(name)) return IdleCause::kAllocator;
-  if (is_host_message(name)) return IdleCause::kHostCollective;
-  if (contains(name, "distributed_c10d.py"))
-    for (const char* part : {"_object", "barrier", "store"})
-      if (contains(name, part)) return IdleCause::kHostCollective;
-  return IdleCause::kUnseen;
-}
-
 class TimelineBuilder {
  public:
-  TimelineBuilder(const Trace& trace, const Part& part)
-      : trace_(trace), part_(part), s_(part.slices), truncated_(trace.diagnostics.count("kineto.truncated") > 0) {
+  TimelineBuilder(const Trace& trace, const Part& part) : trace_(trace), part_(part), s_(part.slices) {
     out_.part = &part;
   }
 
@@ -128,8 +33,7 @@ class TimelineBuilder {
     if (!s_.has_facts() || s_.size() == 0 || kernels_are_missing(part_)) return std::move(out_);
     collect_device();
     if (out_.device.empty()) return std::move(out_);
-    choose_window();
-    find_unrecorded();
+    host_until_ns_ = choose_window(trace_, part_, out_);
     collect_host();
     link_device();
     link_host();
@@ -176,168 +80,6 @@ class TimelineBuilder {
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0) {
       out_.lead_ns = lead;
       for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
-    }
-  }
-
-  // The beginning of a step is not an accident of the recording, so the waits of devices there count. Time before the
-  // first step and after the last does not.
-  void choose_window() {
-    const SliceFilter& filter = trace_.slice_filter;
-    out_.start_ns = out_.device.front().start_ns;
-    for (const auto& item : out_.device) out_.end_ns = std::max(out_.end_ns, item.end_ns);
-    const int64_t last_work_ns = out_.end_ns;
-    int64_t first = INT64_MAX, last = INT64_MIN;
-    find_empty_steps();
-    for (size_t k = 0; k < part_.steps.size(); ++k) {
-      const ProfilerStep& step = part_.steps[k];
-      if (step.number < filter.first_step || step.number > filter.last_step || is_empty_[k] > 0) continue;
-      if (step.start_ns >= last_work_ns && (truncated_ || first == INT64_MAX)) continue;
-      first = std::min(first, step.start_ns);
-      last = std::max(last, step.end_ns);
-      ++out_.step_count;
-    }
-    if (out_.step_count == 0 || filter.from_ns != INT64_MIN || filter.to_ns != INT64_MAX) return;
-    leave_out_work_outside(first, last);
-    // Work of earlier steps that still runs when the first step begins does not belong to these steps.
-    out_.start_ns = std::min(first, out_.start_ns);
-    if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
-  }
-
-  // A step in which neither a host nor a device did anything was not recorded: its events lost their times, or tracing
-  // had ended.
-  void find_empty_steps() {
-    is_empty_.assign(part_.steps.size() + 1, 0);
-    size_t work = 0;
-    int64_t busy_until = INT64_MIN;
-    for (size_t k = 0; k < part_.steps.size(); ++k) {
-      const ProfilerStep& step = part_.steps[k];
-      for (; work < out_.device.size() && out_.device[work].start_ns < step.end_ns; ++work)
-        busy_until = std::max(busy_until, out_.device[work].end_ns);
-      is_empty_[k] =
-          busy_until <= step.start_ns && std::ranges::none_of(part_.lanes, [&](const Lane& lane) {
-            const auto* starts = s_.start_ns.data();
-            auto i =
-                static_cast<size_t>(std::lower_bound(starts + lane.begin, starts + lane.end, step.start_ns) - starts);
-            const auto tells = [&](size_t at) {  // neither the range of the step itself nor a row of an unknown kind
-              return category(at) == Category::kUserAnnotation ? starts[at] > step.start_ns
-                                                               : category(at) != Category::kOther;
-            };
-            while (i < lane.end && starts[i] < step.end_ns && !tells(i)) ++i;
-            return i < lane.end && starts[i] < step.end_ns;
-          });
-    }
-  }
-
-  // Work that was launched outside of all steps, and ran outside of them, is none of a step. Where numbers of steps
-  // leave some out, these were not recorded.
-  void leave_out_work_outside(int64_t first, int64_t last) {
-    std::vector<ProfilerStep> steps;
-    for (const ProfilerStep& step : part_.steps)
-      if (step.end_ns >= first && step.start_ns <= last) steps.push_back(step);
-    int64_t stride = INT64_MAX;
-    for (size_t k = 1; k < steps.size(); ++k)
-      if (steps[k].number > steps[k - 1].number) stride = std::min(stride, steps[k].number - steps[k - 1].number);
-    std::vector<Interval> runs;
-    for (size_t k = 0; k < steps.size(); ++k) {
-      if (k == 0 || steps[k].number - steps[k - 1].number > stride) runs.push_back({steps[k].start_ns, 0});
-      runs.back().end = std::max(runs.back().end, steps[k].end_ns);
-    }
-    const CoveredTime in_steps(union_of(runs));
-    const auto outside = [&](const DeviceTimeline::DeviceItem& item) {
-      const uint32_t launch = s_.partner[item.slice];
-      return launch != kNoSliceIndex && s_.step[launch] == 0 && in_steps.within(item.start_ns, item.end_ns) == 0;
-    };
-    if (std::ranges::all_of(out_.device, outside)) return;
-    std::erase_if(out_.device, outside);
-    out_.start_ns = out_.device.front().start_ns, out_.end_ns = INT64_MIN;
-    size_t work = 0;
-    for (const Interval& run : runs) {
-      for (; work < out_.device.size() && out_.device[work].start_ns < run.start; ++work)
-        out_.end_ns = std::max(out_.end_ns, out_.device[work].end_ns);
-      if (run.start != runs.front().start && out_.end_ns < run.start)
-        out_.unrecorded.push_back({out_.end_ns, run.start});
-      out_.end_ns = std::max(out_.end_ns, run.end);
-    }
-    out_.end_ns = INT64_MIN;
-    for (const auto& item : out_.device) out_.end_ns = std::max(out_.end_ns, item.end_ns);
-  }
-
-  // Device work, steps and the beginnings of recordings are all in order of start: one pass over each.
-  void find_unrecorded() {
-    size_t work = 0, step = 0;
-    int64_t last_end = out_.start_ns;
-    for (const int64_t begins : part_.later_recordings_ns) {
-      for (; work < out_.device.size() && out_.device[work].start_ns < begins; ++work)
-        last_end = std::max(last_end, out_.device[work].end_ns);
-      for (; step < part_.steps.size() && part_.steps[step].start_ns < begins; ++step)
-        last_end = std::max(last_end, part_.steps[step].end_ns);
-      Interval hole{last_end, out_.end_ns};
-      if (work < out_.device.size()) hole.end = std::min(hole.end, out_.device[work].start_ns);
-      if (step < part_.steps.size()) hole.end = std::min(hole.end, part_.steps[step].start_ns);
-      if (hole.start < hole.end) out_.unrecorded.push_back(hole);
-    }
-    leave_out_steps([&](size_t k) { return is_empty_[k] > 0; });
-    leave_out_lost_work();
-    out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
-  }
-
-  // Where the work of launches is missing, it is unknown whether the device was busy. Steps that lost most of their
-  // work do not count, if others are left. Elsewhere the time from such a launch until recorded work that was launched
-  // later counts to the length of its step, and to no share.
-  void leave_out_lost_work() {
-    const LostLaunches found =
-        lost_launches(part_, [&](size_t i) { return category(i); }, [&](StringId id) { return trace_.names.text(id); });
-    if (found.lost.empty()) return;
-    std::vector<int64_t> balance(part_.steps.size() + 1, 0);  // of each step: lost launches less the others
-    for (const uint32_t call : found.launches) --balance[s_.step[call]];
-    for (const uint32_t call : found.lost) balance[s_.step[call]] += 2;
-    for (const uint32_t call : found.lost) out_.end_ns = std::max(out_.end_ns, s_.end_ns(call));
-    const auto counts = [&](const ProfilerStep& step) {
-      return step.end_ns > out_.start_ns && step.start_ns < out_.end_ns;
-    };
-    int64_t gone = 0;
-    for (size_t k = 0; k < part_.steps.size(); ++k) gone += balance[k + 1] > 0 && counts(part_.steps[k]);
-    const bool by_steps = gone > 0 && gone < static_cast<int64_t>(out_.step_count);
-    if (by_steps) {
-      leave_out_steps([&](size_t k) { return balance[k + 1] > 0 && counts(part_.steps[k]); });
-      out_.step_count -= gone;
-    }
-    std::vector<int64_t> lost_ns;
-    for (const uint32_t call : found.lost)
-      if (!by_steps || balance[s_.step[call]] <= 0) lost_ns.push_back(s_.start_ns[call]);
-    std::ranges::sort(lost_ns);
-    size_t lost = 0;
-    int64_t busy_until = out_.start_ns;
-    for (size_t k = 0; k <= out_.device.size(); ++k) {
-      const int64_t next = k < out_.device.size() ? out_.device[k].start_ns : out_.end_ns;
-      if (lost < lost_ns.size() && std::max(lost_ns[lost], busy_until) < next) {
-        out_.unrecorded.push_back({std::max(lost_ns[lost], busy_until), next});
-        out_.lost_ns += next - out_.unrecorded.back().start;
-      }
-      if (k == out_.device.size()) break;
-      busy_until = std::max(busy_until, out_.device[k].end_ns);
-      const uint32_t launch = s_.partner[out_.device[k].slice];
-      const int64_t launched = launch == kNoSliceIndex ? next : s_.start_ns[launch];
-      while (lost < lost_ns.size() && lost_ns[lost] < launched) ++lost;
-    }
-  }
-
-  // Leaves out what no recorded work covers of some steps.
-  template <class Chosen>
-  void leave_out_steps(Chosen chosen) {
-    size_t j = 0;
-    int64_t busy_until = out_.start_ns;
-    for (size_t k = 0; k < part_.steps.size(); ++k) {
-      const ProfilerStep& step = part_.steps[k];
-      if (!chosen(k) || step.end_ns <= out_.start_ns || step.start_ns >= out_.end_ns) continue;
-      for (; j < out_.device.size() && out_.device[j].start_ns < step.start_ns; ++j)
-        busy_until = std::max(busy_until, out_.device[j].end_ns);
-      busy_until = std::max(busy_until, step.start_ns);
-      for (; j < out_.device.size() && out_.device[j].start_ns < step.end_ns; ++j) {
-        if (out_.device[j].start_ns > busy_until) out_.unrecorded.push_back({busy_until, out_.device[j].start_ns});
-        busy_until = std::max(busy_until, out_.device[j].end_ns);
-      }
-      if (busy_until < step.end_ns) out_.unrecorded.push_back({busy_until, std::min(step.end_ns, out_.end_ns)});
     }
   }
 
@@ -401,6 +143,9 @@ class TimelineBuilder {
     last.slice = kNoSliceIndex;
     for (const auto& item : out_.host) last.start_ns = last.end_ns = std::max(last.end_ns, item.end_ns);
     out_.host.push_back(last);
+    nodes_.emplace(trace_, s_,
+                   Interval{std::min(out_.start_ns, out_.host.front().start_ns), std::max(host_until_ns_, last.end_ns)},
+                   out_.nodes);
   }
 
   int32_t launch_of(uint32_t slice) const {
@@ -457,9 +202,9 @@ class TimelineBuilder {
       }
       if (latest < 0 || item.end_ns >= out_.host[latest].end_ns) latest = i;
       if (item.slice == kNoSliceIndex) continue;
-      item.node = node_of(item.slice);
+      item.node = nodes_->of(item.slice);
       const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
-      if (!waits && item.end_ns - item.start_ns < kLongCallNs) continue;
+      if (!waits && item.end_ns - item.start_ns < DeviceTimeline::kLongCallNs) continue;
       // Finds the device work that ended last before the call returned, provided that the call began before that. A
       // copy from pageable memory may end shortly after its call, which returns when the last piece is staged.
       auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.end_ns + (copies ? kReturnNs : 0),
@@ -485,11 +230,11 @@ class TimelineBuilder {
   void look_at_gap(IdleGap& gap) {
     out_.longest_gap_ns = std::max(out_.longest_gap_ns, gap.ns());
     if (gap.next < 0) return;
-    if (gap.end_ns - gap.host_end_ns >= kBetweenNs) {
+    if (gap.end_ns - gap.host_end_ns >= DeviceTimeline::kBetweenNs) {
       out_.device[gap.next].held_by = holds_host(gap.host_end_ns, gap.end_ns);
       gap.host_end_ns = host_end_of(out_, gap.start_ns, gap.end_ns, gap.next);
     }
-    if (gap.end_ns - gap.host_end_ns < kBetweenNs && is_short(gap.next))
+    if (gap.end_ns - gap.host_end_ns < DeviceTimeline::kBetweenNs && is_short(gap.next))
       out_.short_pauses_ns[launch_node(gap.next)] += gap.end_ns - gap.host_end_ns;
   }
 
@@ -499,9 +244,9 @@ class TimelineBuilder {
     auto it = std::ranges::lower_bound(out_.host, end, {}, &DeviceTimeline::HostItem::start_ns);
     for (int tries = 0; it != out_.host.begin() && tries < 8; ++tries) {
       const auto& item = *--it;
-      if (item.slice == kNoSliceIndex || item.end_ns - item.start_ns < kLongCallNs) continue;
+      if (item.slice == kNoSliceIndex || item.end_ns - item.start_ns < DeviceTimeline::kLongCallNs) continue;
       if (2 * (std::min(end, item.end_ns) - std::max(start, item.start_ns)) < end - start) continue;
-      if (contains(name(item.slice), "Synchronize")) continue;
+      if (name(item.slice).find("Synchronize") != std::string_view::npos) continue;
       return static_cast<int32_t>(it - out_.host.begin());
     }
     return DeviceTimeline::kNone;
@@ -551,77 +296,6 @@ class TimelineBuilder {
 
   // ---- owners -----------------------------------------------------------------------------------------------------
 
-  // An annotation around the whole run says nothing of what the host does in it.
-  bool is_around_run(uint32_t slice) const {
-    return category(slice) == Category::kUserAnnotation && profiler_step_number(name(slice)) < 0 &&
-           s_.start_ns[slice] <= std::min(out_.start_ns, out_.host.front().start_ns) &&
-           s_.end_ns(slice) >= std::max(host_until_ns_, out_.host.back().end_ns);
-  }
-
-  uint32_t node_of(uint32_t slice) {
-    if (slice == kNoSliceIndex) return kHostRoot;
-    if (node_of_slice_.empty()) node_of_slice_.assign(s_.size(), kUnset);
-    path_.clear();
-    uint32_t at = slice;
-    while (at != kNoSliceIndex && node_of_slice_[at] == kUnset) {
-      path_.push_back(at);
-      const uint32_t up = s_.parent[at];
-      at = up < at ? up : kNoSliceIndex;  // an enclosing slice comes before what it encloses
-    }
-    uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
-    for (size_t k = path_.size(); k-- > 0;) {
-      const uint32_t i = path_[k];
-      if (is_around_run(i)) {
-        node_of_slice_[i] = node;
-        continue;
-      }
-      const StringId id = plain_name(i);
-      const auto [it, added] =
-          child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(out_.nodes.size()));
-      if (added) {
-        HostNode made{node, s_.name_id[i], category(i), i, out_.nodes[node].context};
-        made.counted = counters_.contains(s_.name_id[i]);
-        const IdleCause own = context_of_name(category(i), name(i));
-        // The outer slice says what the time is for: memory that is allocated for the input counts as input.
-        if (made.context == IdleCause::kUnseen) made.context = own;
-        out_.nodes.push_back(made);
-      }
-      node = it->second;
-      HostNode& known = out_.nodes[node];
-      if (s_.dur_ns[i] > s_.dur_ns[known.slice]) known.slice = i;
-      node_of_slice_[i] = node;
-    }
-    return node;
-  }
-
-  // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice. The
-  // profiler's steps are not the program's annotations.
-  void find_counters() {
-    std::unordered_map<StringId, size_t> slices;
-    for (size_t i = 0; i < s_.size(); ++i)
-      if (category(i) == Category::kUserAnnotation && profiler_step_number(name(i)) < 0) ++slices[s_.name_id[i]];
-    std::unordered_map<std::string, std::vector<StringId>> alike;
-    for (const auto& [id, count] : slices) alike[without_numbers(trace_.names.text(id))].push_back(id);
-    constexpr size_t kSeveral = 3;
-    for (const auto& [text, ids] : alike)
-      if (ids.size() >= kSeveral && std::ranges::all_of(ids, [&](StringId id) { return slices[id] == 1; }))
-        counters_.insert(ids.begin(), ids.end());
-  }
-
-  // All steps are one node, and so are annotations that count and one function of several objects.
-  StringId plain_name(uint32_t slice) {
-    const StringId id = s_.name_id[slice];
-    if (plain_.empty()) {
-      plain_.assign(trace_.names.size(), UINT32_MAX);
-      find_counters();
-    }
-    if (plain_[id] != UINT32_MAX) return plain_[id];
-    std::string text(trace_.names.text(id));
-    if (profiler_step_number(text) >= 0) text = "ProfilerStep";
-    text = counters_.contains(id) ? without_numbers(text) : without_address(text);
-    return plain_[id] = plain_names_.try_emplace(text, id).first->second;
-  }
-
   // Calls emit(start, end, slice) for the innermost slices of a lane over [start, end), in order; `slice` is
   // kNoSliceIndex where none is open.
   template <class Emit>
@@ -639,7 +313,7 @@ class TimelineBuilder {
       const int64_t until = next < l.end ? std::min(end, s_.start_ns[next]) : end;
       for (; open != kNoSliceIndex && at < until; open = s_.end_ns(open) <= until ? up(open) : open) {
         const int64_t closes = std::min(until, s_.end_ns(open));
-        if (closes > at) emit(at, closes, is_around_run(open) ? kNoSliceIndex : open), at = closes;
+        if (closes > at) emit(at, closes, nodes_->is_around_run(open) ? kNoSliceIndex : open), at = closes;
         if (s_.end_ns(open) > until) break;
       }
       if (at < until) emit(at, until, kNoSliceIndex), at = until;
@@ -648,7 +322,7 @@ class TimelineBuilder {
     }
   }
 
-  static bool runs_backward(std::string_view name) { return contains(name, "run_backward"); }
+  static bool runs_backward(std::string_view name) { return name.find("run_backward") != std::string_view::npos; }
 
   // Takes the innermost slices of the thread that makes the next call. While that thread has nothing open or waits for
   // the autograd thread, it takes those of the first other thread that has any.
@@ -683,7 +357,7 @@ class TimelineBuilder {
     // Work of the driver within a call (loading a module, flushing a buffer) is that call's time.
     uint32_t call = slice;
     while (category(call) == Category::kOverhead && s_.parent[call] < call) call = s_.parent[call];
-    if (is_launch_call(category(call)) && s_.dur_ns[call] >= kLongCallNs) return IdleCause::kBlocked;
+    if (is_launch_call(category(call)) && s_.dur_ns[call] >= DeviceTimeline::kLongCallNs) return IdleCause::kBlocked;
     return in_call || stretch_ns < kDispatchNs ? IdleCause::kDispatch : IdleCause::kWork;
   }
 
@@ -726,7 +400,7 @@ class TimelineBuilder {
     each_recorded(out_, start, end, [&](int64_t recorded, int64_t until, bool) {
       if (recorded >= until) return;
       host_slices(lane, recorded, until, [&](int64_t from, int64_t to, uint32_t slice) {
-        const uint32_t node = node_of(slice);
+        const uint32_t node = nodes_->of(slice);
         const IdleCause owner = owner_of(node, slice, in_call, until - recorded);
         const OwnerKey key = owner_key(node, owner);
         add_piece(from, to, key, owner);
@@ -766,14 +440,12 @@ class TimelineBuilder {
     for (const auto& item : out_.device)
       if (item.kernel == KernelClass::kCommunication && item.end_ns > out_.start_ns)
         out_.comm_ns += comm.add(std::max(item.start_ns, out_.start_ns), item.end_ns);
-    each_busy(out_, [&](const WindowPiece& piece) {
-      switch (piece.part) {
+    for (const WindowPiece& piece : busy_pieces(out_)) switch (piece.part) {
         case WindowPart::kCompute: out_.compute_ns += piece.ns(); break;
         case WindowPart::kCommunication: out_.exposed_comm_ns += piece.ns(); break;
         case WindowPart::kMemory: out_.exposed_memory_ns += piece.ns(); break;
         default: out_.other_work_ns += piece.ns(); break;
       }
-    });
   }
 
   void find_step_ends() {
@@ -806,60 +478,24 @@ class TimelineBuilder {
     for (const Point& p : points) out_.order.push_back(p.what);
   }
 
-  static constexpr uint32_t kUnset = UINT32_MAX;
   static constexpr size_t kMaxThreads = 8;  // a process has dozens of threads that only wait
 
   const Trace& trace_;
   const Part& part_;
   const Slices& s_;
-  bool truncated_;
-  std::vector<uint8_t> is_empty_;  // for each step
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;
   std::vector<size_t> host_lanes_;  // host lanes; those that launch most come first
   std::vector<int32_t> item_of_slice_, by_end_;
   std::vector<uint32_t> works_of_;  // for each host item
-  std::vector<uint32_t> node_of_slice_, path_;
-  std::unordered_map<uint64_t, uint32_t> child_of_;
-  std::vector<StringId> plain_;
-  std::unordered_map<std::string, StringId> plain_names_;
-  std::unordered_set<StringId> counters_;
+  std::optional<HostNodes> nodes_;
   size_t piece_begin_ = 0;
   size_t next_gap_ = 0;                            // of the gaps, which stretches of the host come to in order
   std::unordered_map<uint64_t, int64_t> drained_;  // idle time by wait (node) and owner
 };
 
 }  // namespace
-
-std::string without_numbers(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (const bool digit = c >= '0' && c <= '9'; !digit || !out.ends_with('#')) out += digit ? '#' : c;
-  return out;
-}
-
-bool is_allocator_call(std::string_view name) {
-  if (contains(name, "alloc") || contains(name, "Alloc")) return true;
-  if (name.starts_with("cudaFree") || name.starts_with("hipFree") || name.starts_with("cuMemFree")) return true;
-  for (const char* part : {"HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease",
-                           "cuMemSetAccess", "cuMemAddress", "aclrtFree"})
-    if (contains(name, part)) return true;
-  return false;
-}
-
-bool is_host_message(std::string_view name) {
-  const bool mpi = name.starts_with("MPI_") && !name.starts_with("MPI_Init") && !name.starts_with("MPI_Finalize");
-  return mpi || name.starts_with("gloo:") || name.starts_with("mpi:");
-}
-
-bool is_waiting_call(std::string_view name) {
-  if (contains(name, "Synchronize")) return true;
-  if (name == "cudaFree" || name == "hipFree" || name == "cudaFreeHost" || name == "hipHostFree") return true;
-  return is_copy_call(name);  // also *Async copies: from pageable memory they block
-}
-
-int64_t DeviceTimeline::all_idle_ns() const { return std::accumulate(idle_ns.begin(), idle_ns.end(), int64_t{0}); }
 
 int64_t stream_of(const Part& part, size_t slice, size_t lane) {
   const Slices& s = part.slices;
@@ -871,194 +507,5 @@ int64_t stream_of(const Part& part, size_t slice, size_t lane) {
 }
 
 DeviceTimeline device_timeline(const Trace& trace, const Part& part) { return TimelineBuilder(trace, part).build(); }
-
-std::vector<WindowPiece> window_pieces(const DeviceTimeline& t) {
-  std::vector<WindowPiece> pieces;
-  each_busy(t, [&](const WindowPiece& piece) { pieces.push_back(piece); });
-  const auto idle = [&](int64_t start, int64_t end, OwnerKey key) {
-    if (end > start) pieces.push_back({start, end, WindowPart::kIdle, key});
-  };
-  size_t k = 0;
-  for (const IdleGap& gap : t.gaps) {
-    if (!t.linked) {
-      idle(gap.start_ns, gap.end_ns, owner_key(kHostRoot, IdleCause::kUnseen));
-      continue;
-    }
-    int64_t at = gap.start_ns;
-    while (k < t.idle.size() && t.idle[k].start_ns < gap.start_ns) ++k;
-    for (; k < t.idle.size() && t.idle[k].end_ns <= gap.host_end_ns; at = t.idle[k++].end_ns) {
-      idle(at, t.idle[k].start_ns, owner_key(kHostRoot, IdleCause::kUnseen));
-      idle(t.idle[k].start_ns, t.idle[k].end_ns, t.idle[k].key);
-    }
-    idle(at, gap.host_end_ns, owner_key(kHostRoot, IdleCause::kUnseen));
-    const int32_t launch = gap.next < 0 ? DeviceTimeline::kNone : t.device[gap.next].launch;
-    idle(gap.host_end_ns, gap.end_ns,
-         owner_key(launch < 0 ? kHostRoot : t.host[launch].node,
-                   gap.end_ns - gap.host_end_ns < kBetweenNs ? IdleCause::kBetween : IdleCause::kStream));
-  }
-  return pieces;
-}
-
-std::vector<IdleGap> idle_gaps(const DeviceTimeline& t, const std::vector<int32_t>& items, int64_t from_ns,
-                               int64_t until_ns) {
-  std::vector<IdleGap> gaps;
-  int64_t end = from_ns;
-  int32_t before = DeviceTimeline::kNone;
-  const auto add = [&](int64_t until, int32_t next) {
-    if (until <= end) return;
-    each_recorded(t, end, until, [&](int64_t start, int64_t stop, bool last) {
-      const int32_t after = last ? next : DeviceTimeline::kNone;
-      if (stop > start) gaps.push_back({start, host_end_of(t, start, stop, after), stop, before, after});
-    });
-  };
-  for (const int32_t item : items) {
-    add(t.device[item].start_ns, item);
-    if (before >= 0 && t.device[item].end_ns <= end) continue;
-    end = std::max(end, t.device[item].end_ns);
-    before = item;
-  }
-  add(until_ns, DeviceTimeline::kNone);
-  return gaps;
-}
-
-IdleTimes idle_times(const DeviceTimeline& t, const IdleGap& gap) {
-  IdleTimes times{};
-  if (!t.linked) {
-    times[IdleCause::kUnseen] = gap.ns();
-    return times;
-  }
-  const int64_t devices = gap.end_ns - gap.host_end_ns;
-  times[devices < kBetweenNs ? IdleCause::kBetween : IdleCause::kStream] = devices;
-  times[IdleCause::kUnseen] = gap.host_end_ns - gap.start_ns;
-  auto it = std::ranges::partition_point(t.owners, [&](const auto& owned) { return owned.end_ns <= gap.start_ns; });
-  for (; it != t.owners.end() && it->start_ns < gap.host_end_ns; ++it) {
-    const int64_t ns = std::min(it->end_ns, gap.host_end_ns) - std::max(it->start_ns, gap.start_ns);
-    times[it->owner] += ns;
-    times[IdleCause::kUnseen] -= ns;
-  }
-  return times;
-}
-
-ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> idle_pieces(const DeviceTimeline& timeline,
-                                                                 const std::vector<IdleGap>& gaps) {
-  ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> pieces;
-  for (const IdleGap& gap : gaps) {
-    const IdleTimes times = idle_times(timeline, gap);
-    for (size_t cause = 0; cause < kIdleCauses; ++cause)
-      if (times[cause] > 0) pieces[cause].push_back(times[cause]);
-  }
-  return pieces;
-}
-
-IdleCause main_cause(const IdleTimes& times) {
-  return static_cast<IdleCause>(std::ranges::max_element(times) - times.begin());
-}
-
-namespace {
-
-// Replays a timeline in its order: what is ready last decides when the next begins. Removed time is shorter.
-class TimelineReplay {
- public:
-  TimelineReplay(const DeviceTimeline& timeline, const TakenOut& out)
-      : t_(timeline),
-        out_(out),
-        start_(t_.host.size()),
-        end_(t_.host.size()),
-        shorter_(t_.host.size(), 0),
-        work_end_(t_.device.size()) {}
-
-  // Returns when the last work or call without a slice ends.
-  int64_t run() {
-    int64_t last = t_.start_ns;
-    for (const uint32_t what : t_.order) {
-      const size_t i = what / 3;
-      if (what % 3 == 0) {
-        begin_call(i);
-      } else if (what % 3 == 1) {
-        do_work(i);
-        last = std::max(last, work_end_[i]);
-      } else {
-        end_call(i);
-        if (t_.host[i].slice == kNoSliceIndex) last = std::max(last, end_[i]);
-      }
-    }
-    return last;
-  }
-
- private:
-  static constexpr int64_t kReturnsAtOnceNs = 5'000, kNextWorkNs = 1'000, kLaunchedNs = 4'000;
-
-  int64_t removed(size_t begin, size_t stop) const {
-    int64_t sum = 0;
-    for (size_t k = begin; k < stop && !out_.keys.empty(); ++k)
-      if (t_.pieces[k].key < out_.keys.size() && out_.keys[t_.pieces[k].key]) sum += t_.pieces[k].dur_ns;
-    return sum;
-  }
-
-  void begin_call(size_t i) {
-    const auto& item = t_.host[i];
-    const int64_t less = removed(item.pieces, item.own);
-    if (item.before < 0) {
-      start_[i] = item.start_ns - less;
-    } else {
-      const size_t before = item.before;
-      start_[i] = item.from_start ? start_[before] + (item.start_ns - t_.host[before].start_ns)
-                                  : end_[before] + (item.start_ns - t_.host[before].end_ns) - less;
-    }
-    shorter_[i] = removed(item.own, item.pieces_end);
-  }
-
-  void end_call(size_t i) {
-    const auto& item = t_.host[i];
-    const int64_t returns_at_once = start_[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
-    if (!out_.wait_nodes.empty() && out_.wait_nodes[item.node])
-      end_[i] = returns_at_once;
-    else if (item.waits_for >= 0)
-      end_[i] = std::max(returns_at_once, work_end_[item.waits_for] + (item.end_ns - t_.device[item.waits_for].end_ns));
-    else
-      end_[i] = start_[i] + (item.end_ns - item.start_ns) - shorter_[i];
-  }
-
-  // Returns when a place within call `i`, which was reached at `anchor_ns`, is reached now.
-  int64_t reached(size_t i, int64_t anchor_ns) const {
-    const int64_t into = anchor_ns - t_.host[i].start_ns;
-    return start_[i] + into - std::min(into, shorter_[i]);
-  }
-
-  void do_work(size_t i) {
-    const auto& item = t_.device[i];
-    // The recorded lag belongs to what was ready last. For what had been ready before, only a lower bound is known.
-    const int64_t last_ready = ready_ns(t_, item), lag = item.start_ns - last_ready;
-    int64_t begins = INT64_MIN;
-    const auto after = [&](int64_t recorded, int64_t replayed, int64_t min) {
-      begins = std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
-    };
-    if (item.before >= 0) after(t_.device[item.before].end_ns, work_end_[item.before], kNextWorkNs);
-    if (item.other >= 0) after(t_.device[item.other].end_ns, work_end_[item.other], kNextWorkNs);
-    if (item.launch >= 0) {
-      const int64_t anchor = launch_anchor(t_, item);
-      after(anchor, reached(item.launch, anchor), kLaunchedNs);
-    }
-    if (item.held_by >= 0) {
-      const int64_t anchor = std::min(t_.host[item.held_by].end_ns, item.start_ns);
-      after(anchor, reached(item.held_by, anchor), 0);
-    }
-    if (begins == INT64_MIN) begins = item.start_ns;  // nothing is known that it follows
-    const bool known = !out_.device_ns.empty() && out_.device_ns[i] >= 0;
-    work_end_[i] = begins + (known ? out_.device_ns[i] : item.end_ns - item.start_ns);
-  }
-
-  const DeviceTimeline& t_;
-  const TakenOut& out_;
-  std::vector<int64_t> start_, end_;  // of the host's calls
-  std::vector<int64_t> shorter_;      // by how much the call itself is shorter
-  std::vector<int64_t> work_end_;     // of the devices' work
-};
-
-}  // namespace
-
-int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
-  return TimelineReplay(t, out).run() - t.start_ns - length_of(t.unrecorded);
-}
 
 }  // namespace stageline

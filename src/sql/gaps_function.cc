@@ -1,6 +1,7 @@
 // gaps(): when no device of a rank, or one of its streams, worked. The gaps are those of idle-time-breakdown.
 #include "base/number.h"
 #include "profile/device_timeline.h"
+#include "profile/idle_gaps.h"
 #include "sql/function_arguments.h"
 #include "sql/slice_rows.h"
 #include "sql/table_functions.h"

@@ -1,10 +1,11 @@
 // Who owns the idle time of devices, and what a replay says of it.
-#include "profile/device_timeline.h"
-
 #include <doctest/doctest.h>
 
 #include <numeric>
 
+#include "profile/device_timeline.h"
+#include "profile/idle_gaps.h"
+#include "profile/timeline_replay.h"
 #include "torch_traces.h"
 
 using namespace stageline;

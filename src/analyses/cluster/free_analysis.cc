@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"
+#include "profile/idle_gaps.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -9,6 +9,7 @@
 #include "analyses/idle_time_breakdown/problems.h"
 #include "base/parallel.h"
 #include "profile/device_timeline.h"
+#include "profile/idle_gaps.h"
 
 namespace stageline {
 namespace {

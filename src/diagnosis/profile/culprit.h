@@ -8,8 +8,8 @@
 
 #include "base/words.h"
 #include "model/place.h"
-#include "profile/device_timeline.h"
 #include "profile/python_stacks.h"
+#include "profile/timeline_data.h"
 
 namespace stageline {
 

@@ -7,6 +7,9 @@
 #include "model/row_names.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
+#include "profile/device_timeline.h"
+#include "profile/host_calls.h"
+#include "profile/idle_gaps.h"
 
 namespace stageline {
 namespace {

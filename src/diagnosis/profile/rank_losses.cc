@@ -12,6 +12,8 @@
 #include "model/row_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
+#include "profile/device_timeline.h"
+#include "profile/idle_gaps.h"
 
 namespace stageline {
 namespace {

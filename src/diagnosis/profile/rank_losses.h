@@ -11,7 +11,7 @@
 #include "base/by_enum.h"
 #include "diagnosis/profile/culprit.h"
 #include "facts/run.h"
-#include "profile/device_timeline.h"
+#include "profile/timeline_replay.h"
 
 namespace stageline {
 

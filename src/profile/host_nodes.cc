@@ -1,0 +1,104 @@
+#include "profile/host_nodes.h"
+
+#include <algorithm>
+
+#include "model/torch_facts.h"
+#include "profile/host_calls.h"
+#include "profile/python_stacks.h"
+
+namespace stageline {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Returns what a slice's name says about everything inside it.
+IdleCause context_of_name(Category category, std::string_view name) {
+  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleCause::kInput;
+  if (category == Category::kPythonFunction &&
+      (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
+       contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
+    return IdleCause::kCollector;
+  if (is_launch_call(category) && is_allocator_call(name)) return IdleCause::kAllocator;
+  if (is_host_message(name)) return IdleCause::kHostCollective;
+  if (contains(name, "distributed_c10d.py"))
+    for (const char* part : {"_object", "barrier", "store"})
+      if (contains(name, part)) return IdleCause::kHostCollective;
+  return IdleCause::kUnseen;
+}
+
+}  // namespace
+
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (const bool digit = c >= '0' && c <= '9'; !digit || !out.ends_with('#')) out += digit ? '#' : c;
+  return out;
+}
+
+bool HostNodes::is_around_run(uint32_t slice) const {
+  return category(slice) == Category::kUserAnnotation && profiler_step_number(name(slice)) < 0 &&
+         s_.start_ns[slice] <= run_.start && s_.end_ns(slice) >= run_.end;
+}
+
+uint32_t HostNodes::of(uint32_t slice) {
+  if (slice == kNoSliceIndex) return kHostRoot;
+  if (node_of_slice_.empty()) node_of_slice_.assign(s_.size(), kUnset);
+  path_.clear();
+  uint32_t at = slice;
+  while (at != kNoSliceIndex && node_of_slice_[at] == kUnset) {
+    path_.push_back(at);
+    const uint32_t up = s_.parent[at];
+    at = up < at ? up : kNoSliceIndex;  // an enclosing slice comes before what it encloses
+  }
+  uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
+  for (size_t k = path_.size(); k-- > 0;) {
+    const uint32_t i = path_[k];
+    if (is_around_run(i)) {
+      node_of_slice_[i] = node;
+      continue;
+    }
+    const StringId id = plain_name(i);
+    const auto [it, added] =
+        child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(nodes_.size()));
+    if (added) {
+      HostNode made{node, s_.name_id[i], category(i), i, nodes_[node].context};
+      made.counted = counters_.contains(s_.name_id[i]);
+      const IdleCause own = context_of_name(category(i), name(i));
+      // The outer slice says what the time is for: memory that is allocated for the input counts as input.
+      if (made.context == IdleCause::kUnseen) made.context = own;
+      nodes_.push_back(made);
+    }
+    node = it->second;
+    HostNode& known = nodes_[node];
+    if (s_.dur_ns[i] > s_.dur_ns[known.slice]) known.slice = i;
+    node_of_slice_[i] = node;
+  }
+  return node;
+}
+
+void HostNodes::find_counters() {
+  std::unordered_map<StringId, size_t> slices;
+  for (size_t i = 0; i < s_.size(); ++i)
+    if (category(i) == Category::kUserAnnotation && profiler_step_number(name(i)) < 0) ++slices[s_.name_id[i]];
+  std::unordered_map<std::string, std::vector<StringId>> alike;
+  for (const auto& [id, count] : slices) alike[without_numbers(trace_.names.text(id))].push_back(id);
+  constexpr size_t kSeveral = 3;
+  for (const auto& [text, ids] : alike)
+    if (ids.size() >= kSeveral && std::ranges::all_of(ids, [&](StringId id) { return slices[id] == 1; }))
+      counters_.insert(ids.begin(), ids.end());
+}
+
+StringId HostNodes::plain_name(uint32_t slice) {
+  const StringId id = s_.name_id[slice];
+  if (plain_.empty()) {
+    plain_.assign(trace_.names.size(), UINT32_MAX);
+    find_counters();
+  }
+  if (plain_[id] != UINT32_MAX) return plain_[id];
+  std::string text(trace_.names.text(id));
+  if (profiler_step_number(text) >= 0) text = "ProfilerStep";
+  text = counters_.contains(id) ? without_numbers(text) : without_address(text);
+  return plain_[id] = plain_names_.try_emplace(text, id).first->second;
+}
+
+}  // namespace stageline

@@ -1,0 +1,49 @@
+// The slices of a rank's host as nodes: slices with equal names under equal names are one.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "profile/timeline_data.h"
+
+namespace stageline {
+
+// Returns the text with "#" for every number: "step #: loss #.#".
+std::string without_numbers(std::string_view text);
+
+class HostNodes {
+ public:
+  // Nodes are added to `nodes`, of which the first is the root. `run` is the time in which the host worked.
+  HostNodes(const Trace& trace, const Slices& slices, Interval run, std::vector<HostNode>& nodes)
+      : trace_(trace), s_(slices), run_(run), nodes_(nodes) {}
+
+  // Returns the node of a slice, kHostRoot for kNoSliceIndex.
+  uint32_t of(uint32_t slice);
+  // An annotation around the whole run says nothing of what the host does in it.
+  bool is_around_run(uint32_t slice) const;
+
+ private:
+  static constexpr uint32_t kUnset = UINT32_MAX;
+  Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
+  std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
+  // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice. The
+  // profiler's steps are not the program's annotations.
+  void find_counters();
+  // All steps are one node, and so are annotations that count and one function of several objects.
+  StringId plain_name(uint32_t slice);
+
+  const Trace& trace_;
+  const Slices& s_;
+  const Interval run_;
+  std::vector<HostNode>& nodes_;
+  std::vector<uint32_t> node_of_slice_, path_;
+  std::unordered_map<uint64_t, uint32_t> child_of_;
+  std::vector<StringId> plain_;
+  std::unordered_map<std::string, StringId> plain_names_;
+  std::unordered_set<StringId> counters_;
+};
+
+}  // namespace stageline
