@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
 
@@ -77,10 +79,7 @@ std::string_view bytes_of(const Sha256& digest) {
 
 std::string hex_of(const Sha256& digest) {
   std::string out;
-  for (const uint8_t byte : digest) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
+  for (const uint8_t byte : digest) append_hex(out, byte);
   return out;
 }
 

@@ -25,6 +25,10 @@ size_t character_end(std::string_view text, size_t at);
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string to_lower(std::string_view text);
 
+int hex_digit(char c);  // 0 to 15; −1: it is none
+// Appends two hexadecimal digits, in small letters.
+void append_hex(std::string& text, unsigned char byte);
+
 // Orders texts so that "workerlog.2" is before "workerlog.10": runs of digits compare as numbers.
 bool natural_less(std::string_view a, std::string_view b);
 

@@ -1,14 +1,12 @@
 #include "model/palette_json.h"
 
+#include "base/text.h"
+
 namespace stageline {
 
 std::string hex(Rgb colour) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string out = "#";
-  for (const uint8_t byte : {colour.r, colour.g, colour.b}) {
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
+  for (const uint8_t byte : {colour.r, colour.g, colour.b}) append_hex(out, byte);
   return out;
 }
 

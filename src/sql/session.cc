@@ -67,8 +67,6 @@ class Statement {
   sqlite3_stmt* statement_;
 };
 
-constexpr char kHex[] = "0123456789abcdef";
-
 SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_NULL: return std::monostate();
@@ -77,10 +75,7 @@ SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
     case SQLITE_BLOB: {
       const auto* bytes = static_cast<const unsigned char*>(sqlite3_column_blob(statement, column));
       blob.clear();
-      for (int i = 0, size = sqlite3_column_bytes(statement, column); i < size; ++i) {
-        blob += kHex[bytes[i] >> 4];
-        blob += kHex[bytes[i] & 15];
-      }
+      for (int i = 0, size = sqlite3_column_bytes(statement, column); i < size; ++i) append_hex(blob, bytes[i]);
       return std::string_view(blob);
     }
     default: {

@@ -36,11 +36,6 @@ bool is_no_number(std::string_view word) {
   return false;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 // Parses the four hexadecimal digits at text[at]; −1 when they are none.
 int32_t hex4(std::string_view text, size_t at) {
   if (at + 4 > text.size()) return -1;

@@ -18,6 +18,7 @@
 
 #include "base/parallel.h"
 #include "base/system_calls.h"
+#include "base/text.h"
 #include "server/http/http_session.h"
 
 namespace stageline {
@@ -29,7 +30,6 @@ namespace {
 constexpr int kPortsTried = 20;
 
 std::string random_token() {
-  constexpr char kDigits[] = "0123456789abcdef";
   unsigned char bytes[16];
   size_t have = 0;
   while (have < sizeof bytes) {
@@ -37,10 +37,7 @@ std::string random_token() {
     if (got > 0) have += got;
   }
   std::string out;
-  for (const unsigned char b : bytes) {
-    out += kDigits[b >> 4];
-    out += kDigits[b & 15];
-  }
+  for (const unsigned char b : bytes) append_hex(out, b);
   return out;
 }
 

@@ -14,13 +14,6 @@ Error bad(std::string what, std::string hint = "docs/viewer-protocol.md lists pa
   return make_error(ErrorCode::kUsage, std::move(what), std::move(hint));
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // Decodes a text; nullopt for a broken escape or a control character. With `lines`, tabs and the ends of lines stay.
 std::optional<std::string> decoded(std::string_view text, bool plus_is_space, bool lines = false) {
   std::string out;
