@@ -28,15 +28,6 @@ double waiting_share(const Headline& headline) {
   return share;
 }
 
-Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::ranges::find_if(list, [&](const Finding& x) { return x.id == id; });
-  return it == list.end() ? nullptr : &*it;
-}
-
-bool takes(const std::vector<Finding>& list, std::string_view id) {
-  return std::ranges::any_of(list, [&](const Finding& x) { return x.id == id; });
-}
-
 // Whether a finding is about idle time that may be waiting for a message, since the host sits in it as well. Waits for
 // input, garbage collection and memory never are.
 bool is_idle(const Finding& x) {
@@ -47,11 +38,12 @@ bool is_idle(const Finding& x) {
 // While a rank waits for a message, its device is idle or runs a receive kernel. So if the pipeline's waits are at
 // least half of idle time and exposed communication together, these are taken to be such waits.
 void explain_by_bubble(Findings& pipeline, Findings& devices) {
-  Finding* bubble = find(pipeline.list, "bubble");
-  if (!bubble) bubble = find(pipeline.others, "bubble");
+  Finding* bubble = find_finding(pipeline.list, "bubble");
+  if (!bubble) bubble = find_finding(pipeline.others, "bubble");
   const double idle = share_of_parts(devices.headline, "idle"), exposed = share_of_parts(devices.headline, "comm");
   if (!bubble || waiting_share(pipeline.headline) < 0.5 * (idle + exposed)) return;
-  const bool says_idle = std::ranges::any_of(devices.list, is_idle), says_comm = takes(devices.list, "comm.exposed");
+  const bool says_idle = std::ranges::any_of(devices.list, is_idle),
+             says_comm = has_finding(devices.list, "comm.exposed");
   if (!says_idle && !says_comm) return;
   std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
   Args args;
@@ -71,7 +63,7 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   // Stages have different work, so ranks are compared within their stage; the pipeline's findings do that.
   const auto of_pipeline = [&](const Finding& x) {
     return x.id == "none" || x.id == "rank.late" || x.id == "rank.slow" || x.id == "step.outlier" ||
-           takes(pipeline.list, x.id);
+           has_finding(pipeline.list, x.id);
   };
   std::erase_if(devices.list, of_pipeline);
   if (!devices.list.empty()) std::erase_if(pipeline.list, [](const Finding& x) { return x.id == "none"; });

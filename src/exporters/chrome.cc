@@ -49,14 +49,9 @@ constexpr ByEnum<CellKind, const char*, kCellKindCount> kColour = {{
 }};
 constexpr const char* kStepColour = "thread_state_unknown";
 
-void append_integer(std::string& out, uint64_t value) {
-  char digits[24];
-  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-}
-
 // Appends nanoseconds as microseconds with three decimals, using integers throughout.
 void append_micros(std::string& out, uint64_t ns) {
-  append_integer(out, ns / 1000);
+  append_number(out, ns / 1000);
   const auto rest = static_cast<unsigned>(ns % 1000);
   const char decimals[4] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
                             static_cast<char>('0' + rest % 10)};
@@ -115,10 +110,10 @@ class ChromeWriter {
     line_ += "{\"ph\":\"M\",\"name\":\"";
     line_ += name;
     line_ += "\",\"pid\":";
-    append_integer(line_, pid);
+    append_number(line_, pid);
     if (tid != 0) {
       line_ += ",\"tid\":";
-      append_integer(line_, tid);
+      append_number(line_, tid);
     }
     line_ += ",\"args\":{\"";
     line_ += key;
@@ -147,9 +142,9 @@ class ChromeWriter {
 
   void ids(uint32_t pid, uint32_t tid) {
     line_ += ",\"pid\":";
-    append_integer(line_, pid);
+    append_number(line_, pid);
     line_ += ",\"tid\":";
-    append_integer(line_, tid);
+    append_number(line_, tid);
   }
 
   void times(int64_t start_ns, int64_t end_ns) {
@@ -164,7 +159,7 @@ class ChromeWriter {
     line_ += ",\"";
     line_ += name;
     line_ += "\":";
-    append_integer(line_, static_cast<uint32_t>(value));
+    append_number(line_, static_cast<uint32_t>(value));
   }
 
   void write_cell(uint32_t cell, const Track& track) {
@@ -211,7 +206,7 @@ class ChromeWriter {
     line_ += ",\"cname\":\"";
     line_ += kStepColour;
     line_ += "\",\"args\":{\"step\":";
-    append_integer(line_, static_cast<uint32_t>(step.step));
+    append_number(line_, static_cast<uint32_t>(step.step));
     line_ += "}}";
   }
 
@@ -230,7 +225,7 @@ class ChromeWriter {
     line_ += ",\"name\":\"";
     line_ += kind_name(kind);
     line_ += "\",\"cat\":\"pipeline\",\"id\":";
-    append_integer(line_, end.link + 1);
+    append_number(line_, end.link + 1);
     ids(layout_.tracks[end.track].pid, layout_.tracks[end.track].tid);
     line_ += ",\"ts\":";
     append_micros(line_, rebased(end.ns));

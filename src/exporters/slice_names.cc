@@ -5,6 +5,12 @@
 #include "base/text.h"
 
 namespace stageline {
+
+void append_number(std::string& out, uint64_t value) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
 namespace {
 
 constexpr ByEnum<NameUnit, uint64_t, 3> kUnitNs = {{1'000, 1'000'000, 1'000'000'000}};
@@ -35,11 +41,6 @@ Shown shown(uint64_t dur_ns, NameUnit unit) {
     hundredths = in(unit);
   }
   return {hundredths, unit};
-}
-
-void append_number(std::string& out, uint64_t value) {
-  char digits[24];
-  out.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
 void append_shown(std::string& out, Shown s) {

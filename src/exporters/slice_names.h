@@ -44,6 +44,8 @@ class SliceNames {
   ByEnum<CellKind, NameUnit, kCellKindCount> unit_;
 };
 
+void append_number(std::string& out, uint64_t value);
+
 // Returns "step 3 (2.21 s)".
 std::string step_name(int32_t step, int64_t dur_ns);
 

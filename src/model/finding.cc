@@ -1,8 +1,18 @@
 #include "model/finding.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace stageline {
+
+Finding* find_finding(std::vector<Finding>& list, std::string_view id) {
+  const auto it = std::ranges::find(list, id, &Finding::id);
+  return it == list.end() ? nullptr : &*it;
+}
+
+bool has_finding(const std::vector<Finding>& list, std::string_view id) {
+  return std::ranges::find(list, id, &Finding::id) != list.end();
+}
 
 std::string key_of(const Finding& finding) {
   if (!finding.key.empty()) return finding.key;

@@ -59,6 +59,10 @@ struct Finding {
   bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
 };
 
+// The first finding with this id; null without one.
+Finding* find_finding(std::vector<Finding>& list, std::string_view id);
+bool has_finding(const std::vector<Finding>& list, std::string_view id);
+
 // Its key, or that of its first place; "" without either.
 std::string key_of(const Finding& finding);
 

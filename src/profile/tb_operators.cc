@@ -18,10 +18,6 @@ struct CallFacts {  // for each event or node, besides its own fields
   }
 };
 
-bool is_work(TbEvent event) {
-  return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
-}
-
 // Returns true for operators that the plugin's view listed: all but those that it showed elsewhere.
 bool is_listed(std::string_view name) {
   return !name.starts_with("Optimizer.") && name != "DataParallel.forward" && name != "DistributedDataParallel.forward";

@@ -124,10 +124,6 @@ struct DeviceWork {
   std::vector<int32_t> launch_of_row;  // −1: no launch
 };
 
-bool is_work(TbEvent event) {
-  return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
-}
-
 DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
   DeviceWork side;
   side.launch_of_row.assign(rank.rows.size(), -1);

@@ -29,6 +29,10 @@ std::string_view tb_role_name(TbRole role);  // "CPU Exec"
 
 // Gives the kind of event of a row, by its Category.
 enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kRuntime, kKernel, kMemcpy, kMemset };
+// Returns true for what devices do.
+inline bool is_work(TbEvent event) {
+  return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
+}
 
 struct TbRun {
   TorchRun torch;

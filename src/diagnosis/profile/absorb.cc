@@ -13,11 +13,6 @@ namespace {
 
 constexpr double kMinOfWeight = 0.5;  // a finding takes in another from more than this share of its weight on
 
-Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::ranges::find_if(list, [&](const Finding& x) { return x.id == id; });
-  return it == list.end() ? nullptr : &*it;
-}
-
 // The largest loss of a kind over all ranks.
 const RankLoss* largest(const ProfileAccount& account, LossKind kind, std::string_view part = {}) {
   const RankLoss* best = nullptr;
@@ -51,7 +46,7 @@ bool is_of_host(const Finding& x) {
 // The same copies make one finding, the one that says what is wrong with them.
 Finding* owner_of_copies(std::vector<Finding>& list, const Finding& x) {
   if (x.id != "memory.exposed") return nullptr;
-  Finding* pageable = find(list, "copies.pageable");
+  Finding* pageable = find_finding(list, "copies.pageable");
   return pageable && pageable->weight > kMinOfWeight * x.weight ? pageable : nullptr;
 }
 
@@ -99,9 +94,9 @@ Finding* late_rank_of_host(const ProfileFacts& f, std::vector<Finding>& list, co
 }  // namespace
 
 void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list) {
-  if (Finding* x = find(list, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
-  if (Finding* x = find(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
-  Finding* x = find(list, "copies.pageable");
+  if (Finding* x = find_finding(list, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
+  if (Finding* x = find_finding(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
+  Finding* x = find_finding(list, "copies.pageable");
   if (!x) return;
   double exposed = 0;  // what is hidden under other work costs nothing
   for (const RankAccount& rank : account)

@@ -18,19 +18,15 @@ namespace {
 constexpr double kOneRank = 2;     // as for a loss alone: the others wait for a rank that loses this many times theirs
 constexpr double kSameSum = 0.02;  // share of the sum; a smaller difference from it is not reported
 
-bool has(const std::vector<Finding>& list, std::string_view id) {
-  return std::ranges::any_of(list, [&](const Finding& x) { return x.id == id; });
-}
-
 // The losses that a rank would not have if every finding were gone.
 Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vector<Finding>& list) {
   Removed removed;
   const double waiting = share_or_zero(rank.comm_wait_ns, rank.exposed_comm_ns);
-  if (has(list, "comm.exposed")) removed.communication += 1 - waiting;
-  if (has(list, "comm.waiting") || has(list, "rank.late") || (f.late && has(list, "rank.slow")))
+  if (has_finding(list, "comm.exposed")) removed.communication += 1 - waiting;
+  if (has_finding(list, "comm.waiting") || has_finding(list, "rank.late") || (f.late && has_finding(list, "rank.slow")))
     removed.communication += waiting;
-  if (has(list, "memory.exposed")) removed.copies = 1;
-  if (f.slow_rank == rank.rank && has(list, "rank.slow")) {
+  if (has_finding(list, "memory.exposed")) removed.copies = 1;
+  if (f.slow_rank == rank.rank && has_finding(list, "rank.slow")) {
     std::vector<double> others;
     for (const RankFacts& other : f.ranks)
       if (other.rank != rank.rank && other.compute_ns > 0) others.push_back(other.compute_ns);

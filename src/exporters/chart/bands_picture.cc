@@ -19,11 +19,6 @@ constexpr double kBandLine = 20;
 
 void ink(cairo_t* cr, Rgb c) { cairo_set_source_rgb(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0); }
 
-cairo_status_t append_bands(void* closure, const unsigned char* data, unsigned int length) {
-  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
-  return CAIRO_STATUS_SUCCESS;
-}
-
 }  // namespace
 
 int bands_columns(int width) { return std::max(1, width - static_cast<int>(kBandLabel + 2 * kBandMargin)); }
@@ -95,7 +90,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
   cairo_status_t status = cairo_status(cr);
   cairo_destroy(cr);
   cairo_surface_flush(image);
-  if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(image, append_bands, &png.bytes);
+  if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(image, append_to_text, &png.bytes);
   cairo_surface_destroy(image);
   if (status != CAIRO_STATUS_SUCCESS)
     return make_error(ErrorCode::kIo, std::string("Cairo cannot draw this picture: ") + cairo_status_to_string(status));

@@ -134,4 +134,9 @@ void ChartFonts::show(cairo_t* cr, double x, double y, std::string_view text, do
   });
 }
 
+cairo_status_t append_to_text(void* closure, const unsigned char* data, unsigned int length) {
+  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
+  return CAIRO_STATUS_SUCCESS;
+}
+
 }  // namespace stageline

@@ -31,4 +31,8 @@ class ChartFonts {
   mutable cairo_scaled_font_t* scaled_[4] = {};
 };
 
+// Cairo calls this to write: appends to a std::string, its closure. Charts are at most a few MB
+// (ChartOptions::max_objects).
+cairo_status_t append_to_text(void* closure, const unsigned char* data, unsigned int length);
+
 }  // namespace stageline

@@ -9,11 +9,6 @@ constexpr double kMaxPixels = 32767;  // Cairo's limit for one side of an image
 constexpr double kMaxArea = 100e6;    // at 4 bytes for each pixel
 constexpr double kHandyWidth = 4400;  // a sharper picture than this is useless
 
-cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int length) {
-  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
-  return CAIRO_STATUS_SUCCESS;
-}
-
 Status write_png(const ExportInput& input, const std::string& path) {
   if (input.options.width_px > kMaxPixels)
     return make_error(ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", "SVG and PDF have no such limit",
@@ -46,7 +41,7 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   cairo_surface_t* image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, png.width, png.height);
   const Status painted = paint_chart(*chart, image, scale, [&](cairo_surface_t* surface) {
     cairo_surface_flush(surface);
-    return cairo_surface_write_to_png_stream(surface, append_to, &png.bytes);
+    return cairo_surface_write_to_png_stream(surface, append_to_text, &png.bytes);
   });
   if (!painted) return painted.error();
   return png;

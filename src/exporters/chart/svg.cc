@@ -23,12 +23,6 @@ std::string xml_escaped(const std::string& text) {
   return escaped;
 }
 
-// Charts are at most a few MB (ChartOptions::max_objects), so the text is built in memory.
-cairo_status_t collect(void* closure, const unsigned char* data, unsigned int length) {
-  static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
-  return CAIRO_STATUS_SUCCESS;
-}
-
 void add_title(std::string& svg, const std::string& title) {
   const size_t tag = svg.find("<svg");
   const size_t end = tag == std::string::npos ? tag : svg.find('>', tag);
@@ -49,7 +43,8 @@ Status write_svg(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   TRY(chart, make_chart(input, {}));
   std::string text;
-  cairo_surface_t* svg = cairo_svg_surface_create_for_stream(collect, &text, chart->layout.width, chart->layout.height);
+  cairo_surface_t* svg =
+      cairo_svg_surface_create_for_stream(append_to_text, &text, chart->layout.width, chart->layout.height);
   cairo_svg_surface_set_document_unit(svg, CAIRO_SVG_UNIT_PX);
   const Status painted = paint_chart(*chart, svg, 1);
   if (!painted) return painted.error();

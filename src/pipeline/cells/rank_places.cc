@@ -24,20 +24,14 @@ std::string_view dimension_of(const std::string& purpose) {
   return at == known.end() ? std::string_view{} : at->second;
 }
 
-int32_t* index_of(RankPlace& place, std::string_view dimension) {
-  return dimension == "tp"   ? &place.tp
-         : dimension == "cp" ? &place.cp
-         : dimension == "ep" ? &place.ep
-         : dimension == "dp" ? &place.dp
-                             : &place.pp;
-}
-
-int32_t* size_of(RankMap& map, std::string_view dimension) {
-  return dimension == "tp"   ? &map.tp
-         : dimension == "cp" ? &map.cp
-         : dimension == "ep" ? &map.ep
-         : dimension == "dp" ? &map.dp
-                             : &map.pp;
+// The index of a place in a dimension, or the size of a map in it.
+template <class Dimensions>
+auto& along(Dimensions& of, std::string_view dimension) {
+  return dimension == "tp"   ? of.tp
+         : dimension == "cp" ? of.cp
+         : dimension == "ep" ? of.ep
+         : dimension == "dp" ? of.dp
+                             : of.pp;
 }
 
 // Returns the order of dimensions, the fastest first, in which rank numbers give these places. Megatron's is tried
@@ -52,8 +46,8 @@ std::string order_of(const Trace& trace, const RankMap& map) {
       int64_t rest = trace.parts[p].rank;
       RankPlace place = map.places[p];
       for (const int w : index) {
-        const int64_t size = *size_of(const_cast<RankMap&>(map), words[w]);  // NOLINT: read only
-        const int32_t stated = *index_of(place, words[w]);
+        const int64_t size = along(map, words[w]);
+        const int32_t stated = along(place, words[w]);
         fits = fits && (stated == kUnknown || stated == rest % size);
         rest /= size;
       }
@@ -99,9 +93,9 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
       const std::string_view dimension = dimension_of(group.purpose);
       const auto at = std::ranges::find(group.ranks, trace.parts[p].rank);
       if (dimension.empty() || at == group.ranks.end()) continue;
-      *index_of(map.places[p], dimension) = static_cast<int32_t>(at - group.ranks.begin());
-      int32_t* size = size_of(map, dimension);
-      *size = std::max(*size, static_cast<int32_t>(group.ranks.size()));
+      along(map.places[p], dimension) = static_cast<int32_t>(at - group.ranks.begin());
+      int32_t& size = along(map, dimension);
+      size = std::max(size, static_cast<int32_t>(group.ranks.size()));
       by_groups = true;
     }
   if (by_groups) map.how = words(sizes ? "layout.groups.sizes" : "layout.groups");
@@ -136,8 +130,8 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
         const std::string_view word = order.substr(0, 2);
         order.remove_prefix(std::min<size_t>(order.size(), 3));
         if (word == "ep") continue;
-        *index_of(place, word) = static_cast<int32_t>(rest % *size_of(map, word));
-        rest /= *size_of(map, word);
+        along(place, word) = static_cast<int32_t>(rest % along(map, word));
+        rest /= along(map, word);
       }
       // Experts are spread over those ranks of a stage that hold the same tensor slice.
       if (place.ep == kUnknown && map.ep > 0) place.ep = (place.dp * map.cp + place.cp) % map.ep;

@@ -111,4 +111,12 @@ std::optional<CellLabel> parse_cell_label(std::string_view label) {
   return std::nullopt;
 }
 
+std::string_view without_duration(std::string_view name) {
+  if (!name.ends_with("s)")) return name;
+  const size_t open = name.rfind(" (");
+  if (open == std::string_view::npos || open + 2 >= name.size() || name[open + 2] < '0' || name[open + 2] > '9')
+    return name;
+  return name.substr(0, open);
+}
+
 }  // namespace stageline

@@ -26,4 +26,7 @@ struct CellLabel {
 };
 std::optional<CellLabel> parse_cell_label(std::string_view label);
 
+// Removes the duration that our own exports write into names, "F3 (8.05 ms)": it does not belong to the name.
+std::string_view without_duration(std::string_view name);
+
 }  // namespace stageline

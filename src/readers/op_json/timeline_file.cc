@@ -29,15 +29,6 @@ NameFacts facts_of(std::string_view name) {
   return {kind_of_op(name), kUnknown, kUnknown};
 }
 
-// Removes the duration from names of our own export, "F3 (8.05 ms)"; it is not part of the name.
-std::string_view without_duration(std::string_view name) {
-  if (!name.ends_with("s)")) return name;
-  const size_t open = name.rfind(" (");
-  if (open == std::string_view::npos || open + 2 >= name.size() || name[open + 2] < '0' || name[open + 2] > '9')
-    return name;
-  return name.substr(0, open);
-}
-
 struct OpenEvent {
   StringId name_id;
   std::optional<int64_t> start_ns;

@@ -53,10 +53,6 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-bool drawable(const PaddleJob& job) {
-  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
-}
-
 // Moves the jobs of one log into the trace's part. Here steps count the log's own bursts; settle() gives them their
 // final numbers.
 void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& burst_of_job) {
@@ -71,7 +67,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
   std::vector<size_t> job_of_row;
   for (uint32_t i = 0; i < log.jobs.size(); ++i) {
     const PaddleJob& job = log.jobs[i];
-    if (!drawable(job)) continue;
+    if (!is_usable(job)) continue;
     rows.start_ns.push_back(job.start_ns);
     rows.dur_ns.push_back(job.end_ns - job.start_ns);
     rows.name_id.push_back(names[job.type]);

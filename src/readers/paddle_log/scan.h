@@ -38,6 +38,10 @@ struct PaddleJob {
   uint16_t type;  // index into PaddleLog::types
   uint8_t flags;  // PaddleJobFlag
 };
+// Returns true for jobs that can be drawn.
+inline bool is_usable(const PaddleJob& job) {
+  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
+}
 
 struct PaddleFlaw {
   int64_t count = 0;

@@ -10,16 +10,12 @@
 namespace stageline {
 namespace {
 
-bool usable(const PaddleJob& job) {
-  return (job.flags & (kJobZero | kJobNegative | kJobCut | kJobBadNumber | kJobRepeated)) == 0;
-}
-
 bool same_job(const PaddleJob& a, const PaddleJob& b) {
   return a.type == b.type && a.micro_batch == b.micro_batch && a.start_ns == b.start_ns && a.end_ns == b.end_ns;
 }
 
 void extend(PaddleBurst& burst, const PaddleJob& job) {
-  if (!usable(job)) return;
+  if (!is_usable(job)) return;
   if (burst.start_ns == 0 && burst.end_ns == 0) {
     burst.start_ns = job.start_ns;
     burst.end_ns = job.end_ns;
@@ -41,7 +37,7 @@ PaddleRepeats mark_repeated_jobs(PaddleLog& log) {
   PaddleRepeats repeats;
   const PaddleJob* before = nullptr;
   for (PaddleJob& job : log.jobs) {
-    if (!usable(job)) continue;
+    if (!is_usable(job)) continue;
     if (before != nullptr && same_job(*before, job)) {
       job.flags |= kJobRepeated;
       ++repeats.lines;

@@ -9,6 +9,7 @@
 #include "base/perfetto_fields.h"
 #include "base/text.h"
 #include "readers/common/machines.h"
+#include "readers/common/op_names.h"
 #include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/common/read_files.h"
@@ -29,15 +30,6 @@ Match sniff(const Source& source) {
   const PerfettoFiles files = perfetto_files(source);
   if (files.ours.empty() || files.json_says_more()) return Match::kNo;
   return files.certain ? Match::kCertain : Match::kMaybe;
-}
-
-// "F3 (8.05 ms)": Stageline's exporter writes durations into names; they do not belong to the name.
-std::string_view without_duration(std::string_view name) {
-  if (!name.ends_with("s)")) return name;
-  const size_t open = name.rfind(" (");
-  if (open == std::string_view::npos || open + 2 >= name.size() || name[open + 2] < '0' || name[open + 2] > '9')
-    return name;
-  return name.substr(0, open);
 }
 
 int32_t small(int64_t value, int64_t max) {

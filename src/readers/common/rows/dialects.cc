@@ -34,12 +34,6 @@ std::string paddle_name(std::string_view name) {
   return name.starts_with("ProfileStep#") ? "ProfilerStep#" + std::string(name.substr(12)) : std::string(name);
 }
 
-template <class Body>
-void each_row(FileRows& rows, Body&& body) {
-  for (std::vector<Row>& block : rows.blocks)
-    for (Row& row : block) body(row);
-}
-
 // Replaces every text of a dictionary; returns the new id of each.
 template <class Renamed>
 std::vector<uint32_t> rename(TextInterner& texts, Renamed renamed) {

@@ -213,4 +213,11 @@ struct FileRows {
   std::unordered_map<uint32_t, size_t> counter_ids_;
 };
 
+// Calls body(row) for each row of a FileRows, which may be const.
+template <class Rows, class Body>
+void each_row(Rows& file, Body&& body) {
+  for (auto& block : file.blocks)
+    for (auto& row : block) body(row);
+}
+
 }  // namespace stageline::rows

@@ -14,24 +14,13 @@ namespace {
 // 100 calls deep, is a fifteenth of it.
 constexpr int64_t kMaxSliceTimeNs = 1'000'000'000'000'000'000;
 
-template <class Body>
-void for_rows(FileRows& rows, Body&& body) {
-  for (std::vector<Row>& block : rows.blocks)
-    for (Row& row : block) body(row);
-}
-template <class Body>
-void for_rows(const FileRows& rows, Body&& body) {
-  for (const std::vector<Row>& block : rows.blocks)
-    for (const Row& row : block) body(row);
-}
-
 // Returns the smallest shift that moves the ids of `from` past those of `to`; 0 when they do not overlap anyway.
 uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) {
   uint32_t last = 0, first = UINT32_MAX, max = 0;
-  for_rows(to, [&](const Row& row) {
+  each_row(to, [&](const Row& row) {
     if (row.*id != kNoCorrelation) last = std::max(last, row.*id);
   });
-  for_rows(from, [&](const Row& row) {
+  each_row(from, [&](const Row& row) {
     if (row.*id == kNoCorrelation || row.*id == 0) return;
     first = std::min(first, row.*id);
     max = std::max(max, row.*id);
@@ -43,7 +32,7 @@ uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) 
 // Torch 1.13 to 2.2 write the correlation again as external id; build_part() recognises that by their being equal.
 bool external_ids_repeat(const FileRows& rows) {
   size_t equal = 0, both = 0;
-  for_rows(rows, [&](const Row& row) {
+  each_row(rows, [&](const Row& row) {
     if (row.external_id == kNoCorrelation || row.correlation == kNoCorrelation) return;
     ++both;
     equal += row.external_id == row.correlation;
@@ -85,7 +74,7 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
     return !__builtin_add_overflow(at, base_ns, &sum) && sum <= kMaxTimeNs && sum >= -kMaxTimeNs;
   };
   bool good = base_ns >= -kMaxTimeNs && base_ns <= kMaxTimeNs;  // differences of two bases then fit as well
-  for_rows(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
+  each_row(rows, [&](const Row& row) { good &= fits(row.start_ns) && fits(row.start_ns + row.dur_ns); });
   for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
   for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);
   for (const Flow& flow : rows.rest.flows) good &= fits(flow.time_ns);
@@ -98,12 +87,12 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
 void fit_durations(FileRows& rows) {
   int64_t sum = 0;
   bool fits = true;
-  for_rows(std::as_const(rows), [&](const Row& row) {
+  each_row(std::as_const(rows), [&](const Row& row) {
     fits = fits && !__builtin_add_overflow(sum, row.dur_ns, &sum) && sum <= kMaxSliceTimeNs;
   });
   if (fits) return;
   const int64_t longest = kMaxSliceTimeNs / static_cast<int64_t>(rows.row_count);
-  for_rows(rows, [&](Row& row) {
+  each_row(rows, [&](Row& row) {
     if (row.dur_ns <= longest) return;
     rows.rest.diagnostics.add(problem::kineto_bad_duration, {rows.path, 0, row.offset});
     row.dur_ns = 0;
@@ -125,13 +114,13 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   const uint32_t correlation = id_shift(to, from, &Row::correlation);
   const uint32_t external = external_ids_repeat(from) ? correlation : id_shift(to, from, &Row::external_id);
   int64_t first_offset = 1;
-  for_rows(to, [&](const Row& row) { first_offset = std::max(first_offset, row.offset + 1); });
+  each_row(to, [&](const Row& row) { first_offset = std::max(first_offset, row.offset + 1); });
   int64_t python = -1;
   for (const PythonRow& row : to.rest.python) python = std::max(python, row.id);
 
   ChunkRows chunk = std::move(from.rest);
   chunk.rows.reserve(from.row_count);
-  for_rows(from, [&](Row& row) {
+  each_row(from, [&](Row& row) {
     row.start_ns += base_shift_ns;
     row.offset += first_offset;
     if (row.correlation != kNoCorrelation && row.correlation != 0) row.correlation += correlation;

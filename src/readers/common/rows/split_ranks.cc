@@ -32,12 +32,6 @@ std::string_view without_label(std::string_view text) {
   return label.empty() ? text : text.substr(label.size() + 1);
 }
 
-template <class Body>
-void each_row(const FileRows& rows, Body&& body) {
-  for (const std::vector<Row>& block : rows.blocks)
-    for (const Row& row : block) body(row);
-}
-
 // The number after the first `word`, past one separator: 3 of "RANK 3 - CPU" or "global_rank_3.2026"; −1 without one.
 int32_t number_after(std::string_view word, std::string_view text) {
   size_t at = text.find(word);
