@@ -60,15 +60,6 @@ void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics&
   notes.add(problem::graph_outlier_steps, {}, left);
 }
 
-// Returns the median (for an even number the mean of the middle two) without sorting everything. Expects at least one
-// value.
-double take_median(std::vector<double>& values) {
-  const auto middle = values.begin() + values.size() / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
-
 // Returns nullopt if messages and collectives were not recorded, or have names from which waits cannot be derived.
 std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
   std::vector<GraphType> types;
@@ -170,7 +161,7 @@ std::vector<double> fair_times(const StepGraph& graph) {
   }
   for (size_t t = 0; t < fair.size(); ++t) {
     if (graph.types[t].communicates) {
-      if (!all[t].empty()) fair[t] = take_median(all[t]);
+      if (!all[t].empty()) fair[t] = median_in_place(all[t]);
     } else if (count[t] > 0) {
       fair[t] /= count[t];
     }

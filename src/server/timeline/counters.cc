@@ -12,15 +12,7 @@ namespace {
 
 // The number of samples that are at or before t.
 size_t samples_until(const ViewLane& lane, double t_ns) {
-  size_t low = 0, high = lane.count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (lane.start(middle) <= t_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return first_not(0, lane.count, [&](size_t i) { return lane.start(i) <= t_ns; });
 }
 
 }  // namespace

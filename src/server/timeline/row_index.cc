@@ -92,20 +92,8 @@ void make_checkpoints(const ViewLane& lane, ViewRow& row) {
 }
 
 template <class Before>
-size_t first_not(size_t count, Before before) {
-  size_t low = 0, high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (before(middle))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-template <class Before>
-size_t first_not(const ViewRow& row, Before before) {
-  return first_not(row.count, [&](size_t position) { return before(row.slice_at(position)); });
+size_t first_place_not(const ViewRow& row, Before before) {
+  return first_not(0, row.count, [&](size_t position) { return before(row.slice_at(position)); });
 }
 
 }  // namespace
@@ -123,19 +111,19 @@ void build_rows_of(ViewLane& lane) {
 }
 
 size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns) {
-  return first_not(row, [&](size_t i) { return lane.end(i) <= t_ns; });
+  return first_place_not(row, [&](size_t i) { return lane.end(i) <= t_ns; });
 }
 
 size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns) {
-  return first_not(row, [&](size_t i) { return lane.start(i) < t_ns; });
+  return first_place_not(row, [&](size_t i) { return lane.start(i) < t_ns; });
 }
 
 size_t first_starting_from(const ViewLane& lane, int64_t t_ns) {
-  return first_not(lane.count, [&](size_t i) { return lane.start(i) < t_ns; });
+  return first_not(0, lane.count, [&](size_t i) { return lane.start(i) < t_ns; });
 }
 
 size_t first_slice_from(const ViewRow& row, size_t slice) {
-  return first_not(row, [&](size_t i) { return i < slice; });
+  return first_place_not(row, [&](size_t i) { return i < slice; });
 }
 
 void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums) {

@@ -21,15 +21,7 @@ size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from
     low += step;
     step *= 2;
   }
-  size_t high = std::min(row.count, low + step);
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (ends_before(middle))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  return first_not(low, std::min(row.count, low + step), ends_before);
 }
 
 class RowWalk {

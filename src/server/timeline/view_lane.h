@@ -106,4 +106,18 @@ struct SlicePlace {
   explicit operator bool() const { return lane != UINT32_MAX; }
 };
 
+// The first index of [low, high) that `before` is not true of, which is true of all indexes up to some; high without
+// one.
+template <class Before>
+size_t first_not(size_t low, size_t high, Before before) {
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (before(middle))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 }  // namespace stageline
