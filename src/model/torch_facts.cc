@@ -109,14 +109,48 @@ int64_t first_start_ns(const Trace& trace) {
   return first == INT64_MAX ? 0 : first;
 }
 
-SliceCounts count_slices(const Trace& trace) {
+namespace {
+
+bool is_wanted(const SliceFilter& filter, int64_t step) {
+  return step >= filter.first_step && step <= filter.last_step;
+}
+
+// The slices of a part that the filter leaves. `is_message` says it of a kernel's name.
+template <class IsMessage>
+SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, const IsMessage& is_message) {
   const SliceFilter& filter = trace.slice_filter;
   const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  const Slices& s = part.slices;
+  SliceCounts sum;
+  sum.start_ns = INT64_MAX;
+  sum.end_ns = INT64_MIN;
+  for (const Lane& lane : part.lanes) {
+    int64_t here = 0;
+    for (size_t i = lane.begin; i < lane.end; ++i) {
+      if (by_step && (s.step.empty() || s.step[i] == 0 || !is_wanted(filter, part.steps[s.step[i] - 1u].number)))
+        continue;
+      if (filter.any() && (s.end_ns(i) - zero_ns < filter.from_ns || s.start_ns[i] - zero_ns > filter.to_ns)) continue;
+      ++here;
+      sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
+      sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
+      if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
+        ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
+      if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
+    }
+    sum.slices += here;
+    sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
+  }
+  return sum;
+}
+
+}  // namespace
+
+SliceCounts count_slices(const Trace& trace) {
+  const SliceFilter& filter = trace.slice_filter;
   const int64_t zero = first_start_ns(trace);
   SliceCounts out;
   for (size_t p = 0; p < trace.parts.size(); ++p)
     if (filter.ranks.empty() || std::ranges::binary_search(filter.ranks, trace.parts[p].rank)) out.parts.push_back(p);
-  const auto wanted = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
   std::vector<SliceCounts> ranks(out.parts.size());
   // For each name of a communication kernel, 1 for a message and 2 for a collective. Threads may compute an entry
   // twice, but they get the same answer.
@@ -127,28 +161,8 @@ SliceCounts count_slices(const Trace& trace) {
     if (kind == 0) known.store(kind = is_message_name(trace.names.text(name)) ? 1 : 2, std::memory_order_relaxed);
     return kind == 1;
   };
-  parallel_for(ranks.size(), [&](size_t k) {
-    const Part& part = trace.parts[out.parts[k]];
-    const Slices& s = part.slices;
-    SliceCounts& sum = ranks[k];
-    sum.start_ns = INT64_MAX;
-    sum.end_ns = INT64_MIN;
-    for (const Lane& lane : part.lanes) {
-      int64_t here = 0;
-      for (size_t i = lane.begin; i < lane.end; ++i) {
-        if (by_step && (s.step.empty() || s.step[i] == 0 || !wanted(part.steps[s.step[i] - 1u].number))) continue;
-        if (filter.any() && (s.end_ns(i) - zero < filter.from_ns || s.start_ns[i] - zero > filter.to_ns)) continue;
-        ++here;
-        sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
-        sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
-        if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
-          ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
-        if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
-      }
-      sum.slices += here;
-      sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
-    }
-  });
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = count_part(trace, trace.parts[out.parts[k]], zero, is_message); });
   std::set<int64_t> steps;
   out.start_ns = INT64_MAX;
   out.end_ns = INT64_MIN;
@@ -167,7 +181,7 @@ SliceCounts count_slices(const Trace& trace) {
     out.links += static_cast<int64_t>(part.slice_links.size());
     for (const CounterSeries& series : part.counters) out.counter_values += static_cast<int64_t>(series.value.size());
     for (const ProfilerStep& step : part.steps)
-      if (wanted(step.number)) steps.insert(step.number);
+      if (is_wanted(filter, step.number)) steps.insert(step.number);
   }
   if (out.slices == 0) out.start_ns = out.end_ns = 0;
   out.steps.assign(steps.begin(), steps.end());

@@ -173,6 +173,41 @@ int64_t input_bytes(std::string_view dims, std::string_view types) {
 
 std::vector<TbCollective> tb_collectives(const TbRun& run, const TbRank& rank) { return Collector(run, rank).all(); }
 
+namespace {
+
+struct Calls {  // the calls of one kind on one rank
+  size_t rank, begin, end;
+  int64_t count() const { return static_cast<int64_t>(end - begin); }
+};
+
+// Fills transfer_ns of the calls of one kind, of which no rank has more than `max`.
+void find_transfers(std::vector<std::vector<TbCollective>>& ranks, const std::vector<Calls>& same, size_t max,
+                    bool one_clock, TbJoin& join) {
+  std::vector<int64_t> shortest(max, INT64_MAX), last_start(max, INT64_MIN), shortest_start(max);
+  std::vector<int32_t> sharing(max, 0);
+  for (const Calls& calls : same)
+    for (size_t i = calls.begin; i < calls.end; ++i) {
+      const TbCollective& call = ranks[calls.rank][i];
+      const size_t k = i - calls.begin;
+      if (call.dur_ns < shortest[k]) shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns;
+      last_start[k] = std::max(last_start[k], call.start_ns);
+      ++sharing[k];
+    }
+  for (const Calls& calls : same)
+    for (size_t i = calls.begin; i < calls.end; ++i) {
+      const bool shared = sharing[i - calls.begin] > 1;
+      // On one clock, a rank waits until the last one comes. Where that is the shortest call, all leave together.
+      TbCollective& call = ranks[calls.rank][i];
+      const size_t k = i - calls.begin;
+      const bool by_start = one_clock && last_start[k] > shortest_start[k];
+      if (shared)
+        call.transfer_ns = by_start ? call.dur_ns - std::min(call.dur_ns, last_start[k] - call.start_ns) : shortest[k];
+      ++(shared ? join.joined : join.alone);
+    }
+}
+
+}  // namespace
+
 TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_clock) {
   TbJoin join;
   // The lists are sorted by kind, so a merge of all lists meets the ranks of one kind together.
@@ -184,9 +219,6 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_
   std::priority_queue<size_t, std::vector<size_t>, decltype(later)> heads(later);
   for (size_t r = 0; r < ranks.size(); ++r)
     if (!ranks[r].empty()) heads.push(r);
-  struct Calls {  // the calls of one kind on one rank
-    size_t rank, begin, end;
-  };
   std::vector<Calls> same;
   while (!heads.empty()) {
     const TbCollective& first = ranks[heads.top()][next[heads.top()]];
@@ -206,34 +238,12 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_
     }
     for (const Calls& calls : same)
       if (calls.end < ranks[calls.rank].size()) heads.push(calls.rank);
-    const auto calls_of = [](const Calls& calls) { return static_cast<int64_t>(calls.end - calls.begin); };
     const bool alone = same.size() < 2 || one_end;
     if (alone || (by_order && max != min)) {
-      for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
+      for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls.count();
       continue;
     }
-    std::vector<int64_t> shortest(max, INT64_MAX), last_start(max, INT64_MIN), shortest_start(max);
-    std::vector<int32_t> sharing(max, 0);
-    for (const Calls& calls : same)
-      for (size_t i = calls.begin; i < calls.end; ++i) {
-        const TbCollective& call = ranks[calls.rank][i];
-        const size_t k = i - calls.begin;
-        if (call.dur_ns < shortest[k]) shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns;
-        last_start[k] = std::max(last_start[k], call.start_ns);
-        ++sharing[k];
-      }
-    for (const Calls& calls : same)
-      for (size_t i = calls.begin; i < calls.end; ++i) {
-        const bool shared = sharing[i - calls.begin] > 1;
-        // On one clock, a rank waits until the last one comes. Where that is the shortest call, all leave together.
-        TbCollective& call = ranks[calls.rank][i];
-        const size_t k = i - calls.begin;
-        const bool by_start = one_clock && last_start[k] > shortest_start[k];
-        if (shared)
-          call.transfer_ns =
-              by_start ? call.dur_ns - std::min(call.dur_ns, last_start[k] - call.start_ns) : shortest[k];
-        ++(shared ? join.joined : join.alone);
-      }
+    find_transfers(ranks, same, max, one_clock, join);
   }
   return join;
 }

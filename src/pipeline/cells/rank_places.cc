@@ -74,6 +74,24 @@ Text contradiction(const Trace& trace, const RankLayoutOptions& options, const R
   return {};
 }
 
+// Places the ranks by their numbers, in the order of dimensions that was found.
+void place_ranks(const Trace& trace, RankMap& map) {
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    int64_t rest = trace.parts[p].rank;
+    RankPlace& place = map.places[p];
+    std::string_view order = map.order;
+    while (!order.empty()) {
+      const std::string_view word = order.substr(0, 2);
+      order.remove_prefix(std::min<size_t>(order.size(), 3));
+      if (word == "ep") continue;
+      along(place, word) = static_cast<int32_t>(rest % along(map, word));
+      rest /= along(map, word);
+    }
+    // Experts are spread over those ranks of a stage that hold the same tensor slice.
+    if (place.ep == kUnknown && map.ep > 0) place.ep = (place.dp * map.cp + place.cp) % map.ep;
+  }
+}
+
 }  // namespace
 
 RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
@@ -121,21 +139,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   }
   if (map.world == 0) map.world = ranks;
   map.order = order_of(trace, map);
-  if (!map.order.empty())
-    for (size_t p = 0; p < trace.parts.size(); ++p) {
-      int64_t rest = trace.parts[p].rank;
-      RankPlace& place = map.places[p];
-      std::string_view order = map.order;
-      while (!order.empty()) {
-        const std::string_view word = order.substr(0, 2);
-        order.remove_prefix(std::min<size_t>(order.size(), 3));
-        if (word == "ep") continue;
-        along(place, word) = static_cast<int32_t>(rest % along(map, word));
-        rest /= along(map, word);
-      }
-      // Experts are spread over those ranks of a stage that hold the same tensor slice.
-      if (place.ep == kUnknown && map.ep > 0) place.ep = (place.dp * map.cp + place.cp) % map.ep;
-    }
+  if (!map.order.empty()) place_ranks(trace, map);
   std::set<int32_t> present;
   for (const Part& part : trace.parts) present.insert(part.rank);
   for (int32_t rank = 0; rank < map.world && map.missing.size() < kMaxMissing; ++rank)

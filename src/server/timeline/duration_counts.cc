@@ -25,6 +25,30 @@ std::vector<int64_t> sampled_starts(const std::vector<ViewLane>& lanes) {
   return samples;
 }
 
+constexpr size_t kBinWords = (kDurationBins + 63) / 64;
+
+size_t max_tasks() { return std::min<size_t>(kMaxTasks, thread_count()); }
+
+// Finds which bins occur: for each task, kBinWords words of bits for each place.
+std::vector<std::vector<uint64_t>> seen_bins(const std::vector<ViewLane>& lanes,
+                                             const std::vector<uint32_t>& with_slices, const NameKinds& kinds,
+                                             size_t places) {
+  const size_t tasks = std::clamp<size_t>(with_slices.size(), 1, max_tasks());
+  std::vector<std::vector<uint64_t>> seen(tasks);
+  parallel_for(tasks, [&](size_t task) {
+    seen[task].resize(places * kBinWords);
+    for (size_t k = task; k < with_slices.size(); k += tasks) {
+      const ViewLane& lane = lanes[with_slices[k]];
+      for_durations(lane, 0, lane.count, [&](size_t i, int64_t dur) {
+        const uint32_t place = kinds.place_of(lane, i);
+        const size_t bin = duration_bin(dur);
+        if (place < places) seen[task][place * kBinWords + bin / 64] |= uint64_t{1} << bin % 64;
+      });
+    }
+  });
+  return seen;
+}
+
 }  // namespace
 
 DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKinds& kinds)
@@ -38,30 +62,15 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     slices += lanes[l].count;
     last_ns = std::max(last_ns, lanes[l].start(lanes[l].count - 1));
   }
-  const auto threads = std::min<size_t>(kMaxTasks, thread_count());
-
-  // First finds which bins occur.
-  const size_t tasks = std::clamp<size_t>(with_slices.size(), 1, threads), words = (kDurationBins + 63) / 64;
-  std::vector<std::vector<uint64_t>> seen(tasks);
-  parallel_for(tasks, [&](size_t task) {
-    seen[task].resize(places_ * words);
-    for (size_t k = task; k < with_slices.size(); k += tasks) {
-      const ViewLane& lane = lanes[with_slices[k]];
-      for_durations(lane, 0, lane.count, [&](size_t i, int64_t dur) {
-        const uint32_t place = kinds.place_of(lane, i);
-        const size_t bin = duration_bin(dur);
-        if (place < places_) seen[task][place * words + bin / 64] |= uint64_t{1} << bin % 64;
-      });
-    }
-  });
+  const std::vector<std::vector<uint64_t>> seen = seen_bins(lanes, with_slices, kinds, places_);
   size_t cells = 0;
   // First counter of each place, which has one for every bin from its first to its last.
   std::vector<uint32_t> base(places_ + 1);
   ranges_.resize(places_);
   for (size_t place = 0; place < places_; ++place) {
-    for (size_t w = 0; w < words; ++w) {
+    for (size_t w = 0; w < kBinWords; ++w) {
       uint64_t bits = 0;
-      for (const std::vector<uint64_t>& own : seen) bits |= own[place * words + w];
+      for (const std::vector<uint64_t>& own : seen) bits |= own[place * kBinWords + w];
       cells += std::popcount(bits);
       if (bits == 0) continue;
       const size_t low = w * 64 + std::countr_zero(bits);
@@ -81,7 +90,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
 
   std::vector<std::vector<Count>> counts(stretch_count());
   std::vector<std::vector<uint32_t>> sizes(stretch_count());  // for each place
-  const size_t counters = std::min(stretch_count(), threads);
+  const size_t counters = std::min(stretch_count(), max_tasks());
   parallel_for(counters, [&](size_t task) {
     std::vector<uint32_t> own;
     for (size_t s = task; s < stretch_count(); s += counters) {
