@@ -153,6 +153,27 @@ class Align(Case):
         self.assertIn('no clocks can explain', done.err)
         self.assertNotIn('Synchronise', done.out)
 
+    def test_messages_under_wrong_labels(self):
+        """Messages that contradict each other are not used; the order of the cells still ties their ranks."""
+        for mixed in (((2, 3), (4, 5)), ((0, 1), (5, 7))):
+            logs, _ = self.simulate(f'batches{mixed[1][1]}', '--machines', 2, '--messages', '--clock-skew', 10)
+            truth = int(clocks(logs)[0][2]['offset_ns'])
+            twin = self.dir / f'batches{mixed[1][1]}.csv'
+            run('export', logs, '-o', twin, check=0)
+            rows = rows_of(twin)
+            other = {str(a): str(b) for pair in mixed for a, b in (pair, pair[::-1])}
+            for r in rows:
+                if r['rank'] == '2' and r['kind'] in ('RF', 'SB'):
+                    r['micro_batch'] = other.get(r['micro_batch'], r['micro_batch'])
+            with open(twin, 'w') as f:
+                out = csv.DictWriter(f, rows[0], lineterminator='\n')
+                out.writeheader()
+                out.writerows(rows)
+            found, done = clocks(twin)
+            self.assertIn('contradict each other', done.err)
+            self.assertEqual({found[rank]['method'] for rank in (2, 3)}, {'compute gaps'})
+            self.assertLess(abs(int(found[2]['offset_ns']) - truth), int(found[2]['offset_half_ns']) + 1)
+
     def test_drawn(self):
         """A skewed run is drawn as the straight one was."""
         straight, _ = self.simulate('straight', '--machines', 4)

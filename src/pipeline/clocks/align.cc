@@ -220,6 +220,31 @@ class Report {
   std::vector<int64_t> matches_of_;
 };
 
+// Returns the pairs of ranks whose messages were dropped, since they contradict each other.
+PartPairs pairs_of_dropped_messages(const Matches& matches, const Net& net) {
+  PartPairs pairs;
+  for (const Edge& edge : net.edges)
+    if (edge.dropped && edge.kind == TieKind::kMessages)
+      for (const size_t t : edge.ties) pairs.insert({matches.ties[t].part_a, matches.ties[t].part_b});
+  return pairs;
+}
+
+// Messages that contradict each other are matched wrongly. The order of the cells, which does not depend on them, still
+// ties their ranks.
+Net gather_usable(Matches& matches, const AlignRequest& request, Diagnostics& notes) {
+  Diagnostics first;
+  Net net = gather_net(matches, request.each_rank_alone, first);
+  const PartPairs silent = pairs_of_dropped_messages(matches, net);
+  if (silent.empty()) {
+    notes.merge(first);
+    return net;
+  }
+  for (const Diagnostic& note : first.items())
+    if (note.name == problem::clock_contradicting_tie.name) notes.add(note);
+  matches = find_matches(*matches.trace, request.by_hand, silent);
+  return gather_net(matches, request.each_rank_alone, notes);
+}
+
 }  // namespace
 }  // namespace align
 
@@ -227,7 +252,7 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
   using namespace align;
   ClockAlignment out;
   if (trace.parts.empty()) return out;
-  const Matches matches = find_matches(trace, request.by_hand);
+  Matches matches = find_matches(trace, request.by_hand);
   for (const ByHand& hand : request.by_hand) {
     const auto joins = [&](const Tie& tie) {
       const int32_t a = trace.parts[tie.part_a].rank, b = trace.parts[tie.part_b].rank;
@@ -240,7 +265,7 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
                                                          .set("rank_b", std::to_string(hand.rank_b))
                                                          .set("name", hand.name));
   }
-  Net net = gather_net(matches, request.each_rank_alone, out.notes);
+  Net net = gather_usable(matches, request, out.notes);
   fit_edges(net.edges, net.drift_limit);
   std::vector<char> dropped;
   for (const Edge& edge : net.edges) dropped.push_back(edge.dropped);

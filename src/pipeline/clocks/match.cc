@@ -154,13 +154,13 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
   return lost;
 }
 
-Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
+Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand, const PartPairs& silent) {
   Matches matches;
   matches.trace = &trace;
   matches.steps_of_part = steps_of_parts(trace);
   for (size_t i = 0; i < trace.cells.size() && !matches.messages_numbered; ++i)
     matches.messages_numbered = is_message(trace.cells.kind[i]) && trace.cells.micro_batch[i] != kUnknown;
-  std::set<std::pair<size_t, size_t>> joined;  // pairs with messages both ways
+  PartPairs joined;  // pairs with messages both ways
   if (has_messages(trace)) {
     const auto numbered = add_numbered_messages(trace, matches);
     for (const Tie& tie : matches.ties) {
@@ -177,6 +177,8 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand) {
       if (down || up) matches.ties.push_back(std::move(tie));
     }
   }
+  std::erase_if(matches.ties, [&](const Tie& tie) { return silent.contains({tie.part_a, tie.part_b}); });
+  for (const auto& pair : silent) joined.erase(pair);
   add_gaps(trace, joined, matches);
   add_cell_collectives(trace, matches);
   add_profiler_collectives(trace, matches);

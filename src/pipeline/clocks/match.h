@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "model/trace.h"
@@ -20,9 +22,11 @@
 
 namespace stageline::align {
 
-// Expects sorted cells and links (link_cells). O(cells + collective facts · log). Memory: the listed matches, which
-// messages are not part of.
-Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand);
+using PartPairs = std::set<std::pair<size_t, size_t>>;  // the lower part first
+
+// Expects sorted cells and links (link_cells). Pairs in `silent` count as pairs without messages. O(cells + collective
+// facts · log). Memory: the listed matches, which messages are not part of.
+Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand, const PartPairs& silent = {});
 
 // The messages without a match, from steps in which one side has more messages than the other.
 struct Unmatched {
