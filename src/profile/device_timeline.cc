@@ -73,6 +73,7 @@ class TimelineBuilder {
         item.end_ns = s_.end_ns(i);
         item.slice = i;
         item.kernel = s_.class_of(i);
+        device_communicates_ |= item.kernel == KernelClass::kCommunication;
         item.lane = static_cast<uint16_t>(l);
         out_.device.push_back(item);
       }
@@ -145,7 +146,7 @@ class TimelineBuilder {
     out_.host.push_back(last);
     nodes_.emplace(trace_, s_,
                    Interval{std::min(out_.start_ns, out_.host.front().start_ns), std::max(host_until_ns_, last.end_ns)},
-                   out_.nodes);
+                   device_communicates_, out_.nodes);
   }
 
   int32_t launch_of(uint32_t slice) const {
@@ -483,6 +484,7 @@ class TimelineBuilder {
   const Trace& trace_;
   const Part& part_;
   const Slices& s_;
+  bool device_communicates_ = false;
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/message_names.h"
 #include "model/torch_facts.h"
 #include "profile/host_calls.h"
 #include "profile/python_stacks.h"
@@ -40,6 +41,12 @@ bool HostNodes::is_around_run(uint32_t slice) const {
          s_.start_ns[slice] <= run_.start && s_.end_ns(slice) >= run_.end;
 }
 
+IdleCause HostNodes::context_of(size_t i) const {
+  const IdleCause own = context_of_name(category(i), name(i));
+  const bool talks = own == IdleCause::kUnseen && category(i) == Category::kCpuOp && !device_communicates_;
+  return talks && is_communication_call(name(i)) ? IdleCause::kHostCollective : own;
+}
+
 uint32_t HostNodes::of(uint32_t slice) {
   if (slice == kNoSliceIndex) return kHostRoot;
   if (node_of_slice_.empty()) node_of_slice_.assign(s_.size(), kUnset);
@@ -63,7 +70,7 @@ uint32_t HostNodes::of(uint32_t slice) {
     if (added) {
       HostNode made{node, s_.name_id[i], category(i), i, nodes_[node].context};
       made.counted = counters_.contains(s_.name_id[i]);
-      const IdleCause own = context_of_name(category(i), name(i));
+      const IdleCause own = context_of(i);
       // The outer slice says what the time is for: memory that is allocated for the input counts as input.
       if (made.context == IdleCause::kUnseen) made.context = own;
       nodes_.push_back(made);

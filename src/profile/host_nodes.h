@@ -16,9 +16,11 @@ std::string without_numbers(std::string_view text);
 
 class HostNodes {
  public:
-  // Nodes are added to `nodes`, of which the first is the root. `run` is the time in which the host worked.
-  HostNodes(const Trace& trace, const Slices& slices, Interval run, std::vector<HostNode>& nodes)
-      : trace_(trace), s_(slices), run_(run), nodes_(nodes) {}
+  // Nodes are added to `nodes`, of which the first is the root. `run` is the time in which the host worked. Where no
+  // device communicates, hosts wait for each other in calls of the library.
+  HostNodes(const Trace& trace, const Slices& slices, Interval run, bool device_communicates,
+            std::vector<HostNode>& nodes)
+      : trace_(trace), s_(slices), run_(run), device_communicates_(device_communicates), nodes_(nodes) {}
 
   // Returns the node of a slice, kHostRoot for kNoSliceIndex.
   uint32_t of(uint32_t slice);
@@ -32,12 +34,14 @@ class HostNodes {
   // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice. The
   // profiler's steps are not the program's annotations.
   void find_counters();
+  IdleCause context_of(size_t i) const;
   // All steps are one node, and so are annotations that count and one function of several objects.
   StringId plain_name(uint32_t slice);
 
   const Trace& trace_;
   const Slices& s_;
   const Interval run_;
+  const bool device_communicates_;
   std::vector<HostNode>& nodes_;
   std::vector<uint32_t> node_of_slice_, path_;
   std::unordered_map<uint64_t, uint32_t> child_of_;

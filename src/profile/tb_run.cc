@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "model/message_names.h"
 #include "profile/tensor_cores.h"
 
 namespace stageline {
@@ -24,6 +25,7 @@ uint8_t facts_of(std::string_view name) {
       if (library == device) facts |= TbRun::kDeviceCollective;
   }
   if (uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
+  if (is_communication_call(name)) facts |= TbRun::kHostCall;
   if (says_no_units(name)) facts |= TbRun::kSilentKernel;
   if (may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
   return facts;
@@ -56,6 +58,11 @@ bool sets_memory(std::string_view name) {  // for ROCm, whose copies and fills r
 
 // Sorts the rows of a rank into roles. Communication of host and device is kept apart until all rows were seen.
 class Sorter {
+  struct HostOp {
+    Interval at;
+    bool talks = false;
+  };
+
  public:
   Sorter(const TbRun& run, TbRank& out) : run_(run), out_(out) {}
 
@@ -80,6 +87,7 @@ class Sorter {
   void finish() {
     auto& communication = out_.cover[TbRole::kCommunication];
     out_.host_communicates = !any_communication_kernel_;
+    for (std::vector<HostOp>& ops : host_ops_) put_host(ops);
     if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
@@ -100,14 +108,39 @@ class Sorter {
     if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
     if (run_.is(row.name, TbRun::kDeviceCollective))
       host_collectives_.push_back(at);
-    else if (event == TbEvent::kOperator)  // ranges around everything say nothing of what the host does
-      put(TbRole::kCpuExec, at);
+    else if (event == TbEvent::kOperator) {  // ranges around everything say nothing of what the host does
+      if (host_ops_.size() <= row.lane) host_ops_.resize(row.lane + size_t{1});
+      host_ops_[row.lane].push_back({at, run_.is(row.name, TbRun::kHostCall)});
+    }
+  }
+
+  // The operators of one thread. Where no device communicates, its calls of a communication library do: a thread in
+  // such a call computes only in the operators within it.
+  void put_host(std::vector<HostOp>& ops) {
+    std::ranges::stable_sort(ops, [](const HostOp& a, const HostOp& b) {
+      return a.at.start != b.at.start ? a.at.start < b.at.start : a.at.end > b.at.end;
+    });
+    std::vector<Interval> all, calls, within;
+    int64_t call_ends = INT64_MIN;
+    for (const HostOp& op : ops) {
+      all.push_back(op.at);
+      if (op.talks && out_.host_communicates) {
+        calls.push_back(op.at);
+        call_ends = std::max(call_ends, op.at.end);
+      } else if (op.at.start < call_ends) {
+        within.push_back(op.at);
+      }
+    }
+    const std::vector<Interval> talking = without(union_of(std::move(calls)), union_of(std::move(within)));
+    for (const Interval& at : talking) put(TbRole::kCommunication, at);
+    for (const Interval& at : without(union_of(std::move(all)), talking)) put(TbRole::kCpuExec, at);
   }
 
   const TbRun& run_;
   TbRank& out_;
   std::vector<std::pair<TbStep, uint32_t>> steps_;  // with their position in the file
   std::vector<Interval> host_collectives_;          // calls of libraries that work on the device
+  std::vector<std::vector<HostOp>> host_ops_;       // operators of each thread
   bool any_communication_kernel_ = false;
   Span span_;  // of all rows
 };

@@ -48,6 +48,7 @@ struct TbRun {
     kTensorCore = 8,
     kTensorOperator = 16,
     kSilentKernel = 32,  // the name says nothing of the units that the kernel runs on
+    kHostCall = 64,      // "c10d::…", "record_param_comms": operators that communicate or start that
   };
   bool is(StringId name, uint8_t facts) const { return (name_facts[name] & facts) != 0; }
   TbEvent event(const TorchRank& rank, const TorchRow& row) const;

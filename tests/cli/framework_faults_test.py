@@ -38,6 +38,35 @@ class Ranges(Case):
         self.assertAlmostEqual(share['compute'], 60, delta=0.5)
         self.assertAlmostEqual(share['comm'], 25, delta=0.5)
 
+    def test_a_thread_in_a_call_of_torch_distributed_communicates(self):
+        for call, within in (('c10d::recv_', 'gloo:recv'), ('c10d::send', None), ('c10d::barrier', None), ('c10d::monitored_barrier_', None), ('_c10d_functional::all_reduce', None)):
+            for rank in (0, 1):
+                events = []
+                for k in range(3):
+                    t = 10_000 * k
+                    events += [x('user_annotation', f'ProfilerStep#{k}', t, 10_000), x('cpu_op', 'aten::mm', t, 2_500), x('cpu_op', 'train::Exchange', t + 2_500, 6_500),
+                               x('cpu_op', call, t + 3_000, 6_000), x('cpu_op', 'aten::copy_', t + 3_500, 500)]
+                    if within:
+                        events += [x('user_annotation', within, t + 4_100, 4_500)]
+                self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
+            share = answer(self.dir)['share']
+            self.assertAlmostEqual(share['compute'], 35, delta=0.5)  # mm, copy_, and the exchange around the call
+            self.assertAlmostEqual(share['comm'], 55, delta=0.5)
+            table = dict(rows(self.dir, "SELECT DISTINCT name, kind FROM operators__operators"))
+            self.assertEqual((table[call], table['train::Exchange']), ('communication', 'operator'))
+            steps = rows(self.dir, "SELECT category, time_ns FROM tb_overview__step_averages WHERE rank = 0")
+            self.assertEqual(dict(steps)['Communication'], '5500000')
+
+    def test_a_device_that_waits_for_a_host_in_a_message_waits_for_its_peer(self):
+        events = []
+        for k in range(4):
+            t = 10_000 * k
+            events += [x('user_annotation', f'ProfilerStep#{k}', t, 10_000), x('user_annotation', 'train', t, 10_000), x('cpu_op', 'c10d::recv_', t, 6_000),
+                       *launches(1, kernel=3_900, at=t + 6_000, number=k + 1)]
+        found = answer(self.write('rank0.json', kineto(events)))['findings'][0]
+        self.assertEqual(found['id'], 'host.collective')
+        self.assertIn('waits there for other ranks', found['detail_en'])
+
     def test_tensorflow_s_operators_are_named_name_and_type(self):
         host = xplane.cpu(steps=2)
         plane = next(p for p in host if 'host:CPU' in p.name) if isinstance(host, list) else host

@@ -8,6 +8,7 @@
 #include "analyses/operators/problems.h"
 #include "base/parallel.h"
 #include "compat/torch_tables/torch_table.h"
+#include "model/message_names.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "profile/operator_groups.h"
@@ -73,10 +74,10 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
 
 // ---- our table --------------------------------------------------------------------------------------------------
 
-std::string_view kind_of(const FunctionEvent& e) {
+std::string_view kind_of(const FunctionEvent& e, std::string_view name) {
   if (e.slice == kNoSliceIndex) return "memory";
   switch (e.category) {
-    case Category::kCpuOp: return "operator";
+    case Category::kCpuOp: return is_communication_call(name) ? "communication" : "operator";
     case Category::kUserAnnotation: return "annotation";
     case Category::kPythonFunction: return "frame";
     case Category::kRuntime: return "runtime call";
@@ -210,7 +211,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
     const FunctionEvent& first = groups.first_of(g);
     const auto mean = [&](int64_t sum) { return std::llround(sum / static_cast<double>(g.count)); };
     std::vector<Table::Value> row = {int64_t{line.rank->rank}, std::string(names.text(first.name)),
-                                     std::string(kind_of(first))};
+                                     std::string(kind_of(first, names.text(first.name)))};
     if (by.by_overload_name) row.emplace_back(std::string(g.overload == 0 ? "" : names.overload(g.overload)));
     row.emplace_back(g.count);
     row.emplace_back(g.self_host_ns);

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/finding_words.h"
+#include "model/message_names.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -107,10 +108,12 @@ Reported reported_by(const RankLoss& x) {
   return {"device.idle", "profile.loss.unseen"};
 }
 
-// A message or a collective of MPI, in which the host does nothing but wait.
+// A message, a barrier or a collective of MPI, in which the host does nothing but wait.
 bool waits_for_peer(const Culprit& at) {
-  for (const std::string* name : {&at.call, &at.op, &at.range})
-    if (name->starts_with("MPI_") || name->starts_with("mpi:") || name->ends_with("recv")) return true;
+  for (const std::string* name : {&at.call, &at.op, &at.range}) {
+    const bool meets = is_message_name(*name) || name->find("barrier") != std::string::npos;
+    if (name->starts_with("MPI_") || name->starts_with("mpi:") || (meets && is_communication_call(*name))) return true;
+  }
   return false;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "diagnosis/profile/profile_findings.h"
+#include "model/message_names.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
@@ -193,14 +194,14 @@ RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sum
   }
   for (size_t i = 0; i < s.size() && steps > 0; ++i) {
     const std::string name = std::string(trace.names.text(s.name_id[i]));
-    const bool talks = is_host_message(name), loads = name.find("DataLoader") != std::string::npos;
-    if (!talks && category(i) != Category::kCpuOp && !loads) continue;
+    const bool in_flight = is_host_message(name), loads = name.find("DataLoader") != std::string::npos;
+    if (!in_flight && category(i) != Category::kCpuOp && !loads) continue;
     const auto in = std::ranges::find_if(part.steps, [&](const ProfilerStep& step) {
       return step.start_ns <= s.start_ns[i] && s.start_ns[i] < step.end_ns;
     });
-    const double ns = talks || loads ? s.dur_ns[i] : self[i];
+    const double ns = in_flight || loads ? s.dur_ns[i] : self[i];
     if (in == part.steps.end() || !(ns > 0)) continue;
-    const char* of = talks ? "comm" : loads ? "idle-input" : "compute";
+    const char* of = in_flight || is_communication_call(name) ? "comm" : loads ? "idle-input" : "compute";
     PartItem& item = out.items[{of, name}];
     const size_t step = std::min<size_t>(in - part.steps.begin(), steps - 1);
     item.of_step.resize(steps);

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "model/finding_words.h"
+#include "model/message_names.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -153,7 +154,7 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   if (longest == all.end() || longest->share < kLongestOperator) return;
   Args args;
   args.set("name", longest->name).set("rank", int64_t{longest->rank}).set("share", percent(longest->share));
-  args.set("lead", h.lead);
+  args.set("lead", h.lead).flag("talks", is_communication_call(longest->name));
   h.lead = words("profile.host.longest", args);
 }
 
