@@ -144,7 +144,7 @@ class TimelineBuilder {
     last.slice = kNoSliceIndex;
     for (const auto& item : out_.host) last.start_ns = last.end_ns = std::max(last.end_ns, item.end_ns);
     out_.host.push_back(last);
-    nodes_.emplace(trace_, s_,
+    nodes_.emplace(trace_, part_,
                    Interval{std::min(out_.start_ns, out_.host.front().start_ns), std::max(host_until_ns_, last.end_ns)},
                    device_communicates_, out_.nodes);
   }

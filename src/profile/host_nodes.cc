@@ -41,6 +41,12 @@ bool HostNodes::is_around_run(uint32_t slice) const {
          s_.start_ns[slice] <= run_.start && s_.end_ns(slice) >= run_.end;
 }
 
+bool HostNodes::is_around_step(uint32_t slice) const {
+  if (category(slice) != Category::kUserAnnotation || profiler_step_number(name(slice)) >= 0) return false;
+  const auto step = std::ranges::lower_bound(part_.steps, s_.start_ns[slice], {}, &ProfilerStep::start_ns);
+  return step != part_.steps.end() && step->end_ns <= s_.end_ns(slice);
+}
+
 IdleCause HostNodes::context_of(size_t i) const {
   const IdleCause own = context_of_name(category(i), name(i));
   const bool talks = own == IdleCause::kUnseen && category(i) == Category::kCpuOp && !device_communicates_;
@@ -60,7 +66,7 @@ uint32_t HostNodes::of(uint32_t slice) {
   uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
   for (size_t k = path_.size(); k-- > 0;) {
     const uint32_t i = path_[k];
-    if (is_around_run(i)) {
+    if (is_around_run(i) || is_around_step(i)) {
       node_of_slice_[i] = node;
       continue;
     }

@@ -18,9 +18,13 @@ class HostNodes {
  public:
   // Nodes are added to `nodes`, of which the first is the root. `run` is the time in which the host worked. Where no
   // device communicates, hosts wait for each other in calls of the library.
-  HostNodes(const Trace& trace, const Slices& slices, Interval run, bool device_communicates,
-            std::vector<HostNode>& nodes)
-      : trace_(trace), s_(slices), run_(run), device_communicates_(device_communicates), nodes_(nodes) {}
+  HostNodes(const Trace& trace, const Part& part, Interval run, bool device_communicates, std::vector<HostNode>& nodes)
+      : trace_(trace),
+        part_(part),
+        s_(part.slices),
+        run_(run),
+        device_communicates_(device_communicates),
+        nodes_(nodes) {}
 
   // Returns the node of a slice, kHostRoot for kNoSliceIndex.
   uint32_t of(uint32_t slice);
@@ -35,10 +39,13 @@ class HostNodes {
   // profiler's steps are not the program's annotations.
   void find_counters();
   IdleCause context_of(size_t i) const;
+  // Nor does an annotation around a whole step.
+  bool is_around_step(uint32_t slice) const;
   // All steps are one node, and so are annotations that count and one function of several objects.
   StringId plain_name(uint32_t slice);
 
   const Trace& trace_;
+  const Part& part_;
   const Slices& s_;
   const Interval run_;
   const bool device_communicates_;

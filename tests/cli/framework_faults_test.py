@@ -67,6 +67,16 @@ class Ranges(Case):
         self.assertEqual(found['id'], 'host.collective')
         self.assertIn('waits there for other ranks', found['detail_en'])
 
+    def test_a_range_around_a_step_is_no_work_of_its_host(self):
+        events = []
+        for k in range(4):
+            t = 10_000 * k
+            events += [x('user_annotation', f'ProfilerStep#{k}', t, 10_000), x('user_annotation', 'train', t, 10_000),
+                       *launches(1, kernel=3_900, at=t + 6_000, number=k + 1)]
+        found = answer(self.write('rank0.json', kineto(events)))['findings'][0]
+        self.assertEqual(found['id'], 'device.idle')
+        self.assertNotIn('train', found['title_en'])
+
     def test_tensorflow_s_operators_are_named_name_and_type(self):
         host = xplane.cpu(steps=2)
         plane = next(p for p in host if 'host:CPU' in p.name) if isinstance(host, list) else host
