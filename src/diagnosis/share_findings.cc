@@ -213,6 +213,14 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
 }
 
 void add_share_findings(ShareFindings shares, std::vector<Finding>& findings) {
+  // Late starts everywhere and late starts without a reason are one thing to look at.
+  const auto late = std::ranges::find(findings, "host.late_starts", &Finding::id);
+  const auto rest = std::ranges::find(shares.list, "unexplained", &Finding::id);
+  if (late != findings.end() && rest != shares.list.end()) {
+    late->detail.en += " ";
+    late->detail += words("unexplained.too", Args().set("share", rest->value));
+    shares.list.erase(rest);
+  }
   for (Finding& f : findings) {
     if (shares.replicas.empty() || (f.id != "sequence.long" && f.id != "rank.slow")) continue;
     f.detail.en += " ";

@@ -81,9 +81,12 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
   return nullptr;
 }
 
-Finding* late_rank_of_host(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
+// What one rank is late for is told with that rank. That its streams wait is said there already.
+Finding* late_rank_of_own(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
   Finding* late = f.late && !f.late->by_computing ? finding_of_late_rank(f, list) : nullptr;
-  if (!late || !is_of_host(x) || x.rank != late->rank) return nullptr;
+  const bool streams = x.id == "device.idle" && x.key.empty();
+  if (!late || (!is_of_host(x) && !streams) || x.rank != late->rank) return nullptr;
+  if (streams) return late;
   late->detail += words("profile.late.own", Args().set("title", x.title).set("detail", x.detail));
   late->weight = std::max(late->weight, x.weight);
   late->value = percent(late->weight);
@@ -120,7 +123,7 @@ std::vector<std::string> absorb(const ProfileFacts& f, const ProfileAccount& acc
   };
   take_in([&](const Finding& x) { return owner_of_copies(list, x); });
   take_in([&](Finding& x) { return cause_of_step(f, account, list, x); });
-  take_in([&](const Finding& x) { return late_rank_of_host(f, list, x); });
+  take_in([&](const Finding& x) { return late_rank_of_own(f, list, x); });
   return covered;
 }
 

@@ -240,7 +240,11 @@ bool is_about(const Finding& x, const RankLoss& loss) {
 
 void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
   double stream_wait = 0;
-  for (const RankAccount& rank : account) stream_wait += rank.idle_ns[IdleCause::kStream];
+  const RankAccount* longest = nullptr;
+  for (const RankAccount& rank : account) {
+    stream_wait += rank.idle_ns[IdleCause::kStream];
+    if (!longest || rank.idle_ns[IdleCause::kStream] > longest->idle_ns[IdleCause::kStream]) longest = &rank;
+  }
   for (const JoinedLoss& j : join_ranks(f, account)) {
     if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
     if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
@@ -253,6 +257,7 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
     x.value = percent(waits);
     x.value_note = words("profile.note.devices");
     say(x, "profile.waits");
+    if (account.size() > 1 && longest->idle_ns[IdleCause::kStream] > stream_wait / 2) x.rank = longest->rank;
     out.push_back(std::move(x));
   }
 }
