@@ -63,15 +63,18 @@ std::vector<bool> waiting_names(const Trace& trace) {
 // The time that a thread or stream of a rank was inside sends and receives: the union of these times for each (part,
 // lane), with running sums. They are the message cells. On host threads of ranks without device work, which do nothing
 // else meanwhile, torch's own communication counts too. So does the part of a cell's range before its first operator,
-// because the cell waits there for its input.
+// because the cell waits there for its input. A message during which its own lane begins to compute is in flight: it
+// blocks nothing.
 class Blocked {
  public:
   Blocked(const Trace& trace, const Cells& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (!is_message(cells.kind[i])) continue;
-      const auto lane = static_cast<int32_t>(lane_of(trace.parts[cells.part[i]], cells.slice[i]));
-      if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
-    }
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (const auto lane = lane_of_cell(trace, cells, i); is_compute(cells.kind[i]) && lane >= 0)
+        computes_[{cells.part[i], lane}].push_back(cells.start_ns[i]);
+    for (auto& [place, starts] : computes_) std::ranges::sort(starts);
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (const auto lane = lane_of_cell(trace, cells, i); is_message(cells.kind[i]) && lane >= 0)
+        add_blocking({cells.part[i], lane}, cells.start_ns[i], cells.end_ns[i]);
     std::vector<bool> waiting;
     for (uint32_t p = 0; p < trace.parts.size(); ++p) {
       const Part& part = trace.parts[p];
@@ -84,13 +87,13 @@ class Blocked {
       for (size_t l = 0; l < part.lanes.size(); ++l)
         for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i)
           if (waiting[part.slices.name_id[i]])
-            by_lane_[{static_cast<int32_t>(p), static_cast<int32_t>(l)}].push_back(
-                {trace.common_ns(p, part.slices.start_ns[i]), trace.common_ns(p, part.slices.end_ns(i)), 0});
+            add_blocking({static_cast<int32_t>(p), static_cast<int32_t>(l)},
+                         trace.common_ns(p, part.slices.start_ns[i]), trace.common_ns(p, part.slices.end_ns(i)));
     }
     for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
       const Part& part = trace.parts[cells.part[i]];
-      const auto lane = static_cast<int32_t>(lane_of(part, cells.slice[i]));
+      const int32_t lane = lane_of_cell(trace, cells, i);
       if (lane < 0) continue;
       const int64_t begins = trace.common_ns(cells.part[i], part.slices.start_ns[cells.slice[i]]);
       if (begins < cells.start_ns[i]) by_lane_[{cells.part[i], lane}].push_back({begins, cells.start_ns[i], 0});
@@ -122,13 +125,27 @@ class Blocked {
   struct Span {
     int64_t start_ns, end_ns, before_ns;
   };
+  using Place = std::pair<int32_t, int32_t>;  // part, lane
+
+  static int32_t lane_of_cell(const Trace& trace, const Cells& cells, size_t i) {
+    return static_cast<int32_t>(lane_of(trace.parts[cells.part[i]], cells.slice[i]));
+  }
+  void add_blocking(Place place, int64_t start_ns, int64_t end_ns) {
+    const auto computes = computes_.find(place);
+    if (computes != computes_.end()) {
+      const auto next = std::ranges::upper_bound(computes->second, start_ns);
+      if (next != computes->second.end() && *next < end_ns) return;
+    }
+    by_lane_[place].push_back({start_ns, end_ns, 0});
+  }
   static int64_t until(const std::vector<Span>& spans, int64_t ns) {
     const auto after = std::ranges::upper_bound(spans, ns, {}, &Span::start_ns);
     if (after == spans.begin()) return 0;
     const Span& last = *(after - 1);
     return sum_or_limit(last.before_ns, std::min(ns, last.end_ns) - last.start_ns);
   }
-  std::map<std::pair<int32_t, int32_t>, std::vector<Span>> by_lane_;
+  std::map<Place, std::vector<Span>> by_lane_;
+  std::map<Place, std::vector<int64_t>> computes_;  // when compute cells begin
   std::set<int32_t> host_only_;
 };
 
