@@ -437,7 +437,13 @@ TEST_CASE("names of HCCL's operations hold a hash of their group") {
 }
 
 TEST_CASE("comm.slow_link is found from one hundredth of the span on, and names its cause") {
-  const auto found = [](const char* reading, int64_t lost_ns) {
+  const auto found = [](const char* reading, int64_t lost_ns, int32_t machines = 2) {
+    Trace trace;
+    for (int32_t rank = 0; rank < 4; ++rank) {
+      trace.parts.emplace_back();
+      trace.parts.back().rank = rank;
+      trace.parts.back().machine = rank % machines;
+    }
     ProfileSums sums;
     for (const int32_t to : {1, 3})
       sums.slow_links.push_back(
@@ -446,7 +452,7 @@ TEST_CASE("comm.slow_link is found from one hundredth of the span on, and names 
     facts.ranks.push_back({});
     facts.ranks[0].span_ns = 1000;
     std::vector<Finding> out;
-    add_link_findings(facts, sums, out);
+    add_link_findings(trace, facts, sums, out);
     return out;
   };
   REQUIRE(found("source", 5).size() == 1);
@@ -456,4 +462,6 @@ TEST_CASE("comm.slow_link is found from one hundredth of the span on, and names 
   CHECK(found("source", 4).empty());  // both together are under a hundredth
   CHECK(found("destination", 10)[0].title.en == "Rank 1 receives slowly");
   CHECK(found("link", 10)[0].title.en == "The link from rank 2 to rank 1 is slow");
+  CHECK(found("link", 10)[0].detail.en.find("its cable and port") != std::string::npos);
+  CHECK(found("link", 10, 1)[0].detail.en.find("within the host") != std::string::npos);
 }

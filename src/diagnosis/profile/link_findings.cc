@@ -20,9 +20,18 @@ struct LinkCause {
   std::string link;
 };
 
+bool on_one_machine(const Trace& trace, int64_t a, int64_t b) {
+  const auto machine = [&](int64_t rank) {
+    const auto at = std::ranges::find(trace.parts, rank, &Part::rank);
+    return at == trace.parts.end() ? kUnknown : at->machine;
+  };
+  return machine(a) != kUnknown && machine(a) == machine(b);
+}
+
 }  // namespace
 
-void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::vector<Finding>& out) {
+void add_link_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                       std::vector<Finding>& out) {
   // key: reading, and the rank or the row that it is about.
   std::map<std::pair<std::string_view, int64_t>, LinkCause> causes;
   for (const SlowLinkSum& link : sums.slow_links) {
@@ -49,6 +58,7 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
   x.value = fixed(cause.worst_ratio, 2) + "×";
   Args args;
   args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
+  args.flag("one_host", on_one_machine(trace, cause.src, cause.dst));
   args.count("count", cause.links).set("lost", time_per_step(facts, cause.lost_ns));
   const bool one_end = key.first != "link";
   if (one_end)

@@ -8,6 +8,7 @@
 
 namespace stageline {
 
-void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::vector<Finding>& out);
+void add_link_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                       std::vector<Finding>& out);
 
 }  // namespace stageline

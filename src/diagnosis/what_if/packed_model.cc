@@ -179,6 +179,7 @@ class PackedModel {
     costs(p, m.layers_.constant_ns);
     p.whole(m.whole_);
     p.whole(m.hosts_alone_);
+    p.whole(m.one_host_);
     p.column(m.ranks_, m.counts_);
     p.real(m.gap_ns_);
     p.column(m.launch_ns_);

@@ -159,6 +159,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   w.gap_ns_ = step_means_of(run).usual.gap_ns;
   w.graph_ = std::move(graph);
   w.hosts_alone_ = of_hosts_alone(trace);
+  w.one_host_ = trace.machine_count() == 1 && trace.parts.front().machine != kUnknown;
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   for (const GraphStep& step : w.graph_->steps)
     w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));

@@ -138,6 +138,7 @@ class WhatIf {
   // own delays.
   bool whole() const { return whole_; }
   bool hosts_alone() const { return hosts_alone_; }               // the recording has no devices
+  bool one_host() const { return one_host_; }                     // all ranks are known to be on one machine
   const std::vector<uint8_t>& counts() const { return counts_; }  // for each step: true if it is not an outlier
   bool has_stage(int32_t stage, int32_t dp) const;
   // For [step][dp · stages + stage]: sums over a worker's cells of their times and of the times of the same cells in
@@ -173,7 +174,7 @@ class WhatIf {
   OrderModel order_;
   LayerCosts layers_;
   ModelError error_;
-  bool whole_ = true, hosts_alone_ = false;
+  bool whole_ = true, hosts_alone_ = false, one_host_ = false;
   std::vector<int32_t> ranks_;        // by part
   std::vector<uint8_t> counts_;       // by step
   double gap_ns_ = 0;                 // between steps; no change that is tried moves it

@@ -87,7 +87,7 @@ class Finder {
   void times() {
     workers();
     if (model_.whole()) {
-      add("links", {.fair_links = true}, links_words());
+      add("links", {.fair_links = true}, links_words(model_.one_host()));
       add("launch", {.no_delay = true}, launch_words(model_.hosts_alone()));
     }
     add("jitter", {.fair_cells = true}, jitter_words(), true);

@@ -162,7 +162,7 @@ Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then) {
   return words("fix.bytes", args.set("stage", int64_t{then.rank}));
 }
 
-FixWords links_words() { return words_of("fix.links"); }
+FixWords links_words(bool one_host) { return words_of("fix.links", Args().flag("one_host", one_host)); }
 FixWords launch_words(bool hosts_alone) { return words_of("fix.launch", Args().flag("hosts_alone", hosts_alone)); }
 FixWords jitter_words() { return words_of("fix.jitter"); }
 

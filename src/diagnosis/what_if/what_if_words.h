@@ -35,7 +35,7 @@ FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 // The stage that held most, measured and as the model says.
 Text measured_words(const std::vector<MeasuredStage>& memory);
 Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then);
-FixWords links_words();
+FixWords links_words(bool one_host);
 FixWords launch_words(bool hosts_alone);
 FixWords jitter_words();
 FixWords combined_words(const std::vector<const Fix*>& parts);
