@@ -48,7 +48,8 @@ def versions():
     """{file: the version that it states}, of every file that states one."""
     stated = {'CMakeLists.txt': r'project\(stageline VERSION (\S+)', 'record/CMakeLists.txt': r'project\(stageline_record VERSION (\S+)',
               'python/CMakeLists.txt': r'project\(stageline_python VERSION (\S+)', 'python/pyproject.toml': r'^version = "(.*)"',
-              'CITATION.cff': r'^version: (\S+)', 'packaging/conda/recipe.yaml': r'^  version: "?([^"\s]+)'}
+              'packaging/jupyterlab/pyproject.toml': r'^version = "(.*)"', 'packaging/jupyterlab/package.json': r'^  "version": "(.*)"',
+              'packaging/jupyterlab/stageline_jupyterlab/__init__.py': r"^__version__ = '(.*)'", 'CITATION.cff': r'^version: (\S+)', 'packaging/conda/recipe.yaml': r'^  version: "?([^"\s]+)'}
     return {name: re.search(pattern, (dist.ROOT / name).read_text(), re.M)[1] for name, pattern in stated.items()}
 
 

@@ -16,8 +16,9 @@ import type {Source} from './shell/source';
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
   if (chosen === 'dark' || chosen === 'light') return chosen;
-  return document.documentElement.dataset['theme'] === 'dark' || matchMedia('(prefers-color-scheme: dark)').matches
-    ? 'dark' : 'light';
+  const given = document.documentElement.dataset['theme'];
+  return given === 'dark' || given === 'light' ? given
+    : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
 // Status by server-sent events; by asking again and again where those do not come through. Ends when `take` says so.
