@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "base/output_file.h"
+#include "base/shell_word.h"
 #include "base/terminal_text.h"
 #include "cli/analysis_question.h"
 #include "cli/commands.h"
@@ -143,7 +144,8 @@ Result<int> run_analyze(const Arguments& given) {
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");
   TRY_OK(out->commit());
   const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
-  print_notes(*terminal, notes, words("notes.input", Args().set("path", path)), {"stageline info", "stageline info"});
+  print_notes(*terminal, notes, words("notes.input", Args().set("path", shell_word(path))),
+              {"stageline info", "stageline info"});
   print_notes(*terminal, own_notes, words("notes.answer"), words("notes.rest.json"), true);
   return kExitGood;
 }

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/machine_memory.h"
+#include "base/shell_word.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/plan_question.h"
@@ -154,7 +155,7 @@ void read_lines(Desk& desk) {
 Status write_report(const Trace& trace, const std::vector<std::string>& paths, const std::string& output) {
   PageOptions options;
   options.paths = paths;
-  options.command = view_command(paths);
+  options.command = "stageline view" + shell_words(paths);
   options.title = run_name(paths);
   Diagnostics notes = trace.diagnostics;
   if (const Result<WrittenPage> written = write_page_file(std::make_shared<const Run>(trace), notes, output, options);

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/number.h"
+#include "base/shell_word.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -82,8 +83,8 @@ Result<int> run_report(const Arguments& arguments) {
   options.lang = terminal->lang;
   options.ghosts = ghosts_of(arguments);
   options.paths = arguments.operands;
-  options.command = view_command(arguments.operands);
-  if (other) options.command += " --compare" + view_command({second}).substr(std::string_view("stageline view").size());
+  options.command = "stageline view" + shell_words(arguments.operands);
+  if (other) options.command += " --compare " + shell_word(second);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   TRY_OK(arguments.take("slices", 0, kMaxPageSlices, options.max_slices));
   Diagnostics notes = trace->diagnostics;

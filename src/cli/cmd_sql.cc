@@ -5,6 +5,7 @@
 #include "base/input.h"
 #include "base/machine_memory.h"
 #include "base/output_file.h"
+#include "base/shell_word.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -117,7 +118,7 @@ Result<int> run_sql(const Arguments& arguments) {
     return fail(
         {ErrorCode::kLimit, "the answer does not fit into memory", {}, "narrow the query, or use --format csv"});
   if (outcome->truncated) note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
-  print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
+  print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", shell_word(q->paths[0]))),
               {"stageline info", "stageline info"});
   return kExitGood;
 }

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/percents.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
 
@@ -15,12 +16,6 @@ constexpr int kBar = 50;  // width of a whole step
 
 std::string padded(const std::string& text, int width) {
   return std::string(std::max(0, width - display_width(text)), ' ') + text;
-}
-
-std::string joined_paths(const std::vector<std::string>& paths) {
-  std::string all;
-  for (const std::string& path : paths) all += " " + path;
-  return all;
 }
 
 }  // namespace
@@ -72,13 +67,13 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   }
   std::string offers;
   for (const Finding& f : e.offers) offers += priced_title(terminal, "   " + pick(f.title), price_of(f, zh));
-  const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
+  const std::string more = paths.empty() ? "" : "stageline report" + shell_words(paths) + " -o report.html";
   if (!e.findings.empty()) out += "\n";
   const Text closing = closing_words(e);
   out += wrapped(pick(closing), terminal.width, 0);
   if (!offers.empty()) {
     out += "\n" + terminal.say("offers.head") + "\n" + offers;
-    out += "   stageline what-if" + joined_paths(paths) + "\n";
+    out += "   stageline what-if" + shell_words(paths) + "\n";
   }
   return out + terminal.say("explain.report", Args().set("command", more)) + "\n";
 }

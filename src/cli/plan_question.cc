@@ -7,6 +7,7 @@
 #include "base/input.h"
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "cli/planned_runs.h"
 #include "cli/run_common.h"
@@ -748,7 +749,7 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
                            : "plan.basis.estimated",
        basis);
   for (const auto& [rank, share] : a.slow)
-    line("plan.slow", Args().set("stage", int64_t{rank}).set("share", percent(share)).set("run", a.from));
+    line("plan.slow", Args().set("stage", int64_t{rank}).set("share", percent(share)).set("run", shell_word(a.from)));
   if (!a.memory.empty()) out += std::string(trim(measured_words(a.memory).in(terminal.chinese()))) + "\n";
   if (a.wish.model.sized() && !a.sharding_given && a.wish.framework->sharding != Sharding::kDistributed)
     line("plan.sharding", Args().set("framework", std::string(a.wish.framework->name)));

@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/percents.h"
+#include "base/shell_word.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
@@ -155,7 +156,7 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 }
 
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path) {
-  print_notes(terminal, diagnostics, {}, words("notes.rest", Args().set("path", path)));
+  print_notes(terminal, diagnostics, {}, words("notes.rest", Args().set("path", path.empty() ? "" : shell_word(path))));
 }
 
 std::string price_of(const Finding& f, bool zh) {

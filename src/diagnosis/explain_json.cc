@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/shell_word.h"
+
 namespace stageline {
 namespace {
 
@@ -94,8 +96,7 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
 std::string finding_command(const Finding& f, const std::vector<std::string>& paths) {
   if (!f.price.command.empty()) return f.price.command;
   if (f.evidence.analysis.empty()) return "";
-  std::string command = "stageline analyze " + f.evidence.analysis;
-  for (const std::string& path : paths) command += " " + path;
+  std::string command = "stageline analyze " + f.evidence.analysis + shell_words(paths);
   if (!f.evidence.table.empty()) command += " --table " + f.evidence.table;
   return command;
 }

@@ -7,6 +7,7 @@
 
 #include "base/csv.h"
 #include "base/number.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/schedule_numbers.h"
@@ -252,10 +253,10 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   const std::string_view first_line = text.substr(0, text.find('\n'));
   const bool table = trim(first_line) == kHeader;
   if (!table && first_line.find("start_ns") != std::string_view::npos)
-    return make_error(
-        ErrorCode::kBadInput, "this is a table of cells with their times, not an order",
-        "stageline schedule NAME -o order.csv writes an order; stageline report " + path + " reads the cells",
-        {path, 1});
+    return make_error(ErrorCode::kBadInput, "this is a table of cells with their times, not an order",
+                      "stageline schedule NAME -o order.csv writes an order; stageline report " + shell_word(path) +
+                          " reads the cells",
+                      {path, 1});
   ReadOrder read;
   TRY(rows, table ? read_table(text, path) : read_torch(text, path, read.left_out));
   if (rows->empty())

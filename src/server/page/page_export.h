@@ -10,9 +10,6 @@
 
 namespace stageline {
 
-// "stageline view PATH…" as a shell reads it: the command that shows what a page leaves out.
-std::string view_command(const std::vector<std::string>& paths);
-
 // The same as export_trace(); `inputs` is what the user typed to name the run.
 Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
                   std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,

@@ -1,0 +1,17 @@
+// Paths inside commands that a person copies into a shell.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stageline {
+
+// Returns the path as one word of a POSIX shell: quoted where it has characters that are not safe bare, and not taken
+// for a flag where it begins with a minus. Invalid UTF-8 becomes U+FFFD, as everywhere on screen.
+std::string shell_word(std::string_view path);
+
+// Returns " WORD" for every path.
+std::string shell_words(const std::vector<std::string>& paths);
+
+}  // namespace stageline
