@@ -49,7 +49,7 @@ def versions():
     stated = {'CMakeLists.txt': r'project\(stageline VERSION (\S+)', 'record/CMakeLists.txt': r'project\(stageline_record VERSION (\S+)',
               'python/CMakeLists.txt': r'project\(stageline_python VERSION (\S+)', 'python/pyproject.toml': r'^version = "(.*)"',
               'packaging/jupyterlab/pyproject.toml': r'^version = "(.*)"', 'packaging/jupyterlab/package.json': r'^  "version": "(.*)"',
-              'packaging/jupyterlab/stageline_jupyterlab/__init__.py': r"^__version__ = '(.*)'", 'CITATION.cff': r'^version: (\S+)', 'packaging/conda/recipe.yaml': r'^  version: "?([^"\s]+)'}
+              'packaging/jupyterlab/stageline_jupyterlab/__init__.py': r"^__version__ = '(.*)'", 'packaging/vscode/package.json': r'^  "version": "(.*)"', 'CITATION.cff': r'^version: (\S+)', 'packaging/conda/recipe.yaml': r'^  version: "?([^"\s]+)'}
     return {name: re.search(pattern, (dist.ROOT / name).read_text(), re.M)[1] for name, pattern in stated.items()}
 
 
