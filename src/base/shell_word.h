@@ -7,8 +7,9 @@
 
 namespace stageline {
 
-// Returns the path as one word of a POSIX shell: quoted where it has characters that are not safe bare, and not taken
-// for a flag where it begins with a minus. Invalid UTF-8 becomes U+FFFD, as everywhere on screen.
+// Returns the path as one word of a POSIX shell, quoted if it has characters that a shell would change. A path with a
+// minus in front gets ./, because commands would read it as a flag. Invalid UTF-8 becomes U+FFFD, as everywhere on
+// screen.
 std::string shell_word(std::string_view path);
 
 // Returns " WORD" for every path.

@@ -59,7 +59,7 @@ struct Finding {
   bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
 };
 
-// The first finding with this id; null without one.
+// Returns the first finding with this id; null if there is none.
 Finding* find_finding(std::vector<Finding>& list, std::string_view id);
 bool has_finding(const std::vector<Finding>& list, std::string_view id);
 

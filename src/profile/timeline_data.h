@@ -1,4 +1,4 @@
-// What a timeline of devices consists of (device_timeline.h makes it): items of host and devices, gaps and their
+// The parts of a timeline of devices, which device_timeline.h makes: items of host and devices, gaps and their
 // owners, and the account.
 #pragma once
 

@@ -11,7 +11,7 @@ import {launch} from './browser.mjs';
 const [stageline, python, folder] = process.argv.slice(2, 5).map(path => resolve(path));
 const TOKEN = 'token-of-this-test', WAIT = {timeout: 120_000};
 
-// What the server shows: a run with a slow stage, a file that is no run, and a hidden run.
+// The server shows a run with a slow stage, a file that is not a run, and a hidden run.
 const root = join(folder, 'root'), home = join(folder, 'home');
 for (const path of [root, home]) rmSync(path, {recursive: true, force: true});
 for (const path of [root, home]) mkdirSync(path, {recursive: true});

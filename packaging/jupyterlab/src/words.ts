@@ -1,4 +1,4 @@
-/** What the extension says, in the two languages of Stageline. */
+/** The extension's texts, in the two languages of Stageline. */
 const words = {
   open: ['Open in Stageline', '用 Stageline 打开'],
   here: ['Open This Folder in Stageline', '用 Stageline 打开当前文件夹'],

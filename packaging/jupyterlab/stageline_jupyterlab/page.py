@@ -1,5 +1,5 @@
-"""Writes the page of a run: page.py PATH OUTPUT LANG. Run as a process of its own, so that a large trace does not stay in the
-server's memory, and a page that nobody waits for can be stopped."""
+"""Writes the page of a run: page.py PATH OUTPUT LANG. Runs as a process of its own, so that a large trace does not stay in the
+server's memory, and the server can stop it when the tab is closed."""
 import sys
 import warnings
 

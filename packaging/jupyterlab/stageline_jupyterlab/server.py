@@ -58,7 +58,7 @@ class PageHandler(APIHandler):
                 self.process.kill()
 
     def on_connection_close(self):
-        """The tab was closed: nobody waits for the page."""
+        """Ends the process when the tab is closed."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
 

@@ -81,7 +81,7 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
   return nullptr;
 }
 
-// What one rank is late for is told with that rank. That its streams wait is said there already.
+// A cause of one rank's lateness is part of the finding of that rank. That its streams wait is said there already.
 Finding* late_rank_of_own(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
   Finding* late = f.late && !f.late->by_computing ? finding_of_late_rank(f, list) : nullptr;
   const bool streams = x.id == "device.idle" && x.key.empty();

@@ -1,4 +1,4 @@
-// What names of lines, planes and events say, in profiles of XLA and TensorFlow.
+// Reads the names of lines, planes and events in profiles of XLA and TensorFlow.
 #pragma once
 
 #include <cstdint>
