@@ -365,6 +365,7 @@ def check_routes(write):
     """docs/viewer-protocol.md lists the paths that the viewer's table of routes has (`tidy.py --write` makes the lists), and has one
     heading for each path that takes parameters, with those parameters in the table's order."""
     table = re.search(r'kRoutes\[\] = \{(.*?)\n\};', (SRC / 'server/page/routes.cc').read_text(), re.S)[1]
+    table = re.sub(r'(?<=[\w ])"\n\s*"', '', table)  # a long text is written as two
     routes = re.findall(r'\{"([^"]+)",\s*"([^"]*)",\s*(k\w+),\s*[^"]*?"([^"]+)"\}', table)
     if len(routes) != len(re.findall(r'^    \{"', table, re.M)):
         problem(SRC / 'server/page/routes.cc', 0, 'a line of kRoutes is not of the form {"path", "parameters", needs, handler, "summary"}')

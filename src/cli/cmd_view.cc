@@ -124,16 +124,22 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
 }
 
 // Plans one layout for the page, in a bounded time.
-Result<std::string> plan_for_page(const Query& query, const WhatIf* run) {
+Result<std::string> plan_for_page(const Query& query, const WhatIf* run, const Trace* trace) {
   std::vector<std::string> flags = {"--top=1"};
   if (!query.find("split")) flags.emplace_back("--budget=500ms");
-  for (const auto& [name, value] : query.parameters) {
-    if (name == "model" || name == "times") continue;
-    std::string flag = "--" + name + "=";
-    std::ranges::replace(flag, '_', '-');
-    flags.push_back(flag + value);
-  }
-  return planned_json(flags, {.model = std::string(query.text("model")), .run = run});
+  for (const auto& [name, value] : query.parameters)
+    if (name != "model" && name != "times") flags.push_back("--" + dashed(name) + "=" + value);
+  return planned_json(flags, {.model = std::string(query.text("model")), .run = run, .trace = trace});
+}
+
+// Reads the flags of what-if that describe the model and its memory.
+Result<std::optional<StageBytes>> bytes_for_page(const Query& query, const Trace& ran) {
+  std::vector<std::string> flags = {"run"};  // which is read already
+  for (const std::string_view name : kBytesParameters)
+    if (const std::string* value = query.find(name); value && !value->empty())
+      flags.push_back("--" + dashed(name) + "=" + (name == "model" ? "model" : *value));
+  TRY(asked, parse_arguments(*find_command("what-if"), flags));
+  return stage_bytes_of(*asked, ran, std::string(query.text("model")));
 }
 
 // Serves a page without a run, on which runs below --root can be opened.
@@ -153,7 +159,8 @@ Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal,
     return companion.write_notes(path, before, bytes);
   };
   auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
-      std::move(*real), *drops,
+      std::move(*real),
+      *drops,
       [&options, &terminal, keep, drops = *drops](ViewRun& run, const std::vector<std::string>& paths) {
         // Dropped files are removed when the program ends, and notes next to them would be lost.
         const bool lasts = drops.empty() || !paths[0].starts_with(drops + "/");
@@ -163,7 +170,7 @@ Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal,
       [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
         return [&compared, paths] { return open_trace(paths, compared); };
       },
-      plan_for_page});
+      {plan_for_page, bytes_for_page}});
   TRY(server, HttpServer::listen(how, site_of(*shelf)));
   announce(arguments, terminal, **server, companion);
   if ((*server)->serve([] {}) && !shelf->busy()) return kExitGood;
@@ -215,7 +222,7 @@ Result<int> run_view(const Arguments& arguments) {
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
   run->set_places(whole_paths(arguments.operands));
-  run->set_planner(plan_for_page);
+  run->set_planner({plan_for_page, bytes_for_page});
   if (!other.empty())
     run->set_other(valid_utf8(run_name({other})), {other},
                    [how_read = *recorded, other] { return open_trace({other}, how_read); });

@@ -45,7 +45,7 @@ std::optional<double> parse_size(std::string_view text) {
 Status take_size(const Arguments& a, const char* flag, double& into) {
   if (!a.has(flag)) return {};
   const auto size = parse_size(a.get(flag));
-  if (!size)
+  if (!size || (*size == 0 && std::string_view(flag) == "memory"))
     return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " " + valid_utf8(a.get(flag)) + " is not a size",
                       "write it with its unit: 80GiB, 80GB, 512MiB, 512MB");
   into = *size;
@@ -346,6 +346,7 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiv
   if (from) {
     TRY(read, given.run ? recorded_run(*given.run, a, replicas) : read_run(a, terminal, replicas));
     run = std::move(*read);
+    if (given.trace) run->peak_bytes = peak_memory_of_stages(*given.trace);
   }
   const std::string description = a.operands.empty() ? a.get("model") : a.operands[0];
   if (!description.empty() || !given.model.empty()) {
@@ -393,13 +394,9 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiv
                                                                {"selective", RecomputeWish::kSelective},
                                                                {"auto", RecomputeWish::kAuto}};
   std::optional<std::vector<int32_t>> counts;
-  bool named = false;
-  for (const auto& [name, wish] : wishes)
-    if (recompute == name) w.recompute = wish, named = true;
-  if (!named) {
-    TRY(list, parse_split(recompute, "recompute", 0));
-    counts = std::move(*list);
-  }
+  const auto named = std::ranges::find(wishes, recompute, [](const auto& one) { return one.first; });
+  if (named != std::end(wishes)) w.recompute = named->second;
+  if (named == std::end(wishes)) TRY_OK(take(parse_split(recompute, "recompute", 0), counts));
   if (a.has("recompute-per-stage")) w.per_rank = a.get("recompute-per-stage") == "yes";
   if (a.has("split")) {
     TRY(list, parse_split(a.get("split"), "split", 0));
@@ -433,33 +430,30 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiv
 // Short names of modules, for tables; whole ones are in what is typed.
 constexpr const char* kShort[kModules] = {"norm", "act", "up", "mlp", "attn"};
 
-std::string recompute_text(const Candidate& c) {
+// "2×8 7": equal neighbours are one item.
+template <class T>
+std::string counted(const std::vector<T>& list, std::string (*text)(const T&)) {
   std::string out;
-  const std::vector<int32_t> layers = c.plan.layers();
-  for (size_t s = 0; s < layers.size();) {
-    const Recompute& r = c.plan.recompute[s];
-    size_t end = s + 1;
-    while (end < layers.size() && c.plan.recompute[end] == r) ++end;
+  for (size_t s = 0, end = 0; s < list.size(); s = end) {
+    while (end < list.size() && list[end] == list[s]) ++end;
+    append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + text(list[s]), " ");
+  }
+  return out;
+}
+
+std::string recompute_text(const Candidate& c) {
+  const auto text = [](const Recompute& r) {
     std::string own = r.full > 0 ? std::to_string(r.full) : "";
     for (size_t k = 0; k < kModules; ++k)
       if (r.modules >> k & 1) append_item(own, kShort[k], "+");
-    append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + (own.empty() ? "0" : own), " ");
-    s = end;
-  }
+    return own.empty() ? "0" : own;
+  };
   const bool none = std::ranges::all_of(c.plan.recompute, [](const Recompute& r) { return r == Recompute{}; });
-  return none ? "" : out;
+  return none ? "" : counted<Recompute>(c.plan.recompute, text);
 }
 
 std::string layers_of(const Candidate& c) {
-  std::string out;
-  const std::vector<int32_t> layers = c.plan.layers();
-  for (size_t s = 0; s < layers.size();) {
-    size_t end = s + 1;
-    while (end < layers.size() && layers[end] == layers[s]) ++end;
-    append_item(out, (end - s > 1 ? std::to_string(end - s) + "×" : "") + std::to_string(layers[s]), " ");
-    s = end;
-  }
-  return out;
+  return counted<int32_t>(c.plan.layers(), [](const int32_t& n) { return std::to_string(n); });
 }
 
 std::string gib(double bytes) { return fixed(bytes / kGiB, 1); }
@@ -530,10 +524,8 @@ void append_stage_json(JsonWriter& json, const Wish& w, const Candidate& c, int3
   json.field("optimizer", whole(p.states.optimizer)).field("activations", whole(p.activations));
   json.key("held").begin_array();
   for (const int32_t n : p.held) json.value(n);
-  json.end_array()
-      .field("recompute", whole(p.recompute))
-      .field("head", whole(p.head))
-      .field("scratch", whole(p.scratch));
+  json.end_array().field("recompute", whole(p.recompute)).field("head", whole(p.head));
+  json.field("scratch", whole(p.scratch));
   json.field("transient", whole(p.transient)).field("other", whole(p.other)).field("peak", whole(p.sum()));
   json.field("low", whole(p.sum() * bar.low)).field("high", whole(p.sum() * bar.high)).field("at", p.cell).end_object();
 }
@@ -557,10 +549,8 @@ void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c,
       if (r.modules >> k & 1) json.value(module_name(static_cast<Module>(k), a.wish.model.moe.has_value()));
     json.end_array().end_object();
   }
-  json.end_array()
-      .field("step_ns", c.step_ns)
-      .field("step_se_ns", std::llround(c.error_ns))
-      .field("span_ns", c.plan.span_ns);
+  json.end_array().field("step_ns", c.step_ns).field("step_se_ns", std::llround(c.error_ns));
+  json.field("span_ns", c.plan.span_ns);
   const double tokens = a.wish.sequence * l.micro_batch * c.micro_batches / (double{1} * l.tp * l.cp * l.pp);
   json.field("tokens_s_gpu", c.step_ns > 0 ? tokens / (static_cast<double>(c.step_ns) / 1e9) : kNaN);
   json.field("mfu", c.mfu).field("bubble", c.bubble).field("gap", c.gap());
@@ -575,9 +565,18 @@ void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c,
   json.end_object().end_object();
 }
 
-}  // namespace
-
-namespace {
+// The times of layers, embedding and head that the first plan rests on.
+void append_times_json(JsonWriter& json, const Wish& w, const Candidate& c) {
+  const Times times = w.recorded ? *w.recorded : estimated_times(w.model, c.layout, w.rates);
+  const auto append = [&](const std::string& of, const LayerTime& t) {
+    json.begin_object().field("of", of).field("forward_ns", t.forward).field("input_ns", t.input);
+    json.field("weight_ns", t.weight).end_object();
+  };
+  json.key("parts").begin_array();
+  for (size_t k = 0; k < times.kinds.size(); ++k) append(w.model.kinds[k].name, times.kinds[k]);
+  append("embedding", times.embedding), append("head", times.head);
+  json.end_array();
+}
 
 // How much faster than the first plan a plan of the whole space may be.
 double gap_of(const Found& found) {
@@ -622,7 +621,7 @@ Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layer
   return table;
 }
 
-Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp) {
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp, const std::string& model) {
   if (!a.has("model")) {
     for (const char* flag : {"memory", "seq", "micro-batch-size", "optimizer", "ep", "recompute"})
       if (a.has(flag))
@@ -633,7 +632,7 @@ Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp)
   TRY_OK(check_choices(a));
   Wish w;
   w.framework = find_framework("any");
-  TRY_OK(take(described(a.get("model"), "", false), w.model));
+  TRY_OK(take(described(a.get("model"), model, false), w.model));
   if (!w.model.sized())
     return make_error(ErrorCode::kBadInput, valid_utf8(a.get("model")) + ": the sizes of the model are missing");
   TRY_OK(take_memory(a, w));
@@ -647,8 +646,8 @@ Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, int32_t dp)
   return std::optional(std::move(out));
 }
 
-Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, const Trace& ran) {
-  TRY(bytes, stage_bytes_of(a, std::max(1, extent_of(ran).dp_count)));
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& a, const Trace& ran, const std::string& model) {
+  TRY(bytes, stage_bytes_of(a, std::max(1, extent_of(ran).dp_count), model));
   if (*bytes) (*bytes)->measured = peak_memory_of_stages(ran);
   return bytes;
 }
@@ -718,7 +717,7 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
   const auto line = [&](const char* name, const Args& args = {}) { out += terminal.say(name, args) + "\n"; };
   if (a.found.plans.empty()) {
     if (!a.found.shortfall) {
-      line("plan.none");
+      line("plan.none", Args().flag("tried", a.found.tried > 0));
       return out;
     }
     const Shortfall& s = *a.found.shortfall;
@@ -774,23 +773,6 @@ std::string plan_text(const PlanAnswer& a, const Terminal& terminal) {
   return out;
 }
 
-namespace {
-
-// The times of layers, embedding and head that the first plan rests on.
-void append_times_json(JsonWriter& json, const Wish& w, const Candidate& c) {
-  const Times times = w.recorded ? *w.recorded : estimated_times(w.model, c.layout, w.rates);
-  const auto append = [&](const std::string& of, const LayerTime& t) {
-    json.begin_object().field("of", of).field("forward_ns", t.forward).field("input_ns", t.input);
-    json.field("weight_ns", t.weight).end_object();
-  };
-  json.key("parts").begin_array();
-  for (size_t k = 0; k < times.kinds.size(); ++k) append(w.model.kinds[k].name, times.kinds[k]);
-  append("embedding", times.embedding), append("head", times.head);
-  json.end_array();
-}
-
-}  // namespace
-
 std::string plan_json(const PlanAnswer& a) {
   JsonWriter json;
   const Wish& w = a.wish;
@@ -826,12 +808,10 @@ std::string plan_json(const PlanAnswer& a) {
     json.end_object();
   }
   json.end_array().key("sensitivity").begin_array();
-  for (const Sensitivity& s : a.found.sensitivity)
-    json.begin_object()
-        .field("parameter", s.parameter)
-        .field("elasticity", s.elasticity)
-        .field("flips_at", s.flips_at > 0 ? s.flips_at : kNaN)
-        .end_object();
+  for (const Sensitivity& s : a.found.sensitivity) {
+    json.begin_object().field("parameter", s.parameter).field("elasticity", s.elasticity);
+    json.field("flips_at", s.flips_at > 0 ? s.flips_at : kNaN).end_object();
+  }
   json.end_array().key("compare").begin_object();
   for (const memory_estimates::Estimate& one : a.compared) {
     json.key(one.tool).begin_object();

@@ -35,8 +35,9 @@ struct PlanAnswer {
 
 // Inputs of a program that embeds the question: texts and runs instead of files.
 struct PlanGiven {
-  std::string model = {};       // the text of a description
-  const WhatIf* run = nullptr;  // a run to take the times from
+  std::string model = {};        // the text of a description
+  const WhatIf* run = nullptr;   // a run to take the times from
+  const Trace* trace = nullptr;  // of that run, for the memory that it measured
 };
 
 // Reads flags and description, and searches. Errors: kUsage naming the flag, kBadInput naming the key of the
@@ -49,9 +50,11 @@ Result<std::string> planned_json(const std::vector<std::string>& flags, const Pl
 Text plan_headline(const PlanAnswer& answer);
 // The bytes of a pipeline's stages, where --model describes what runs. `dp`: its replicas. Errors: kUsage for --memory
 // without --model; those of reading the description.
-Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp);
-// The same for a run, with its replicas and the memory that it measured.
-Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, const Trace& ran);
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp, const std::string& model = "");
+// The same for a run, with its replicas and the memory that it measured. `model`: the text of the description; "": it
+// is read from the file that --model names.
+Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, const Trace& ran,
+                                                 const std::string& model = "");
 // Returns the table plan/stages. `layers` are those of each virtual stage; `limit` 0: none.
 Table stage_bytes_table(const Schedule& shape, const std::vector<int32_t>& layers,
                         const std::vector<plan::RankPeak>& peaks, double limit);

@@ -1,14 +1,20 @@
 """stageline plan as a user sees it: forms, bytes of other tools, prices that come back, refusals, and plans from simulated runs."""
+import contextlib
 import csv
 import gzip
 import json
 import pathlib
 import re
+import struct
 import sys
 import unittest
+import urllib.parse
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+for room in ('gen', 'server'):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / room))
 import kineto
+from mcp_test import Client
+from serving import Server
 from support import SHARED, Case, needs_shared, page_answer, run
 
 LLAMA = {'model_type': 'llama', 'hidden_size': 4096, 'num_hidden_layers': 32, 'num_attention_heads': 32, 'num_key_value_heads': 8,
@@ -18,6 +24,23 @@ LLAMA = {'model_type': 'llama', 'hidden_size': 4096, 'num_hidden_layers': 32, 'n
 def rows(name):
     with open(SHARED / 'planner' / name) as file:
         return list(csv.DictReader(line for line in file if not line.startswith('#')))
+
+
+@contextlib.contextmanager
+def serving(path):
+    """Answers of a server of this run: their status, and their JSON or the header of their columns."""
+    server = Server(str(path), '--port', '0', '--quiet')
+    assert server.wait_ready() == 'ready'
+
+    def get(target, parameters):
+        status, headers, body = server.get(target + '?' + urllib.parse.urlencode(parameters))
+        if headers['content-type'].startswith('application/octet-stream'):
+            body = body[4:4 + struct.unpack_from('<I', body)[0]]
+        return status, json.loads(body)
+    try:
+        yield get
+    finally:
+        assert server.stop() == 0
 
 
 class Asking(Case):
@@ -467,6 +490,33 @@ class Bytes(Asking):
         self.assertIn(f'memory at most {self.plan()["peak_bytes"] / 2**30:.1f} GiB', stage['detail_en'])
 
 
+    def test_the_page_offers_what_the_command_offers(self):
+        with serving(self.run_) as get:
+            asked = {'model': self.path.read_text(), 'seq': 8192, 'micro_batch_size': 1}
+            for memory in ('30GiB', f'{self.plan()["needed_bytes"] / 2**30 + 1:.2f}GiB', '4000GiB', ''):
+                limit = ['--memory', memory] if memory else []
+                rows, found = self.fixes(*limit)
+                status, answer = get('/api/pipeline/fixes', {**asked, 'memory': memory})
+                self.assertEqual(status, 200, answer)
+                self.assertEqual([(fix['id'], fix['name'], fix['saving_ns'], fix['assumes']) for fix in answer['fixes']],
+                                 [(row['fix'], row['what'], row['saving_ns'], row['assumption']) for row in rows])
+                self.assertEqual(answer['over_memory'], found['over_memory'])
+                self.assertEqual('does not fit' in answer['bytes'], memory == '30GiB')
+            # A change that is asked for is estimated, and says that it does not fit.
+            limit = {**asked, 'memory': f'{self.plan()["needed_bytes"] / 2**30 + 1:.2f}GiB', 'schedule': 'fthenb'}
+            own = next(row for row in self.fixes('--memory', limit['memory'], '--schedule', 'fthenb')[0] if row['fix'] == 'own')
+            self.assertIn('does not fit', own['assumption'])
+            _, answer = get('/api/pipeline/what-if', limit)
+            self.assertTrue(own['assumption'].endswith(answer['bytes']), answer['bytes'])
+            # The options have other numbers within a memory.
+            for at, fix in enumerate(get('/api/pipeline/fixes', {**asked, 'memory': '4000GiB'})[1]['fixes']):
+                self.assertEqual(get('/api/pipeline/what-if', {**asked, 'memory': '4000GiB', 'fix': at})[1]['saving_ns'], fix['saving_ns'])
+            for odd in ({'memory': '80GiB'}, {**asked, 'memory': '80'}, {'model': '{}'}, {'model': 'no'}, {**asked, 'seq': 0}, {**asked, 'tp': 'x'}):
+                for path in ('/api/pipeline/fixes', '/api/pipeline/what-if'):
+                    status, answer = get(path, odd)
+                    self.assertEqual((status >= 400, bool(answer['error'])), (True, True), odd)
+
+
 class MeasuredMemory(Asking):
     """A run whose profiler counted memory: its peaks are beside the model's, and what is beyond the model stays in every plan."""
     FLAGS = ['--layers', 32, '--seq', 4096, '--micro-batch-size', 1]
@@ -518,6 +568,26 @@ class MeasuredMemory(Asking):
         self.assertIn('运行实测显存最多', answer['sentence_zh'])
         options = ' '.join(row['assumption'] for t in answer['tables'] if t['name'] == 'fixes' for row in t['rows'])
         self.assertIn(f'memory at most {(of_model[0] + self.BEYOND[0]) / 2**30:.1f} GiB on stage 0 now', options)
+
+    def test_the_server_and_agents_add_it_too(self):
+        peaks = [stage['peak'] for stage in self.plan('--split', '8*4')['plans'][0]['stages']]
+        self.count_memory([peak + more for peak, more in zip(peaks, self.BEYOND)])
+        own = self.plan('--split', '9,9,8,6', '--memory', '80GiB')
+        self.assertEqual([stage['other'] for stage in own['plans'][0]['stages']], list(self.BEYOND))
+        text = self.path.read_text()
+        asked = {'times': 'run', 'model': text, 'layers': 32, 'seq': 4096, 'micro_batch_size': 1, 'schedule': '1f1b', 'split': '9,9,8,6', 'memory': '80GiB'}
+        with serving(self.job) as get:
+            status, answer = get('/api/plan', asked)
+            self.assertEqual((status, answer['plans'], answer['basis']['memory']), (200, own['plans'], own['basis']['memory']))
+            known = {'model': text, 'seq': 4096, 'micro_batch_size': 1}
+            self.assertIn(f'{(peaks[0] + self.BEYOND[0]) / 2**30:.1f} GiB on stage 0', get('/api/pipeline/fixes', known)[1]['bytes'])
+        client = Client('--root', self.dir)
+        trace = client.call('open', paths=[str(self.job)])[0]['trace']
+        answer, wrong = client.call('plan', trace=trace, model=str(self.path), layers='32', seq=4096, micro_batch_size='1', schedule='1f1b', split='9,9,8,6',
+                                    memory='80GiB')
+        client.close()
+        self.assertFalse(wrong, answer)
+        self.assertEqual((answer['plans'], answer['basis']['memory']), (own['plans'], own['basis']['memory']))
 
 
 if __name__ == '__main__':

@@ -2,7 +2,8 @@
 // by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {moduleOf} from './onefile_vectors.mjs';
-import {readFileSync} from 'node:fs';
+import {readFileSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
 import {atRest as rest_, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
 import {drag, tooWide} from './viewer_help.mjs';
 
@@ -459,6 +460,54 @@ export const cases = [
     await page.focus('.page-pipeline canvas');
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => stageline.pipeline.world() === null);
+  }],
+  ['pipeline: what-if within a memory offers what the program offers', async (open, {runs, folder}) => {
+    const page = await show(open, 'slower', '', {complaints: true}),
+      path = join(folder, 'what-if-config.json'),
+      run = [runs.slower].flat()[0];
+    writeFileSync(path,
+      JSON.stringify({model_type: 'llama', hidden_size: 4096, num_hidden_layers: 32, num_attention_heads: 32,
+        num_key_value_heads: 8, intermediate_size: 14336, vocab_size: 128256, note: 'x'.repeat(9000)}));
+    const names = () => page.locator('.what-if .fix button').allTextContents();
+    await page.waitForSelector('#what-if-model');
+    const before = await names();
+    await page.setInputFiles('#what-if-model', path);
+    const same = async (...flags) => {
+      const all = rowsOf(json('what-if', run, '--model', path, ...flags, '--json'), 'fixes');
+      const said = all.slice(0, 8).map(row => row.what + (row.bound ? ' (an upper bound)' : ''));
+      await page.waitForFunction(
+        wanted =>
+          JSON.stringify([...document.querySelectorAll('.what-if .fix button')].map(one => one.textContent)) === wanted,
+        JSON.stringify(said),
+      );
+      return all;
+    };
+    await page.waitForSelector('#what-if-memory');
+    const set = async (id, value) => {
+      await page.fill(`#what-if-${id}`, String(value));
+      await page.press(`#what-if-${id}`, 'Tab');
+    };
+    await set('seq', 8192);
+    await set('memory', 4000);
+    const many = await same('--memory', '4000GiB', '--seq', '8192');
+    assert.match(await page.textContent('.what-if .fix small'), /^memory at most [0-9.]+ GiB on stage \d/);
+    await set('memory', 20);
+    const few = await same('--memory', '20GiB', '--seq', '8192');
+    assert.ok(few.length < many.length, 'less memory, fewer options');
+    await page.waitForFunction(() => /does not fit/.test(document.querySelector('#says').textContent));
+    assert.match(await page.textContent('.what-if .how:last-child'),
+      /Options that need more memory: \d+.*--memory 20GiB --seq 8192 --model config\.json/);
+    await page.selectOption('.what-if #schedule', 'fthenb');
+    await page.waitForFunction(() => document.querySelector('#says').dataset.saving !== undefined);
+    assert.match(await page.textContent('#says'), /then [0-9.]+ GiB on stage \d\. That does not fit/);
+    await set('memory', '');
+    await page.waitForSelector('.what-if .notice');
+    await page.setInputFiles('#what-if-model', []);
+    await page.waitForFunction(
+      wanted =>
+        JSON.stringify([...document.querySelectorAll('.what-if .fix button')].map(one => one.textContent)) === wanted,
+      JSON.stringify(before),
+    );
   }],
   ['pipeline: a world without changes is the step as recorded', async open => {
     const page = await show(open, 'pipeline'), {step} = await state(page);

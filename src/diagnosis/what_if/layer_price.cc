@@ -40,7 +40,9 @@ Text layer_words(const CausePrice& price, const FixList& list, const Text& bytes
   args.set("today", !list.layers_assumed ? Text{layers_text(list.layers), layers_text(list.layers)}
                                          : words(chunks ? "layers.per_chunk" : "layers.per_stage", args));
   args.set("split", words(!quoted ? "layers.best" : paddle ? "layers.paddle" : "layers.megatron", args));
-  return words("layers.split", args);
+  Text text = words("layers.split", args);
+  text += words("layers.set", args);
+  return text;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 // from the rest (an operation's start, the same cells of other replicas, the usual duration) are computed again.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ struct AskedModel {
   std::vector<Changes> fixes;
   int64_t zero_ns = 0;             // time from which the page's axis counts cells' times
   std::vector<int32_t> dp, stage;  // for each part; kUnknown: none
+  // The memory of the stages under changes, where the model is described; a report has none.
+  std::function<Text(const Changes& changes)> bytes = {};
 };
 
 // O(operations).

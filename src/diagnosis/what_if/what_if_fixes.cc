@@ -143,7 +143,8 @@ class Finder {
     if (best == SIZE_MAX) return;
     balanced_ = splits[best];
     const double gap = splits[best] == planned->layers ? planned->gap : kNaN;
-    add("balance", worlds[best], balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers(), gap));
+    add("balance", worlds[best],
+        balance_words(list_.layers, splits[best], list_.layers_assumed, model_.layers(), gap, bytes_.has_value()));
   }
 
   // A bound: the spread that explain uses to price slow stages. Whole layers may not divide that way, and how many
@@ -190,10 +191,7 @@ class Finder {
   // Says what the stage that needs most needs under the fix, and needs now.
   void say_bytes(const std::vector<int32_t>& layers, Fix& fix) const {
     if (!options_.bytes || (&layers == &list_.layers && !fix.changes.changes_order())) return;
-    const Result<Schedule> now = model_.schedule_of({}), then = model_.schedule_of(fix.changes);
-    if (!now || !then) return;
-    const auto before = options_.bytes->most(*now, list_.layers), after = options_.bytes->most(*then, layers);
-    fix.bytes = bytes_words(before, after);
+    fix.bytes = bytes_of_change(model_, *options_.bytes, fix.changes, list_.layers, layers);
   }
 
   void orders() {
@@ -451,6 +449,12 @@ class Finder {
 };
 
 }  // namespace
+
+Text bytes_of_change(const WhatIf& model, const StageBytes& bytes, const Changes& changes,
+                     const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
+  const Result<Schedule> now = model.schedule_of({}), then = model.schedule_of(changes);
+  return now && then ? bytes_words(bytes, bytes.most(*now, before), bytes.most(*then, after)) : Text();
+}
 
 FixList price_fixes(WhatIf& model, const FixOptions& options) { return Finder(model, options).find(); }
 

@@ -65,7 +65,7 @@ FixWords words_of(const std::string& name, const Args& args = {}) {
 FixWords own_words(const std::string& name) { return {{name, name}, words("fix.own.assumes"), words("fix.own.how")}; }
 
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
-                       const LayerCosts& costs, double gap) {
+                       const LayerCosts& costs, double gap, bool checked) {
   Text ends;
   if (costs.embedding || costs.head)
     ends = words(!costs.head        ? "fix.balance.ends.embedding"
@@ -76,6 +76,7 @@ FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_
   args.set("assumed", assumed ? number(kAssumedLayers) : "").set("gap", gap >= 0.0005 ? percent(gap) : "");
   args.flag("best", gap < 0.0005);
   Text assumes = words("fix.balance.assumes", args);
+  if (!checked) assumes += words("fix.balance.unchecked");
   assumes += words("fix.balance.bound", args);
   return {words("fix.balance.name", args), assumes, layout_text(then)};
 }
@@ -155,11 +156,15 @@ Text measured_words(const std::vector<MeasuredStage>& memory) {
   return words("what_if.measured", args);
 }
 
-Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then) {
-  const auto gib = [](double bytes) { return fixed(bytes / (1 << 30), 1); };
+Text bytes_words(const StageBytes& bytes, const StageBytes::Most& now, const StageBytes::Most& then) {
+  const auto gib = [](double count) { return fixed(count / (1 << 30), 1); };
   Args args;
   args.set("now", gib(now.bytes)).set("then", gib(then.bytes)).set("at", int64_t{now.rank});
-  return words("fix.bytes", args.set("stage", int64_t{then.rank}));
+  args.set("need", gib(then.needed)).set("limit", gib(bytes.options.limit)).set("stage", int64_t{then.rank});
+  const bool same = now.rank == then.rank && gib(now.bytes) == gib(then.bytes);
+  Text text = words(same ? "fix.bytes.same" : "fix.bytes", args);
+  if (!bytes.fits(then)) text += words("fix.bytes.need", args);
+  return text;
 }
 
 FixWords links_words(bool one_host) { return words_of("fix.links", Args().flag("one_host", one_host)); }

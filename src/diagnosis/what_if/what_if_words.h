@@ -16,7 +16,7 @@ struct FixWords {
 
 FixWords own_words(const std::string& name);
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
-                       const LayerCosts& costs, double gap);
+                       const LayerCosts& costs, double gap, bool checked);
 FixWords even_words();
 FixWords fair_stage_words(int32_t stage, double ratio);
 // `lists` of `of` lists leave the order.
@@ -31,10 +31,10 @@ FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std:
 // Which split is taken where only the sum of the layers was given.
 Text divided_words(const std::vector<int32_t>& split);
 FixWords more_in_flight_words(const std::vector<int32_t>& extra);
-// Returns for example " Memory: at most 66.9 GiB (stage 1), now 60.1 GiB (stage 0)."
 // The stage that held most, measured and as the model says.
 Text measured_words(const std::vector<MeasuredStage>& memory);
-Text bytes_words(const StageBytes::Most& now, const StageBytes::Most& then);
+// The stage that needs most now and then, and whether that is above the limit of `bytes`. It continues a sentence.
+Text bytes_words(const StageBytes& bytes, const StageBytes::Most& now, const StageBytes::Most& then);
 FixWords links_words(bool one_host);
 FixWords launch_words(bool hosts_alone);
 FixWords jitter_words();

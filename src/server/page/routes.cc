@@ -96,12 +96,13 @@ ApiAnswer notes(const Asked& asked) {
 ApiAnswer answers(const Asked& asked) { return {200, kJson, asked.run->answers().list_json(), {}}; }
 ApiAnswer plan(const Asked& asked) {
   const Planner& planner = asked.run ? asked.run->planner() : asked.shelf->planner();
-  if (!planner) return error_answer(404, "this server plans nothing", "stageline view does");
-  if (asked.query.text("times") != "run") return made_answer(planner(asked.query, nullptr), kJson);
+  if (!planner.plan) return error_answer(404, "this server plans nothing", "stageline view does");
+  if (asked.query.text("times") != "run") return made_answer(planner.plan(asked.query, nullptr, nullptr), kJson);
   const std::shared_ptr<const ServedRun> now = asked.run ? asked.run->served() : nullptr;
   if (!now || !now->pipeline) return error_answer(503, "the run is still being read", "/api/status says how far it is");
   const Result<PricedRun>& priced = now->pipeline->what_if();
-  return priced ? made_answer(planner(asked.query, &priced->model), kJson) : refused_answer(priced.error());
+  if (!priced) return refused_answer(priced.error());
+  return made_answer(planner.plan(asked.query, &priced->model, &now->pipeline->trace()), kJson);
 }
 ApiAnswer perfetto(const Asked& asked) { return made_answer(asked.run->perfetto_bytes(), kBinary); }
 
@@ -184,10 +185,12 @@ constexpr Route kRoutes[] = {
      "the pipeline's cells, theory, and where ranks wait and why"},
     {"/api/pipeline/ranks", "", kWholeRun, long_answer<&Answers::worst_ranks>,
      "which ranks take more than their peers"},
-    {"/api/pipeline/fixes", "run", kWholeRun, of_pipeline<pipeline_fixes_answer, kJson>,
-     "estimated savings of changes"},
-    {"/api/pipeline/what-if", "run scale schedule chunks group micro_batches latency_ns fix step dp", kWholeRun,
-     of_pipeline<pipeline_what_if_answer, kBinary>, "a step as it would run under changes"},
+    {"/api/pipeline/fixes", "run model memory seq micro_batch_size tp ep optimizer recompute", kWholeRun,
+     of_pipeline<pipeline_fixes_answer, kJson>, "estimated savings of changes"},
+    {"/api/pipeline/what-if",
+     "run scale schedule chunks group micro_batches latency_ns fix step dp model memory seq micro_batch_size tp ep "
+     "optimizer recompute",
+     kWholeRun, of_pipeline<pipeline_what_if_answer, kBinary>, "a step as it would run under changes"},
     {"/api/explain", "", kWholeRun, long_answer<&Answers::explain>, "where the time went: the first screen"},
     {"/api/losses", "", kWholeRun, long_answer<&Answers::losses>, "what a step of a profile saves without its losses"},
     {"/api/figures", "", kWholeRun, long_answer<&Answers::figures>, "numbers by name, with their definitions"},

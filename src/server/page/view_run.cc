@@ -48,7 +48,9 @@ std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole
   made->timeline = std::make_unique<Timeline>(made->drawn->trace());
   made->revision = before ? before->revision + 1 : 1;
   made->is_whole = is_whole;
-  if (is_whole) made->pipeline = std::make_shared<PipelineView>(*made->drawn->run(), made->timeline.get());
+  if (is_whole)
+    made->pipeline = std::make_shared<PipelineView>(*made->drawn->run(), made->timeline.get(), kMaxPipelineCells,
+                                                    kMaxCellsOfMany, planner_.bytes);
   RunState state{made->trace.diagnostics, made->revision, is_whole};
   state.places = places_;
   state.other = other_title_;

@@ -14,17 +14,21 @@
 #include "model/trace.h"
 #include "server/page/run_answers.h"
 #include "server/page/run_notes.h"
+#include "server/pipeline/pipeline_view.h"
 #include "server/timeline/timeline.h"
 
 namespace stageline {
 
 class LiveRun;
-class PipelineView;
 class WhatIf;
 
-// Answers /api/plan as `stageline plan` does, which belongs to a room above this one. `run` is where the times come
-// from; null: they are estimated.
-using Planner = std::function<Result<std::string>(const Query& query, const WhatIf* run)>;
+// Answers of the planner, which belongs to a room above this one.
+struct Planner {
+  // Answers /api/plan as `stageline plan` does. The times come from `run` and the measured memory from `trace`; null:
+  // the times are estimated.
+  std::function<Result<std::string>(const Query& query, const WhatIf* run, const Trace* trace)> plan;
+  DescribeBytes bytes;
+};
 
 // The state at one moment: the run or, while it is being read, its known part.
 struct ServedRun {
@@ -55,7 +59,7 @@ class ViewRun {
   // The notes next to the run. Call it before the server listens; without it there are none.
   void set_notes(std::unique_ptr<RunNotes> notes) { notes_ = std::move(notes); }
   RunNotes* notes() const { return notes_.get(); }
-  // Without one, nothing can be planned. Call it before the server listens.
+  // Without one, nothing can be planned, and no memory is respected. Call it before set_trace().
   void set_planner(Planner planner) { planner_ = std::move(planner); }
   const Planner& planner() const { return planner_; }
   // Shows what has been read so far: profiler slices with their names and classes, and no other facts about them.

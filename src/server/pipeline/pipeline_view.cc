@@ -152,6 +152,26 @@ const Result<PricedRun>& PipelineView::what_if() const {
   return *what_if_;
 }
 
+Result<std::shared_ptr<const PricedRun>> PipelineView::what_if(const Query& query) const {
+  const Result<PricedRun>& plain = what_if();
+  if (!plain) return plain.error();
+  std::string flags;
+  for (const auto& [name, value] : query.parameters)
+    if (std::ranges::count(kBytesParameters, name)) flags += name + "=" + value + "\n";
+  if (flags.empty()) return std::shared_ptr<const PricedRun>(std::shared_ptr<void>(), &*plain);
+  if (!describe_) return make_error(ErrorCode::kUsage, "memory is checked for the run that is open, by its server");
+  const std::lock_guard lock(described_mutex_);
+  if (described_ && described_by_ == flags) return described_;
+  TRY(bytes, describe_(query, trace()));
+  PricedRun run{plain->model, {}, std::move(*bytes)};
+  FixOptions options;
+  options.bytes = run.bytes ? &*run.bytes : nullptr;
+  run.fixes = price_fixes(run.model, options);
+  if (const auto ran = run.model.schedule_of({}); ran && run.bytes) run.bytes->compare_with(*ran, run.fixes.layers);
+  described_by_ = flags;
+  return described_ = std::make_shared<const PricedRun>(std::move(run));
+}
+
 std::shared_ptr<const std::string> PipelineView::payload(const std::vector<int32_t>& steps) const {
   // Others who ask meanwhile wait, since making two at a time would take twice the memory.
   const std::lock_guard lock(payload_mutex_);

@@ -2,6 +2,7 @@
 // docs/viewer-protocol.md is the contract with the page.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,7 +42,16 @@ inline constexpr size_t kMaxKeptPayload = size_t{256} << 20;  // bytes
 struct PricedRun {
   WhatIf model;
   FixList fixes;
+  std::optional<StageBytes> bytes = {};  // where the model is described
 };
+
+// The parameters that describe a model and the memory of its devices: flags of what-if.
+inline constexpr std::string_view kBytesParameters[] = {"model", "memory", "seq",       "micro_batch_size",
+                                                        "tp",    "ep",     "optimizer", "recompute"};
+
+// Reads the bytes of a run's stages from the flags of what-if in `query`; nothing without a description of the model.
+// It belongs to a room above this one.
+using DescribeBytes = std::function<Result<std::optional<StageBytes>>(const Query& query, const Trace& ran)>;
 
 // Facts about one run's cells, each made once, when it is first asked for, and kept. Thread-safe.
 class PipelineView {
@@ -49,8 +59,12 @@ class PipelineView {
   // `run`, drawn on one clock, and its `timeline`, where there is one, must outlive this. `max_cells` is how many
   // cells the page gets, `max_of_many` how many where there are more and a stage has many ranks.
   explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t max_cells = kMaxPipelineCells,
-                        size_t max_of_many = kMaxCellsOfMany)
-      : run_(run), timeline_(timeline), max_cells_(max_cells), max_of_many_(max_of_many) {}
+                        size_t max_of_many = kMaxCellsOfMany, DescribeBytes describe = {})
+      : run_(run),
+        timeline_(timeline),
+        max_cells_(max_cells),
+        max_of_many_(max_of_many),
+        describe_(std::move(describe)) {}
 
   const Trace& trace() const { return run_.trace(); }
   const Timeline* timeline() const { return timeline_; }  // nullptr: the run is drawn only as a pipeline
@@ -61,6 +75,9 @@ class PipelineView {
   const TheoryRun& theory() const { return theory_of(run_); }
   // Returns prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
+  // The same with the bytes that `query` describes, and within its memory; what_if() where it describes none. The
+  // newest is kept. Errors: those above, and those of reading the description.
+  Result<std::shared_ptr<const PricedRun>> what_if(const Query& query) const;
   // The answer to /api/pipeline, with the cells of `steps` alone (ascending) where some are named. The newest is kept
   // unless it is larger than kMaxKeptPayload. Expects cells, and some of each of `steps`.
   std::shared_ptr<const std::string> payload(const std::vector<int32_t>& steps = {}) const;
@@ -72,6 +89,10 @@ class PipelineView {
   mutable std::once_flag zero_once_, what_if_once_;
   mutable int64_t zero_ns_ = 0;
   mutable std::optional<Result<PricedRun>> what_if_;
+  DescribeBytes describe_;
+  mutable std::mutex described_mutex_;
+  mutable std::shared_ptr<const PricedRun> described_;
+  mutable std::string described_by_;  // the flags of described_
   mutable std::mutex payload_mutex_;
   mutable std::shared_ptr<const std::string> payload_;
   mutable std::vector<int32_t> payload_steps_;  // of payload_

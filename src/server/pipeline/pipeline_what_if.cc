@@ -9,8 +9,9 @@
 namespace stageline {
 namespace {
 
-// The priced run. Errors: kUnavailable, whatever made pricing impossible, because the asker made no mistake.
-Result<const PricedRun*> priced(const PipelineView& view) {
+// The priced run, within the memory that `query` describes. Errors: kUnavailable, whatever made pricing impossible,
+// because the asker made no mistake; and those of the description.
+Result<std::shared_ptr<const PricedRun>> priced(const PipelineView& view, const Query& query) {
   if (view.trace().cells.size() == 0)
     return make_error(ErrorCode::kUnavailable, "this run holds no pipeline cells",
                       "docs/formats says how they are found");
@@ -20,12 +21,16 @@ Result<const PricedRun*> priced(const PipelineView& view) {
     error.code = ErrorCode::kUnavailable, error.where = {};
     return error;
   }
-  return &*made;
+  return view.what_if(query);
 }
 
 // The data that the page refers to by number, and the place where it draws.
 AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
   AskedModel asked{&run.model, {}, view.zero_ns(), {}, {}};
+  if (run.bytes)
+    asked.bytes = [&run](const Changes& changes) {
+      return bytes_of_change(run.model, *run.bytes, changes, run.fixes.layers, run.fixes.layers);
+    };
   for (const Fix& fix : run.fixes.fixes) asked.fixes.push_back(fix.changes);
   for (const Part& part : view.trace().parts) {
     asked.dp.push_back(part.dp);
@@ -36,9 +41,10 @@ AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
 
 }  // namespace
 
-Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&) {
-  const Result<const PricedRun*> run = priced(view);
-  if (!run && view.trace().cells.size() > 0) return unanswered_json(run.error());
+Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query& query) {
+  const Result<std::shared_ptr<const PricedRun>> run = priced(view, query);
+  if (!run && run.error().code == ErrorCode::kUnavailable && view.trace().cells.size() > 0)
+    return unanswered_json(run.error());
   if (!run) return std::move(run).error();
   const WhatIf& model = (*run)->model;
   const OrderModel& order = model.order();
@@ -67,19 +73,22 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
     json.field("assumes", fix.assumes.en).field("assumes_zh", fix.assumes.zh);
     json.field("how", fix.how.en).field("how_zh", fix.how.zh);
     write_price(json, fix.price);
+    write_bytes(json, fix.bytes);
     json.end_object();
   }
-  json.end_array().end_object();
+  json.end_array().field("over_memory", (*run)->fixes.over_memory);
+  if ((*run)->bytes) write_bytes(json, asked_model(view, **run).bytes({}));
+  json.end_object();
   return json.take();
 }
 
 Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query) {
-  TRY(run, priced(view));
+  TRY(run, priced(view, query));
   return what_if_reply(asked_model(view, **run), query);
 }
 
 std::string what_if_model_bytes(const PipelineView& view, size_t max_operations) {
-  const Result<const PricedRun*> run = priced(view);
+  const Result<std::shared_ptr<const PricedRun>> run = priced(view, {});
   if (!run || (*run)->model.graph().size() > max_operations) return "";
   return packed_model(asked_model(view, **run));
 }

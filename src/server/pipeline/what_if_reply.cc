@@ -117,6 +117,8 @@ void write_price(JsonWriter& json, const Price& price) {
     json.null();
 }
 
+void write_bytes(JsonWriter& json, const Text& bytes) { json.field("bytes", bytes.en).field("bytes_zh", bytes.zh); }
+
 Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   const WhatIf& model = *asked.model;
   TRY(changes, changes_of(query, asked.fixes));
@@ -130,6 +132,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   json.begin_object();
   const WhatIf::Priced priced = model.priced(*changes);
   write_price(json, priced.price);
+  if (asked.bytes && !query.find("fix")) write_bytes(json, asked.bytes(*changes));
   const std::vector<GraphStep>& steps = model.graph().steps;
   const auto step = std::ranges::find_if(steps, [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {

@@ -12,9 +12,13 @@ export interface Kept {
 export const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1,
   microBatches: fixes?.schedule?.micro_batches ?? 0, schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
 
+const encoded = (text: string): string => encodeURIComponent(text).replaceAll('~', '%7E');
+
 export function textOf(asked: Asked, fixes: Fixes): string {
   const rest = atRest(fixes), parts: string[] = [];
-  if (asked.fix >= 0) return `fix=${asked.fix}`;
+  // Within a memory the options have other numbers.
+  if (asked.fix >= 0)
+    return fixes.bytes === undefined ? `fix=${asked.fix}` : `offer=${encoded(fixes.fixes[asked.fix]!.name)}`;
   if (asked.by !== 1) parts.push(`scale=${asked.stage >= 0 ? `${asked.stage}:` : ''}${asked.by}`);
   if (asked.microBatches !== rest.microBatches) parts.push(`mb=${asked.microBatches}`);
   if (asked.schedule !== rest.schedule) parts.push(`to=${asked.schedule}`);
@@ -49,7 +53,7 @@ export function askedOf(text: string, fixes: Fixes): Asked {
 }
 
 export const keptText = (kept: readonly Kept[], fixes: Fixes): string =>
-  kept.map(one => `${encodeURIComponent(one.name).replaceAll('~', '%7E')}:${textOf(one.asked, fixes)}`).join('~');
+  kept.map(one => `${encoded(one.name)}:${textOf(one.asked, fixes)}`).join('~');
 export const keptOf = (text: string, fixes: Fixes): Kept[] =>
   text.split('~').filter(Boolean).map(one => {
     const at = one.indexOf(':');

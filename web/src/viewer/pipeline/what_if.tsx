@@ -4,13 +4,58 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
-import {commandLine} from '../shell/command';
+import {sizesOf} from '../shell/described';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
-import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
+import {askWorld, commandOf, paramsOf, type Answer, type Asked, type Described, type Fix, type Fixes,
+  type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
-function Says({price}: {price: Price}) {
+// What is said about memory continues the sentence of an option; here it stands alone.
+const bytesOf = (said: {bytes?: string; bytes_zh?: string} | null | undefined): string =>
+  zh(said?.bytes ?? '', said?.bytes_zh ?? '').replace(/^[;；]\s*/, '');
+const NUMBERS = ['memory', 'seq', 'micro_batch_size', 'tp', 'ep'] as const;
+
+// The model and the memory of a device: with them only options that fit are offered.
+function Memory({described, describe}: {described: Described; describe(next: Described): void}) {
+  return (
+    <>
+      <label for="what-if-model">{t('plan.model')}</label>
+      <input
+        id="what-if-model"
+        type="file"
+        onChange={async event => {
+          const text = await event.currentTarget.files?.[0]?.text();
+          describe(text ? {memory: '80GiB', seq: '4096', ...described, model: text} : {});
+        }} />
+      {described.model && (
+        <>
+          {NUMBERS.map(name => (
+            <>
+              <label for={`what-if-${name}`}>
+                {name === 'memory' ? `${t('plan.device.memory')}, GiB` : t(`plan.${name}`)}
+              </label>
+              <input
+                id={`what-if-${name}`}
+                type="number"
+                value={parseFloat(described[name] ?? '1') || ''}
+                onChange={({currentTarget: {value}}) =>
+                  describe({...described, [name]: value + (name === 'memory' ? 'GiB' : '')})} />
+            </>
+          ))}
+          <label for="what-if-recompute">{t('plan.recompute')}</label>
+          <input
+            id="what-if-recompute"
+            type="checkbox"
+            onChange={({currentTarget: {checked}}) => describe({...described, recompute: checked ? 'full' : 'none'})} />
+          <output />
+        </>
+      )}
+    </>
+  );
+}
+
+function Says({price, bytes}: {price: Price; bytes: string}) {
   if (price.why_not || price.saving_ns === null)
     return (
       <p class="says" role="status" id="says">
@@ -25,6 +70,7 @@ function Says({price}: {price: Price}) {
       {' '}
       {t(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error,
         duration(price.step_ns ?? 0), duration(price.recorded_ns ?? 0))}
+      {bytes && `; ${bytes}`}
     </p>
   );
 }
@@ -44,6 +90,7 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
             {fix.bound && ` (${t('pipe.whatIf.bound')})`}
           </button>
           <b class={fix.saving_share > 0.001 ? '' : 'none'}>−{percent(fix.saving_share)}</b>
+          {fix.bytes && <small class="quiet">{bytesOf(fix)}</small>}
         </li>
       ))}
     </ol>
@@ -130,7 +177,7 @@ function KeptList(
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
   const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked),
-    [price, setPrice] = useState<Price | null>(null);
+    [price, setPrice] = useState<Answer | null>(null), described = useRef<Described>({});
   const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null),
     own = useRef<World | null>(null);
   const [kept, setKept] = useState<Kept[]>([]), list = useRef(kept);
@@ -146,6 +193,21 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       take(bench.now, bench.kept, answer);
     }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
   }, []);
+  // Other options are offered within a memory. The scenario that is tried stays, but for one of the options before.
+  async function describe(next: Described): Promise<void> {
+    try {
+      if (next.model) next.model = sizesOf(next.model);
+      described.current = next;
+      const answer = await shell.api.json<Fixes>('pipeline/fixes', next).then(answered);
+      if (described.current !== next) return;
+      setFixes(answer);
+      setFailed('');
+      keep(list.current.filter(one => one.asked.fix < 0), answer);
+      await ask(latest.current.fix < 0 ? latest.current : atRest(answer), answer);
+    } catch (error) {
+      setFailed(error instanceof Error ? error.message : String(error));
+    }
+  }
   // The scenario is gone, with its step or by a key: the recorded run is shown.
   useEffect(() => {
     if (pipe.world === own.current) return;
@@ -164,10 +226,11 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     if (textOf(wish, run) !== textOf(latest.current, run)) void ask(wish, run);
   }
   async function priced(one: Kept, run: Fixes): Promise<void> {
-    const found = await askWorld(shell.api, pipe, paramsOf(one.asked, run), new AbortController().signal).then(
-      answer => answer.price,
-      () => null,
-    );
+    const found = await askWorld(shell.api, pipe, {...paramsOf(one.asked, run), ...described.current},
+      new AbortController().signal).then(
+        answer => answer.price,
+        () => null,
+      );
     if (found)
       keep(
         list.current.map(
@@ -209,7 +272,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       }
       asking.current = new AbortController();
       try {
-        const {price: reported, world} = await askWorld(shell.api, pipe, params, asking.current.signal);
+        const {price: reported, world} = await askWorld(shell.api, pipe, {...params, ...described.current},
+          asking.current.signal);
         setPrice(reported);
         own.current = world;
         if (world || pipe.world) setWorld(pipe, world);
@@ -234,16 +298,16 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const change = (patch: Partial<Asked>): void => {
     void ask({...latest.current, fix: -1, ...patch}, fixes);
   };
-  const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.paths);
+  const present = fixes.schedule;
   const stages = Array.from({length: fixes.stages}, (_, i) => i),
     still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      {price ? <Says price={price} />
+      {price ? <Says price={price} bytes={bytesOf(asked.fix < 0 ? price : fixes.fixes[asked.fix])} />
         : (
           <p class="says quiet" id="says" role="status">
-            {t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}
+            {t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))} {bytesOf(fixes)}
           </p>
         )}
       {alone ? (
@@ -278,7 +342,6 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
               <input
                 id="micro-batches"
                 type="range"
-                min={1}
                 max={Math.max(4 * present.micro_batches, 8)}
                 step={1}
                 value={asked.microBatches}
@@ -294,6 +357,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
               <output>{asked.schedule === present.name ? t('pipe.whatIf.present') : ''}</output>
             </>
           )}
+          {!REPORT && present && <Memory described={described.current} describe={next => void describe(next)} />}
           <label for="instant">{t('pipe.whatIf.instant')}</label>
           <span>
             <input
@@ -343,7 +407,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
           void ask({...atRest(fixes), fix: index}, fixes);
         }} />
       <p class="how">
-        {t('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code>
+        {fixes.bytes && fixes.over_memory > 0 && t('pipe.whatIf.over', fixes.over_memory)} {t('pipe.whatIf.how')}{' '}
+        <code>{commandOf(asked, fixes, described.current, shell.run.paths)}</code>
       </p>
     </section>
   );

@@ -27,7 +27,13 @@ export interface Fix extends Price {
   assumes_zh: string;
   how: string;
   how_zh: string;
+  bytes: string; // what the stage that needs most needs; '' without a description of the model
+  bytes_zh: string;
 }
+// The description of the model and of its devices, as flags of what-if have them; empty: memory is not checked.
+export type Described = Partial<
+  Record<'model' | 'memory' | 'seq' | 'micro_batch_size' | 'tp' | 'ep' | 'recompute', string>
+>;
 export interface Fixes {
   recorded_ns: number;
   graph_ns: number | null;
@@ -38,8 +44,12 @@ export interface Fixes {
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
   fixes: Fix[];
+  over_memory: number; // options that are not offered because they need more
+  bytes?: string; // of the run as it is
+  bytes_zh?: string;
 }
-type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};
+export type Answer = Price & {bytes?: string; bytes_zh?: string; this_recorded_ns?: number | null;
+  this_step_ns?: number | null; columns: Column[]};
 
 // Holds the values of the panel's controls. Everything at its default is the run as it is.
 export interface Asked {
@@ -62,15 +72,17 @@ export function paramsOf(asked: Asked, fixes: Fixes): Record<string, string | nu
   };
 }
 
-// Returns the command that prints the same number in a terminal; '' for a fix, which is in the table of fixes there.
-export function commandOf(asked: Asked, fixes: Fixes, paths: readonly string[]): string {
-  if (asked.fix >= 0) return '';
-  const {scale, micro_batches, schedule, latency_ns} = paramsOf(asked, fixes), flags: string[] = [];
+// Returns the command that prints the same number in a terminal; that of a fix is in the table of fixes there.
+export function commandOf(asked: Asked, fixes: Fixes, described: Described, paths: readonly string[]): string {
+  const {scale, micro_batches, schedule, latency_ns} = paramsOf(asked, fixes),
+    flags = Object.entries(described).map(([name, value]) =>
+      `--${name.replaceAll('_', '-')} ${name === 'model' ? 'config.json' : value}`
+    );
   if (scale !== undefined) flags.push(`--scale ${scale}`);
   if (schedule !== undefined) flags.push(`--schedule ${schedule}`);
   if (micro_batches !== undefined) flags.push(`--micro-batches ${micro_batches}`);
   if (latency_ns !== undefined) flags.push('--latency 0');
-  return flags.length > 0 ? commandLine('what-if', paths, flags.join(' ')) : '';
+  return commandLine('what-if', paths, flags.join(' '));
 }
 
 export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>,

@@ -6,10 +6,11 @@ import {duration, grouped, percent} from '../../format';
 import {t, type Key} from '../../i18n/i18n';
 import {ApiError} from '../shell/api';
 import {commandLine} from '../shell/command';
+import {sizesOf} from '../shell/described';
 import type {Page, Shell} from '../shell/page';
 import {hasPipeline} from '../shell/shell';
-import {filled, firstOf, fromQuery, hasChunks, paramsOf, PARTS, RECOMPUTE, SCHEDULES, sizesOf, STOPS, toQuery,
-  type Answer, type Asked, type OnePlan, type Slider} from './plan';
+import {filled, firstOf, fromQuery, hasChunks, paramsOf, PARTS, RECOMPUTE, SCHEDULES, STOPS, toQuery, type Answer,
+  type Asked, type OnePlan, type Slider} from './plan';
 
 // The model until a description is chosen.
 const EXAMPLE = {name: 'Llama 3 8B',
@@ -209,7 +210,6 @@ export function makePlan(shell: Shell): Page {
               <input
                 id="plan-model"
                 type="file"
-                accept=".json,application/json"
                 onChange={event => void choose(event.currentTarget.files?.[0])} />
               <output>{model.name}</output>
               {measured && (
