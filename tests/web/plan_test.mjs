@@ -10,6 +10,11 @@ const LLAMA = {model_type: 'llama', hidden_size: 4096, num_hidden_layers: 32, nu
   num_key_value_heads: 8, intermediate_size: 14336, vocab_size: 128256};
 const plan = (program, ...flags) =>
   JSON.parse(execFileSync(program, ['plan', '--json', '--top', '1', ...flags.map(String)], {maxBuffer: 1 << 28}));
+const LLAMA_FILE = folder => {
+  const path = join(folder, 'plan-llama.json');
+  writeFileSync(path, JSON.stringify(LLAMA));
+  return path;
+};
 // Waits until the last question is answered.
 const rest = async page => {
   await page.waitForFunction(() => window.stageline?.planned?.() && !stageline.planned().busy);
@@ -91,6 +96,37 @@ export const cases = [
       await page.screenshot({path: join(folder, `plan-${lang}-${dark ? 'dark' : 'light'}.png`), fullPage: true});
     }
     assert.match(await page.textContent('h1'), /每步/);
+  }],
+  ['plan: without a run, from the start page, with an address of its own', async (open, {stageline, folder}) => {
+    let page;
+    for (const [lang, dark] of [['en', false], ['zh', true]]) {
+      page = await open('start', `?lang=${lang}`, {raw: true, first: true, dark, complaints: true, again: page});
+      await page.click('a[href="#/plan"]');
+      const now = await rest(page),
+        own = plan(stageline, LLAMA_FILE(folder), '--gpus', 16, '--tp', 1, '--memory', '80GiB', '--seq', 8192,
+          '--micro-batch-size', 1, '--pp', 4, '--schedule', '1f1b', '--micro-batches', 16);
+      assert.deepEqual(now.answer.plans, own.plans);
+      assert.deepEqual(await poorContrast(page), []);
+      const colours = await page.evaluate(() =>
+        [...document.querySelectorAll('.plan-bars .bar:first-of-type b')].map(one =>
+          getComputedStyle(one).backgroundColor
+        )
+      );
+      assert.ok(colours.length > 3 && !colours.includes('rgba(0, 0, 0, 0)'), 'every part has its colour');
+      await page.screenshot({path: join(folder, `start-plan-${lang}.png`), fullPage: true});
+    }
+    await page.focus('#plan-pp');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowRight');
+    await rest(page);
+    await page.waitForFunction(() => location.hash.includes('pp=8'));
+    const again = await open('start', '?lang=en' + new URL(page.url()).hash, {raw: true, first: true});
+    assert.equal((await rest(again)).answer.plans[0].pp, 8);
+    assert.match(await again.title(), /^Plan a pipeline/);
+    await again.click('#lang');
+    assert.match(await again.textContent('h1'), /每步/);
+    await again.click('a.logo');
+    await again.waitForFunction(() => window.stageline?.start?.().folder);
   }],
   ['plan: a report of a plan opens on it, without sliders', async (open, tools) => {
     const {stageline, folder} = tools, config = join(folder, 'plan-report.json'),

@@ -10,6 +10,7 @@
 #include "base/json_writer.h"
 #include "base/path_below.h"
 #include "base/text.h"
+#include "model/palette_json.h"
 #include "readers/reader.h"
 #include "server/http/query.h"
 #include "server/http/stated_error.h"
@@ -136,6 +137,7 @@ std::string RunShelf::status_json() const {
   JsonWriter json;
   json.begin_object().field("state", "choose").field("title", "");
   json.field("bytes_read", 0).field("bytes_total", 0).field("events", 0).field("revision", 0).field("message", "");
+  write_palette(json);
   json.field("drops", drops_.takes()).key("roots").begin_array();
   for (const std::string& root : options_.roots) json.value(valid_utf8(root));
   return json.end_array().end_object().take();

@@ -21,5 +21,8 @@ void start({
     plan: latePage(async () => (await late()).makePlan),
   },
   picture: late,
-  chooseRun: async (status, theme, root) => (await late()).startPage(status, theme, root),
+  chooseRun: async (status, theme, root) => {
+    const {makePlan, startPage} = await late();
+    startPage(status, theme, root, makePlan);
+  },
 });
