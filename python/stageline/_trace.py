@@ -548,8 +548,11 @@ class Trace:
         return WhatIf(*self._run.what_if(words('what-if', asked)))
 
     def plan(self, model=None, **flags):
-        """The fastest pipelines with this run's times: layers=32, or the description of the model. Reads the run again."""
+        """The fastest pipelines with this run's times and, with the description of the model, the memory that it measured:
+        layers=32, or the description. Reads the run again, which one path must name."""
         from ._plans import plan
+        if len(self.paths) != 1:
+            raise _engine.UsageError('plan takes its times from a run that was opened by one path')
         return plan(model, run=self.paths[0], **flags)
 
     # ---- outputs ----

@@ -235,6 +235,35 @@ class Opened(unittest.TestCase):
         self.assertEqual(sized.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
         self.assertNotEqual(sized.fixes.to_dicts(), self.trace.what_if().fixes.to_dicts())
 
+    def test_plans_have_the_memory_that_the_run_measured(self):
+        import gzip
+        sys.path.insert(0, str(ROOT / 'tests/gen'))
+        import kineto
+        model = ROOT / 'tests/plan/llama3-8b.json'
+        with tempfile.TemporaryDirectory() as folder:
+            job = pathlib.Path(folder) / 'job'
+            kineto.generate(['-o', str(job), *'--shape pipeline --notes actions --ranks 4 --micro-batches 8 --events 3000 --steps 3'.split()])
+            for rank in range(4):
+                path = next(job.glob(f'rank-{rank}.*'))
+                with gzip.open(path, 'rt') as file:
+                    trace = json.load(file)
+                first = next(e for e in trace['traceEvents'] if e.get('cat') == 'cpu_op')
+                total = (60 - 5 * rank) << 30
+                trace['traceEvents'].append({'ph': 'i', 's': 't', 'name': '[memory]', 'cat': 'cpu_instant_event', 'pid': first['pid'], 'tid': first['tid'],
+                                             'ts': first['ts'], 'args': {'Bytes': 512, 'Addr': 4096, 'Device Type': 1, 'Device Id': 0,
+                                                                         'Total Allocated': total, 'Total Reserved': total}})
+                with gzip.open(path, 'wt') as file:
+                    json.dump(trace, file)
+            asked = {'layers': 32, 'seq': 4096, 'micro_batch_size': 1, 'schedule': '1f1b', 'memory': '80GiB'}
+            flags = [word for name, value in asked.items() for word in ('--' + name.replace('_', '-'), value)]
+            reported = json.loads(program('plan', '--from', job, '--model', model, *flags, '--json'))
+            self.assertEqual(len(reported['basis']['memory']), 4)
+            self.assertTrue(all(stage['other'] for stage in reported['plans'][0]['stages']))
+            plans = stageline.open(job).plan(model, **asked)
+            self.assertEqual((plans.plans, plans.basis), (reported['plans'], reported['basis']))
+            with self.assertRaises(stageline.UsageError):
+                stageline.open(sorted(job.glob('rank-*'))).plan(layers=32)
+
     def test_diff(self):
         with tempfile.TemporaryDirectory() as folder:
             other = simulated(folder, '--fault', 'slow-stage:1,1.3')
