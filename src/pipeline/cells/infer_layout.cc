@@ -331,8 +331,11 @@ bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
     trace.parts[p].stage = by_options.stage[p];
     trace.parts[p].dp = by_options.dp[p];
   }
+  // A source that places its ranks may know of stages that none of them is in.
+  const bool placed = by_options.stages == 0 && options.pp == 0 &&
+                      std::ranges::any_of(trace.parts, [](const Part& part) { return part.stage != kUnknown; });
   const bool reported = by_options.stages > 0 || fill_working_ranks(trace, options.pp);
-  trace.pipeline_stages = extent_of(trace).stage_count;
+  trace.pipeline_stages = std::max(extent_of(trace).stage_count, placed ? trace.pipeline_stages : 0);
   return reported;
 }
 
