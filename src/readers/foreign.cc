@@ -148,6 +148,8 @@ constexpr const char* kRecordFrames =
     "the frames of Megatron and DeepSpeed show the pipeline";
 constexpr const char* kRecordTraces =
     "record some steps with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")";
+constexpr const char* kExportOtlp =
+    "export the spans as OTLP: the collector's file exporter writes them, or opentelemetry-exporter-otlp-proto-file";
 constexpr const char* kRecordRun =
     "record the training itself: stageline record -- python train.py, or torch.profiler's export_chrome_trace";
 
@@ -166,7 +168,13 @@ constexpr Marked kMarked[] = {
      "",
      {"this is a log of Megatron: sums of iterations, no timeline", kRecordFrames}},
     {"times across ranks (ms)", "", {"this is a log of Megatron: sums of its timers, no timeline", kRecordFrames}},
-    {"\"resourceSpans\"", "", {"these are spans of OpenTelemetry (OTLP), which no reader takes yet", kRecordFrames}},
+    {"\"operationName\"",
+     "\"traceID\"",
+     {"these are spans as Jaeger's page gives them out, and Stageline reads OTLP", kExportOtlp}},
+    {"\"trace_id\"",
+     "\"span_id\"",
+     {"these are spans as OpenTelemetry's console exporter prints them, and Stageline reads OTLP", kExportOtlp}},
+    {"\"resourceLogs\"", "", {"these are logs of OpenTelemetry (OTLP): no spans and no timeline", kRecordTraces}},
     {"\"resourceMetrics\"", "", {"these are metrics of OpenTelemetry (OTLP): no spans and no timeline", kRecordTraces}},
     {"# TYPE ", "# HELP ", {"these are metrics in Prometheus' text format: counters, no timeline", kRecordTraces}},
     {"Profiler Report",

@@ -371,6 +371,8 @@ def make_inputs():
     import xplane
     (HERE / 'readers' / 'xplane' / 'input').mkdir(parents=True, exist_ok=True)
     xplane.make(HERE / 'readers' / 'xplane' / 'input' / 'host0.xplane.pb', steps=2)
+    import otlp
+    otlp.write(HERE / 'readers' / 'otlp' / 'input', chunks=2, micro_batches=2)
     import chakra
     chakra.write(HERE / 'readers' / 'chakra' / 'input')
     import execution_trace

@@ -1,4 +1,5 @@
 #include "reader_fixture.h"
+#include "readers/common/interleaved_position.h"
 #include "readers/primus/rank_file.h"
 #include "shared_data.h"
 
@@ -60,7 +61,6 @@ TEST_CASE("primus: weight gradients, chunks and micro-batches that are named") {
 }
 
 TEST_CASE("primus: the interleaved order") {
-  using primus::interleaved_position;
   const auto at = [](int64_t k, bool forward) {
     const auto position = interleaved_position(k, 8, 2, 2, forward);  // p = 2, v = 2, m = 4
     return std::pair(position.chunk, position.micro_batch);

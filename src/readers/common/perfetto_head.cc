@@ -8,6 +8,7 @@
 #include "base/json_members.h"
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
+#include "readers/common/otlp_head.h"
 
 namespace stageline {
 
@@ -125,7 +126,7 @@ PerfettoFiles perfetto_files(const Source& source) {
   PerfettoFiles out;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string_view head = source.head(i);
-    if (head.empty() || head[0] != '\x0a') continue;
+    if (head.empty() || head[0] != '\x0a' || begins_otlp(head)) continue;
     const int packets = count_packets(head, kSureOf, head.size() < kHeadBytes);
     const bool named = has_name(source.files[i].path);
     if (packets < 1) continue;

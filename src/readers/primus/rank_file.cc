@@ -11,6 +11,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/interleaved_position.h"
 #include "readers/primus/problems.h"
 
 namespace stageline::primus {
@@ -144,7 +145,7 @@ class RankReader {
         out_.lossy_steps.push_back(step);
         continue;
       }
-      Position position{0, static_cast<int32_t>(std::min<int64_t>(k, kMaxMicroBatchNumber))};
+      InterleavedPosition position{0, static_cast<int32_t>(std::min<int64_t>(k, kMaxMicroBatchNumber))};
       if (file_.vp_size > 1) {
         position = interleaved_position(k, count, file_.pp_size, file_.vp_size, pass.kind == CellKind::kForward);
         out_.chunks_assigned += !(numbered && chunked);
@@ -175,18 +176,6 @@ class RankReader {
 }  // namespace
 
 Result<RankOps> read_rank(const RankFile& file, Progress* progress) { return RankReader(file).read(progress); }
-
-Position interleaved_position(int64_t k, int64_t count, int32_t pp_size, int32_t vp_size, bool forward) {
-  // Groups have pp micro-batches; the last group may be smaller when pp does not divide m.
-  const int64_t micro_batches = count / vp_size;
-  const int64_t group = k / (int64_t{pp_size} * vp_size);
-  const int64_t in_group = k - group * pp_size * vp_size;
-  const int64_t width = std::max<int64_t>(1, std::min<int64_t>(pp_size, micro_batches - group * pp_size));
-  const auto chunk = static_cast<int32_t>(std::min<int64_t>(in_group / width, vp_size - 1));
-  const int64_t micro_batch = group * pp_size + in_group % width;
-  return {forward ? chunk : vp_size - 1 - chunk,
-          static_cast<int32_t>(std::min<int64_t>(micro_batch, kMaxMicroBatchNumber))};
-}
 
 Config read_config(const std::string& path) {
   Config config;

@@ -37,11 +37,4 @@ struct RankFile {
 // Errors: as read_all, and kBadInput when the file is not a JSON object.
 Result<RankOps> read_rank(const RankFile& file, Progress* progress);
 
-// Returns chunk and micro-batch of the k-th forward (backward) in Megatron's interleaved order: groups of pp
-// micro-batches, chunk after chunk. `count` is the number of forwards of the iteration over all chunks.
-struct Position {
-  int32_t chunk, micro_batch;
-};
-Position interleaved_position(int64_t k, int64_t count, int32_t pp_size, int32_t vp_size, bool forward);
-
 }  // namespace stageline::primus

@@ -1,0 +1,223 @@
+"""Spans of OpenTelemetry: containers, Megatron's pipelines by order, requests, other services, permuted and damaged files."""
+import collections
+import csv
+import gzip
+import io
+import json
+import pathlib
+import random
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import otlp
+from support import SHARED, Case, flaws, info, needs_shared, run
+
+SAMPLES = SHARED / 'sources' / 'otlp'
+
+
+def rows(path, query):
+    return list(csv.DictReader(io.StringIO(run('sql', path, query, '--format', 'csv', '-q', check=0).out)))
+
+
+def cells(path):
+    """Rank → [(kind, step, chunk, micro-batch, start)] in order of start."""
+    out = collections.defaultdict(list)
+    for c in rows(path, 'SELECT rank, kind, step, chunk, micro_batch, start_ns FROM cells ORDER BY rank, start_ns'):
+        out[int(c['rank'])].append((c['kind'], int(c['step']), int(c['chunk']), c['micro_batch'] and int(c['micro_batch']), int(c['start_ns'])))
+    return dict(out)
+
+
+def order(path):
+    return {rank: [(kind, step, chunk, mb) for kind, step, chunk, mb, _ in of] for rank, of in cells(path).items()}
+
+
+def expected(stages, chunks, micro_batches, steps, replicas=1):
+    return {rank: [(kind, 100 + step, chunk, mb) for step in range(steps) for kind, chunk, mb in otlp.order_of(rank // replicas, stages, chunks, micro_batches)]
+            for rank in range(stages * replicas)}
+
+
+class OtlpTest(Case):
+    def file(self, name, content):
+        path = self.dir / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def test_a_pipeline_is_read_in_the_order_in_which_it_ran(self):
+        for stages, chunks, micro_batches, replicas in ((4, 1, 8, 1), (2, 1, 4, 2), (2, 2, 4, 1), (4, 2, 8, 1), (4, 3, 8, 1), (2, 2, 5, 1), (2, 2, 2, 1), (1, 1, 4, 2)):
+            with self.subTest(stages=stages, chunks=chunks, micro_batches=micro_batches):
+                made = otlp.write(self.dir / f'{stages}-{chunks}-{micro_batches}-{replicas}', stages=stages, chunks=chunks, micro_batches=micro_batches, replicas=replicas)
+                self.assertEqual(order(made), expected(stages, chunks, micro_batches, 2, replicas))
+                self.assertEqual('otlp.chunks_by_schedule' in flaws(info(made)), chunks > 1)
+
+    def test_every_container_gives_the_same_cells(self):
+        made = otlp.run()
+        want = cells(otlp.write(self.dir / 'lines'))
+        pretty = json.dumps(otlp.document(made), indent=2)
+        forms = {'batches.jsonl': otlp.to_json(made, batch=5), 'pretty.json': pretty, 'lines.jsonl.gz': gzip.compress(otlp.to_json(made).encode()),
+                 **{f'{framing}.bin': otlp.to_protobuf(made, framing) for framing in ('bare', 'len32', 'varint')},
+                 'len32.gz': gzip.compress(otlp.to_protobuf(made, 'len32'))}
+        for name, content in forms.items():
+            with self.subTest(name):
+                path = self.file(name, content)
+                self.assertEqual(info(path)['format'], 'otlp')
+                self.assertEqual(cells(path), want)
+
+    def test_the_order_of_files_names_and_lines_does_not_matter(self):
+        draw = random.Random(7)
+        made = otlp.run(stages=2, chunks=2, replicas=2)
+        want = cells(self.file('whole/traces.jsonl', otlp.to_json(made)).parent)
+        for copy in range(12):
+            lines = otlp.to_json([(attributes, draw.sample(spans, len(spans))) for attributes, spans in made], batch=draw.randint(3, 20)).splitlines(True)
+            draw.shuffle(lines)
+            folder = self.dir / f'copy{copy}'
+            folder.mkdir()
+            names = draw.sample([f'{c}-2026-09-14T05-02-1{c}.json' for c in range(9)], draw.randint(1, 4))
+            for k, name in enumerate(names):
+                (folder / name).write_text(''.join(lines[k::len(names)]))
+            self.assertEqual(cells(folder), want, copy)
+
+    def test_what_a_file_repeats_counts_once(self):
+        made = otlp.write(self.dir / 'run')
+        want = cells(made)
+        (made / 'again.bin').write_bytes(otlp.to_protobuf(otlp.run(), 'varint'))
+        self.assertEqual(cells(made), want)
+        self.assertIn('otlp.repeated_span', flaws(info(made)))
+
+    def test_no_chunk_is_guessed_where_counts_or_order_do_not_fit(self):
+        made = otlp.run(stages=2, chunks=2)
+        lost = [(attributes, [s for k, s in enumerate(spans) if s['name'] != 'megatron.microbatch.forward' or attributes['dl.rank'] or k % 9]) for attributes, spans in made]
+        path = self.file('lost.jsonl', otlp.to_json(lost))
+        self.assertEqual(order(path), {1: expected(2, 2, 4, 2)[1]})  # rank 0 lost some in each step
+        self.assertIn('otlp.incomplete_step', flaws(info(path)))
+        # All forwards first fits no interleaved order of 4 micro-batches.
+        other = otlp.run(stages=2, chunks=1, micro_batches=8)
+        for _, spans in other:
+            for span in spans:
+                if 'num_microbatches' in span['attributes']:
+                    span['attributes']['num_microbatches'] = 4
+        path = self.file('other.jsonl', otlp.to_json(other))
+        self.assertEqual(rows(path, "SELECT count(*) AS n FROM slices WHERE name = 'megatron.microbatch.forward'")[0]['n'], '32')
+        self.assertIsNone(info(path).get('schedule'))
+        self.assertIn('otlp.chunks_unknown', flaws(info(path)))
+
+    def test_a_step_that_lost_spans_has_no_micro_batches(self):
+        made = otlp.run(stages=2)
+        spans = made[0][1]
+        spans.remove(next(s for s in spans if s['name'] == 'megatron.microbatch.forward'))
+        path = self.file('lost.jsonl', otlp.to_json(made))
+        self.assertEqual({mb for kind, step, chunk, mb, _ in cells(path)[0] if step == 100}, {''})
+        self.assertEqual(order(path)[1], expected(2, 1, 4, 2)[1])
+        self.assertEqual(flaws(info(path))['otlp.incomplete_step']['count'], 7)
+
+    def test_a_truncated_span_is_no_cell(self):
+        made = otlp.run(stages=2)
+        last = max((s for s in made[1][1] if s['name'] == 'megatron.microbatch.backward'), key=lambda s: s['start'])
+        last['end'] += 10**9
+        last['attributes']['nemo.span.truncated'] = True
+        path = self.file('truncated.jsonl', otlp.to_json(made))
+        self.assertEqual(len(cells(path)[1]), 15)
+        self.assertIn('otlp.truncated_span', flaws(info(path)))
+
+    def test_an_iteration_that_ran_again_counts_once(self):
+        made, again = otlp.run(stages=2, steps=2), otlp.run(stages=2, steps=1, first_iteration=101)
+        for (_, spans), (_, more) in zip(made, again):
+            for span in more:
+                spans.append({**span, 'start': span['start'] + 10**9, 'end': span['end'] + 10**9, 'id': span['id'] + 5000})
+        path = self.file('again.jsonl', otlp.to_json(made))
+        self.assertEqual(order(path), expected(2, 1, 4, 2))
+        self.assertGreater(cells(path)[0][-1][-1] - cells(path)[0][0][-1], 9 * 10**8)
+        self.assertIn('otlp.repeated_step', flaws(info(path)))
+
+    def test_missing_ranks_and_micro_batches_are_named_with_their_settings(self):
+        made = otlp.run(stages=4)
+        path = self.file('rank3.jsonl', otlp.to_json(made[3:]))
+        said = flaws(info(path))
+        self.assertIn('MEGATRON_OTEL_EXPORT_STRATEGY=all_ranks', said['otlp.missing_ranks']['message'])
+        self.assertIn('(missing: 0,1,2)', said['otlp.missing_ranks']['message'])
+        self.assertEqual(info(path)['schedule']['name'], '1f1b')
+        path = self.file('steps.jsonl', otlp.to_json([(attributes, [s for s in spans if 'microbatch' not in s['name']]) for attributes, spans in made]))
+        said = flaws(info(path))
+        self.assertIn('--otel-span-groups', said['otlp.no_micro_batches']['message'])
+        self.assertEqual([r['n'] for r in rows(path, 'SELECT count(*) AS n FROM steps')], ['8'])
+
+    def test_the_run_with_most_spans_is_read(self):
+        one, two = otlp.run(stages=2), otlp.run(stages=4, steps=1)
+        path = self.file('two.jsonl', otlp.to_json(one + two))
+        self.assertEqual(len(cells(path)), 4)
+        self.assertIn('otlp.other_run', flaws(info(path)))
+
+    def test_requests_have_queue_prefill_and_decode(self):
+        path = self.file('vllm.jsonl', otlp.to_json(otlp.requests()))
+        got = {r['name']: (int(r['n']), int(r['ns'])) for r in rows(path, 'SELECT name, count(*) AS n, sum(dur_ns) AS ns FROM slices GROUP BY name')}
+        self.assertEqual(got, {'llm_request': (3, 1_620_000_000), 'queue': (3, 60_000_000), 'prefill': (3, 60_000_000), 'decode': (3, 1_500_000_000)})
+        # They overlap, and none is drawn inside another.
+        self.assertEqual(rows(path, "SELECT count(DISTINCT lane) AS lanes FROM slices WHERE name = 'llm_request'")[0]['lanes'], '3')
+        run('explain', path, check=0)
+
+    def test_a_hundred_thousand_spans_of_any_service(self):
+        draw = random.Random(3)
+        spans = [{'name': f'GET /{k % 7}', 'start': otlp.EPOCH_NS + draw.randrange(10**9), 'end': 0, 'id': k + 1, 'trace': k + 5, 'parent': k + 10**6, 'attributes': {}} for k in range(100_000)]
+        for span in spans:
+            span['end'] = span['start'] + draw.randrange(10**7)
+        path = self.file('web.jsonl', otlp.to_json([({'service.name': 'web', 'service.instance.id': f'pod-{half}'}, spans[half::2]) for half in (0, 1)]))
+        about = info(path)
+        self.assertEqual((about['ranks'], about['events']), (2, 100_000))
+        self.assertIn('otlp.ranks_in_order', flaws(about))
+
+    def test_damage_is_counted_and_never_more_than_a_sentence(self):
+        made = otlp.run(stages=2, steps=1)
+        text, proto = otlp.to_json(made), otlp.to_protobuf(made)
+        path = self.file('cut.jsonl', text[:-300])
+        self.assertEqual(info(path)['ranks'], 2)
+        self.assertIn('otlp.damaged_text', flaws(info(path)))
+        first, second = text.splitlines(True)
+        path = self.file('killed.jsonl', first[:len(first) // 2] + '\n' + second)
+        self.assertIn(1, cells(path))
+        path = self.file('cut.pb', proto[:-30])
+        self.assertIn('otlp.damaged_text', flaws(info(path)))
+        path = self.file('cut.jsonl.gz', gzip.compress(text.encode())[:-40])
+        self.assertIn(run('info', path).returncode, (0, 2))
+        for content, end in ((text.encode(), len(text)), (proto, len(proto))):
+            for at in range(1, end, 613):
+                self.assertIn(run('info', self.file('cut.bin', content[:at])).returncode, (0, 2))
+                self.assertIn(run('info', self.file('flipped.bin', content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1:])).returncode, (0, 2))
+
+    def test_wrong_types_and_huge_numbers_are_losses(self):
+        good = otlp.json_span(otlp.run()[0][1][0])
+        bad = [{**good, 'name': 7}, {**good, 'startTimeUnixNano': '99999999999999999999'}, {**good, 'startTimeUnixNano': None}, {**good, 'endTimeUnixNano': '1'},
+               {**good, 'attributes': 'none'}, {**good, 'attributes': [{'key': 'megatron.iteration', 'value': {'intValue': '9999999999999'}}], 'spanId': '2'}, 5, 'text', []]
+        resource = {'attributes': [{'key': 'dl.rank', 'value': {'intValue': '-4'}}, {'key': 'dl.world_size', 'value': {'intValue': '1e9'}}]}
+        path = self.file('bad.jsonl', json.dumps({'resourceSpans': [{'resource': resource, 'scopeSpans': [{'spans': [good, *bad]}]}]}) + '\n{"resourceMetrics":[]}\n{"x":1}\n')
+        said = flaws(info(path))
+        self.assertEqual(info(path)['events'], 2)
+        self.assertEqual((said['otlp.bad_span']['count'], said['otlp.bad_time']['count']), (5, 3))
+        self.assertIn('otlp.other_signals', said)
+        for empty in ('{"resourceSpans":[]}', '{"resourceSpans":[{}]}'):
+            self.assertIn('OpenTelemetry', run('info', self.file('empty.json', empty), check=2).err)
+
+    def test_other_forms_of_spans_are_refused_by_name(self):
+        for name, content, word in (('jaeger.json', json.dumps({'data': [{'traceID': '1', 'spans': [{'traceID': '1', 'operationName': 'x', 'startTime': 5}]}]}), 'Jaeger'),
+                                    ('console.json', json.dumps({'name': 'x', 'context': {'trace_id': '0x1', 'span_id': '0x2'}, 'start_time': '2026'}), 'console exporter'),
+                                    ('metrics.json', '{"resourceMetrics":[{}]}', 'metrics of OpenTelemetry'), ('logs.json', '{"resourceLogs":[{}]}', 'logs of OpenTelemetry')):
+            with self.subTest(name):
+                self.assertIn(word, run('info', self.file(name, content), check=2).err)
+
+    @needs_shared
+    def test_recorded_runs_agree_with_what_their_models_recorded(self):
+        for name in ('pp4', 'pp2vp2', 'pp2dp2_collector'):
+            truth = json.loads((SAMPLES / name / 'truth.json').read_text())['order_of_each_rank']
+            self.assertEqual({str(rank): [[kind, step - 100, chunk, mb] for kind, step, chunk, mb in of] for rank, of in order(SAMPLES / name).items()}, truth)
+        for form in ('request.pb', 'len32.bin', 'varint.bin'):
+            self.assertEqual(cells(SAMPLES / f'pp4_rank0_{form}'), cells(SAMPLES / 'pp4/rank0.jsonl'))
+        truth = json.loads((SAMPLES / 'vllm_requests.truth.json').read_text())
+        phases = ('time_in_queue', 'queue'), ('time_in_model_prefill', 'prefill'), ('time_in_model_decode', 'decode')
+        for key, name in phases:
+            got = sorted(int(r['dur_ns']) for r in rows(SAMPLES / 'vllm_requests.jsonl', f"SELECT dur_ns FROM slices WHERE name = '{name}'"))
+            for measured, said in zip(got, sorted(round(t[key] * 1e9) for t in truth), strict=True):
+                self.assertAlmostEqual(measured, said, delta=2000)  # the sum of three rounded seconds may exceed the request
+
+
+if __name__ == '__main__':
+    unittest.main()
