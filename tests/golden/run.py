@@ -373,6 +373,11 @@ def make_inputs():
     xplane.make(HERE / 'readers' / 'xplane' / 'input' / 'host0.xplane.pb', steps=2)
     import otlp
     otlp.write(HERE / 'readers' / 'otlp' / 'input', chunks=2, micro_batches=2)
+    import torchtitan
+    (HERE / 'readers' / 'torchtitan' / 'input').mkdir(parents=True, exist_ok=True)
+    for log in torchtitan.run(steps=2):  # rank 1 compressed
+        path, text = HERE / 'readers' / 'torchtitan' / 'input' / log.name(), log.text().encode()
+        path.write_bytes(text) if log.rank == 0 else path.with_name(f'{path.name}.gz').write_bytes(gzip.compress(text, mtime=0))
     import chakra
     chakra.write(HERE / 'readers' / 'chakra' / 'input')
     import execution_trace
