@@ -39,6 +39,11 @@ class TorchtitanTest(Case):
         self.assertEqual([r['n'] for r in rows(made, 'SELECT count(*) AS n FROM steps')], ['6'])
         self.assertFalse([d for d in about['diagnostics'] if d['severity'] == 'loss'])
 
+    def test_no_advice_for_a_profiler_that_was_not_used(self):
+        said = run('explain', torchtitan.write(self.dir / 'run'), check=0).out
+        self.assertIn('No device work was recorded', said)
+        self.assertNotIn('ProfilerActivity', said)
+
     def test_overlapping_tasks_have_lanes_of_their_own(self):
         made = torchtitan.write(self.dir / 'rl', rl=True)
         about = info(made)

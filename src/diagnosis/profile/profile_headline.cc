@@ -66,7 +66,8 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
     say(h, title, words("profile.lead.no_devices_xla"));
   } else {
     // Advice for torch.profiler is for its traces: those with kinds of events that only torch writes.
-    const bool torch = trace.writer.empty() && std::ranges::any_of(trace.categories, [](const CategoryInfo& c) {
+    const bool torch = trace.writer.empty() && (trace.format == "kineto" || trace.format == "perfetto") &&
+                       std::ranges::any_of(trace.categories, [](const CategoryInfo& c) {
                          return c.kind != Category::kOther && c.kind != Category::kUserAnnotation;
                        });
     say(h, title, torch ? words("profile.lead.no_devices") : Text{});
