@@ -38,10 +38,7 @@ struct PerToken {
 
 PerToken kept_per_token(const Model& m, const LayerKind& kind, const Layout& l, const MemoryOptions& o) {
   PerToken out;
-  if (kind.custom) {
-    out.all = kind.act_bytes_per_token / l.tp;
-    return out;
-  }
+  if (kind.custom) return {.all = kind.act_bytes_per_token / l.tp, .saved = {}};
   const double t = l.tp, r = t, linear = o.fp8 ? 1 : kElement;  // input of a linear
   out.all = (kElement + linear) * m.hidden / r;                 // the layer's input, the first norm's output
   double attention_width = m.head_dim * m.heads;

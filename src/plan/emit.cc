@@ -12,10 +12,6 @@ namespace {
 
 std::string number(int64_t n) { return std::to_string(n); }
 
-bool is_even(const std::vector<int32_t>& layers) {
-  return std::ranges::all_of(layers, [&](int32_t n) { return n == layers.front(); });
-}
-
 std::string comment(const Candidate& c, const Wish& w) {
   return "# " + human_duration(static_cast<double>(c.step_ns)) + " per step ± " + human_duration(c.error_ns) +
          (w.recorded ? ", from the run" : ", estimated") +
@@ -40,7 +36,7 @@ std::string megatron_flags(const Wish& w, const Candidate& c, bool mindspeed) {
   const bool v_shape = c.schedule.starts_with("dualpipe");
   if (v_shape && mindspeed) {
     out += std::string("--schedules-method dualpipev") + (w.model.moe ? " --moe-fb-overlap\n" : "\n");
-  } else if (!is_even(layers) || w.model.mtp > 0) {
+  } else if (std::ranges::count(layers, layers.front()) < std::ssize(layers) || w.model.mtp > 0) {
     out += "--pipeline-model-parallel-layout \"" + write_megatron_layout(layers, static_cast<int32_t>(w.model.mtp)) +
            "\"\n";
   } else if (c.chunks > 1) {

@@ -52,7 +52,7 @@ class Sizes {
     const std::optional<int64_t> number = value.tag() == ValueTag::kText ? std::nullopt : value.integer();
     if (!number || *number < min || static_cast<double>(*number) > max) {
       fail(std::string(split(names, '|').front()) + " is not a whole number from " + std::to_string(min) + " to " +
-           repr_double(max));
+           std::to_string(std::llround(max)));
       return 1;
     }
     return static_cast<double>(*number);

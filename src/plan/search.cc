@@ -153,12 +153,9 @@ std::vector<Modules> selections_of(const Wish& w, bool keeps_experts) {
   return out;
 }
 
-// The error of a step before that of its times.
-double error_share(const Wish& w) { return w.recorded ? w.recorded_error : w.calibrated ? 0.08 : 0.2; }
-
 // Finds by how much the fullest rank misses its limit with everything computed again.
 Candidate with_most_recompute(const Wish& w, const PlanProblem& p, const Layout& l) {
-  Plan plan = plan_of(even_layers(p.kind_of.size(), p.stages()));
+  Plan plan = plan_of(std::ssize(w.split) == p.stages() ? w.split : even_layers(p.kind_of.size(), p.stages()));
   for (int32_t s = 0; s < p.stages() && p.full; ++s) plan.recompute[s].full = plan.bounds[s + 1] - plan.bounds[s];
   return priced(w, p, l, std::move(plan), 0);
 }
@@ -204,7 +201,7 @@ Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan
     if (plan.span_ns > 0) c.bubble = 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(plan.span_ns);
   }
   c.bound_ns = bound_ns > 0 ? std::min(c.step_ns, bound_ns + c.step_ns - plan.span_ns) : 0;
-  c.error_ns = error_share(w) * static_cast<double>(c.step_ns);
+  c.error_ns = (w.recorded ? w.recorded_error : w.calibrated ? 0.08 : 0.2) * static_cast<double>(c.step_ns);
   const double tokens = w.sequence * l.micro_batch * c.micro_batches * l.dp;
   const double peak_flops = w.rates.fp8 ? w.rates.hardware.fp8_flops : w.rates.hardware.bf16_flops;
   c.mfu = kNaN;
@@ -236,10 +233,6 @@ class Finder {
 
   Result<Found> run() {
     for_each_layout(w_, [&](const Layout& l) { add_points(l); });
-    if (points_.empty() && found_.rejected == 0 && too_long_)
-      return make_error(
-          ErrorCode::kUsage,
-          "a step would take years: the model is too large for these devices, or their numbers are wrong");
     if (points_.empty() && found_.rejected == 0) return no_layout();
     found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
     // Layouts are sorted by their degrees.
@@ -253,6 +246,8 @@ class Finder {
 
  private:
   Result<Found> no_layout() const {
+    if (too_long_)
+      return make_error(ErrorCode::kUsage, "a step would take years: the model is too large, or a number is wrong");
     return make_error(ErrorCode::kUsage, "no layout of " + std::to_string(w_.gpus) + " devices has these degrees",
                       "degrees divide heads, KV heads, FFN width, sequence and devices; the global batch is a multiple "
                       "of dp × micro-batch size");
@@ -352,12 +347,11 @@ class Finder {
     if (std::ssize(w_.split) != problem.stages() || plan.bounds.back() != problem.kind_of.size()) return;
     if (w_.split_recompute.empty()) {
       auto priced_plan = price_split(problem, w_.split);
-      if (priced_plan && *priced_plan)
-        plan = **priced_plan;
-      else {
+      if (!priced_plan || !*priced_plan) {
         out.misses = with_most_recompute(w_, problem, layouts_[point.layout]);
         return;
       }
+      plan = **priced_plan;
     } else {
       plan.recompute = w_.split_recompute;
     }

@@ -84,12 +84,13 @@ class Search {
   }
 
   // No split is faster when every virtual stage recomputes this much: the mean work of a rank, and one micro-batch's
-  // way through the model.
+  // way through the model. The fewest layers are computed again where one virtual stage has all that are free.
   int64_t floor_ns(const Recompute& choice) const {
     LayerTime all = sums_.before.back();
     int64_t again = INT64_MAX;
     for (const LayerTime& kind : p_.times.kinds) again = std::min(again, kind.forward);
-    all.input += again * std::min(layers_, choice.full);
+    const int32_t widest = layers_ - (stages_ - 1) * p_.min_layers;
+    all.input += again * (std::min(widest, choice.full) + (stages_ - 1) * std::min(p_.min_layers, choice.full));
     const int64_t ends = p_.times.embedding.sum() + p_.times.head.sum();
     bool overlapped = false;
     for (const RankOrder& order : p_.schedule.ranks)
@@ -177,12 +178,13 @@ class Search {
     const auto last_of = [&](int32_t k) {
       return static_cast<int32_t>(std::min<int64_t>(layers_ - (stages_ - k) * least, k * widest));
     };
-    ends_.assign(stages_ + 1, std::vector<int64_t>(layers_ + 1, INT64_MAX));
-    ends_[stages_][layers_] = 0;
-    whole_ = true;
+    whole_ = int64_t{8} * stages_ * layers_ < left_;  // filling the table is work, too
+    ends_.assign(whole_ ? stages_ + 1 : 1, std::vector<int64_t>(layers_ + 1, INT64_MAX));
+    ends_.back()[layers_] = 0;
     for (int32_t k = stages_ - 1; k >= 0 && whole_; --k) {
       steps_[k].resize(std::max(0, last_of(k) - first_[k] + 1));
       for (int32_t lo = first_[k]; lo <= last_of(k) && whole_; ++lo) {
+        left_ -= (last_of(k + 1) - lo) / 16;
         for (int32_t hi = std::max(lo + least, first_[k + 1]); hi <= last_of(k + 1); ++hi) {
           if (ends_[k + 1][hi] == INT64_MAX) continue;
           whole_ &= !spent();

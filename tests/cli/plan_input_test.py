@@ -1,4 +1,6 @@
 """`plan` with descriptions and flags that it must refuse: strangers' bytes, so this runs under sanitizers."""
+import json
+import resource
 import unittest
 
 import plan_test
@@ -23,6 +25,23 @@ class PlanInput(Case):
         self.assertEqual((nothing.returncode, nothing.out.count('\n')), (1, 1))
         named = run('plan', path, '--gpus', 1, '--memory', '8GiB').out.split('With --memory ')[1].split()[0]
         self.assertEqual(run('plan', path, '--gpus', 1, '--memory', named).returncode, 0, named)
+
+    def test_what_cannot_be_is_said(self):
+        path = self.model(LLAMA)
+        self.assertIn('--memory 0GiB is not a size', run('plan', path, '--gpus', 8, '--memory', '0GiB', check=2).err)
+        self.assertIn('from 1 to 1000000000\n', run('plan', self.model({**LLAMA, 'hidden_size': 0}), '--gpus', 8, check=2).err)
+        path = self.model(LLAMA)
+        heavy = run('plan', path, '--gpus', 16, '--memory', '80GiB', '--pp', 16, '--schedule', '1f1b', '--split', '0*15,32', check=1).out
+        self.assertRegex(heavy, 'Nothing fits. .* stage 15 needs 1[0-9.]+ GiB of 80.0')
+        many = run('plan', path, '--gpus', 16, '--memory', '80GiB', '--pp', 16, '--micro-batches', 10**6, check=1).out
+        self.assertIn('The budget was not enough', many)
+
+    def test_thousands_of_stages_and_layers_need_no_gigabyte(self):
+        deep = self.model({**LLAMA, 'num_hidden_layers': 20000})
+        flags = '--gpus 4096 --pp 4096 --memory 400GiB --schedule 1f1b --micro-batches 64 --budget 1s --json'.split()
+        found = json.loads(run('plan', deep, *flags, check=0).out)
+        self.assertEqual(len(found['plans'][0]['stages']), 4096)
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 1_000_000)  # KiB
 
     def test_hostile_descriptions_are_refused_in_a_sentence(self):
         def refused(value, words):

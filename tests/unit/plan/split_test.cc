@@ -79,6 +79,12 @@ std::pair<int64_t, std::vector<Plan>> exhaustive(const PlanProblem& p) {
   const std::function<void()> recompute = [&] {
     const auto s = plan.recompute.size();
     if (static_cast<int32_t>(s) == p.stages()) {
+      if (p.all_or_none) {
+        bool some = false, all = true;
+        for (size_t k = 0; k < s; ++k)
+          some |= plan.recompute[k].full > 0, all &= plan.recompute[k].full == plan.bounds[k + 1] - plan.bounds[k];
+        if (some && !all) return;
+      }
       for (int32_t r = 0; r < p.ranks(); ++r)
         if (!fits(p, peak_of(p, r, plan))) return;
       const auto times = stage_times(p, sums, plan);
@@ -201,6 +207,30 @@ TEST_CASE("plan: several chunks a rank against every split and every recompute")
   MESSAGE("equal in ", same, " of ", feasible);
   CHECK(same >= 0.98 * feasible);
   CHECK(feasible > 150);
+}
+
+TEST_CASE("plan: all layers again or none, against every split") {
+  std::mt19937 rng(21);
+  int same = 0, feasible = 0, again = 0, tight = 0;
+  for (int i = 0; i < 600; ++i) {
+    const int chunks = 1 + i % 2;
+    const Case c = random_case(rng, chunks);
+    CAPTURE(i);
+    PlanProblem problem = c.problem(chunks == 1 ? "1f1b" : "vpp", chunks);
+    problem.per_rank = false, problem.all_or_none = true;
+    const auto [best, plans] = exhaustive(problem);
+    const SplitAnswer answer = best_split(problem);
+    CHECK(answer.best.has_value() == !plans.empty());
+    if (plans.empty() || !answer.best) continue;
+    ++feasible;
+    CHECK(answer.bound_ns <= best);
+    same += answer.best->span_ns == best;
+    const bool computes = answer.best->recompute.front().full > 0;
+    again += computes, tight += computes && answer.bound_ns * 10 > best * 9;
+  }
+  MESSAGE("equal in ", same, " of ", feasible, "; ", again, " compute again, of which ", tight, " within a tenth");
+  CHECK(same >= 0.98 * feasible);
+  CHECK(again > 30);
 }
 
 TEST_CASE("plan: no bound is above the replay") {
