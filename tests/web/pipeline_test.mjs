@@ -500,6 +500,10 @@ export const cases = [
     await page.selectOption('.what-if #schedule', 'fthenb');
     await page.waitForFunction(() => document.querySelector('#says').dataset.saving !== undefined);
     assert.match(await page.textContent('#says'), /then [0-9.]+ GiB on stage \d\. That does not fit/);
+    for (const theme of ['light', 'dark']) {
+      await page.locator('.what-if').screenshot({path: join(folder, `what-if-memory-${theme}.png`)});
+      await page.click('#theme');
+    }
     await set('memory', '');
     await page.waitForSelector('.what-if .notice');
     await page.setInputFiles('#what-if-model', []);
