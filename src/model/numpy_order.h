@@ -7,6 +7,7 @@
 // stack. Up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -107,6 +108,17 @@ std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
     detail::numpy_insertion_sort(keys, order.data(), first, last);
   }
   return order;
+}
+
+// Sorts rows by a key in that order.
+template <class Row, class KeyOf>
+void sort_as_numpy(std::vector<Row>& rows, KeyOf key_of) {
+  std::vector<int64_t> keys(rows.size());
+  std::ranges::transform(rows, keys.begin(), key_of);
+  std::vector<Row> sorted;
+  sorted.reserve(rows.size());
+  for (const uint32_t at : numpy_order(keys)) sorted.push_back(rows[at]);
+  rows = std::move(sorted);
 }
 
 }  // namespace stageline

@@ -173,18 +173,6 @@ struct Root {  // HTA's node of a thread; threads with the same |tid| share it
   std::vector<std::vector<int32_t>> rows;  // for each of its threads
 };
 
-// HTA sorts by time before it sorts by its own order, with numpy's quicksort. So rows with equal times are compared in
-// an order of their own.
-std::vector<Edge> by_time(const std::vector<Edge>& edges) {
-  std::vector<int64_t> times;
-  times.reserve(edges.size());
-  for (const Edge& edge : edges) times.push_back(edge.time_ns);
-  std::vector<Edge> sorted;
-  sorted.reserve(edges.size());
-  for (const uint32_t i : numpy_order(times)) sorted.push_back(edges[i]);
-  return sorted;
-}
-
 enum NameFlags : uint8_t { kStepName = 1, kAutogradName = 2, kBackwardMark = 4 };
 
 std::vector<uint8_t> flags_of_names(const TorchRun& run) {
@@ -230,7 +218,8 @@ Result<std::vector<Edge>> hta_edges(const TorchRank& rank, const std::vector<int
       const TorchRow& row = rank.rows[i];
       if (row.stream == -1) edges.push_back({opens ? row.start_ns : row.end_ns(), row.dur_ns, row.index, opens});
     }
-  edges = by_time(edges);
+  // HTA sorts by time first, so rows with equal times are compared in an order of their own.
+  sort_as_numpy(edges, &Edge::time_ns);
   bool fails = false;
   tim_sort(edges, [&](const Edge& x, const Edge& y) { return graph_order(x, y, fails) < 0; });
   if (fails)

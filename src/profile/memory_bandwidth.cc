@@ -84,7 +84,7 @@ void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& note
 }
 
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank) {
-  std::vector<BandwidthPoint> points;  // all starts, then all ends, as HTA appends them
+  std::vector<BandwidthPoint> points;
   std::vector<int64_t> ends;
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device || row.kernel != KernelClass::kMemory) continue;
@@ -92,17 +92,14 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
     points.push_back({row.start_ns, memory_kernel_label(run.name(row)), row.lane, fact ? fact->bandwidth_gbps : 0.0});
     ends.push_back(row.start_ns + (row.dur_ns == 0 ? 1000 : row.dur_ns));
   }
-  const size_t count = points.size();
-  for (size_t i = 0; i < count; ++i) points.push_back({ends[i], points[i].label, points[i].lane, -points[i].gbps});
-  std::vector<int64_t> keys(points.size());
-  for (size_t i = 0; i < points.size(); ++i) keys[i] = points[i].ts_ns;
-  std::vector<BandwidthPoint> sorted;
-  sorted.reserve(points.size());
-  for (const uint32_t at : numpy_order(keys)) sorted.push_back(points[at]);
-  std::ranges::stable_sort(sorted, {}, &BandwidthPoint::label);
-  for (size_t i = 1; i < sorted.size(); ++i)
-    if (sorted[i].label == sorted[i - 1].label) sorted[i].gbps += sorted[i - 1].gbps;
-  return sorted;
+  for (size_t i = 0; i < ends.size(); ++i)
+    points.push_back({ends[i], points[i].label, points[i].lane, -points[i].gbps});
+  for (uint32_t i = 0; i < points.size(); ++i) points[i].index = i;
+  sort_as_numpy(points, &BandwidthPoint::ts_ns);
+  std::ranges::stable_sort(points, {}, &BandwidthPoint::label);
+  for (size_t i = 1; i < points.size(); ++i)
+    if (points[i].label == points[i - 1].label) points[i].gbps += points[i - 1].gbps;
+  return points;
 }
 
 std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run) {

@@ -31,6 +31,7 @@ struct BandwidthPoint {
   std::string_view label;  // a view into the run's names
   uint16_t lane = 0;
   double gbps = 0;
+  uint32_t index = 0;  // of HTA's frame: all starts, then all ends
 };
 // Returns the points by label, then in HTA's order.
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank);

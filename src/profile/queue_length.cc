@@ -117,15 +117,14 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
                           "; without --compat hta each device row is paired with its own launch");
   steps.insert(steps.end(), starts.begin(), starts.end());
 
-  std::vector<int64_t> keys(steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) keys[i] = rank.rows[steps[i].row].start_ns;
+  const auto start = [&](const Step& step) { return rank.rows[step.row].start_ns; };
+  sort_as_numpy(steps, start);
   std::vector<QueuePoint> points;
   points.reserve(steps.size());
-  for (const uint32_t at : numpy_order(keys)) {
-    const Step& step = steps[at];
+  for (const Step& step : steps) {
     if (step.device_row == kNoSliceIndex) continue;
     const TorchRow& device = rank.rows[step.device_row];
-    points.push_back({keys[at], rank.rows[step.row].index, device.stream, device.lane, step.change});
+    points.push_back({start(step), rank.rows[step.row].index, device.stream, device.lane, step.change});
   }
   std::ranges::stable_sort(points, {}, &QueuePoint::stream);
   for (size_t i = 1; i < points.size(); ++i)

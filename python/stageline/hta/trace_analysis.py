@@ -10,6 +10,7 @@ import tempfile
 from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from .common.trace import DEFAULT_TRACE_DIR, Trace
+from .common.trace_parser import _starts_are_long
 from .common.trace_symbol_table import decode_symbol_id_to_symbol_name
 from .configs.config import logger
 from .configs.env_options import FAIL_AS_HTA_ENV, fail_as_hta
@@ -48,6 +49,12 @@ def _frame(table, small=(), reals=(), without=()):
     for name in reals:
         frame[name] = frame[name].astype('float64')
     return frame
+
+
+def _empty_intervals_overlap():
+    """HTA asks pandas which kernels an annotation overlaps: one of 0 µs is within it up to pandas 2, and in none since."""
+    import pandas
+    return bool(pandas.IntervalIndex.from_arrays([1], [1], closed='left').overlaps(pandas.Interval(0, 2, closed='left'))[0])
 
 
 def _as_written(series):
@@ -99,19 +106,27 @@ class TraceAnalysis:
     def _trace(self):
         return self._open(sorted(self._frames.trace_files))
 
-    def _ask(self, analysis, **options):
-        return self._trace.analyze(analysis, compat='hta', include_last_profiler_step=self._last or None, **options)
+    def _ask(self, analysis, ranks=None, run=None, **options):
+        """Asks for all ranks. If HTA would fail on one of them, asks again for `ranks` alone, as HTA does."""
+        import stageline
+        options.update(compat='hta', include_last_profiler_step=self._last or None)
+        try:
+            return (run or self._trace).analyze(analysis, **options)
+        except stageline.BadInput:
+            if ranks is None or set(ranks) >= set(self._trace.ranks):
+                raise
+            with self._open(ranks) as some:
+                return some.analyze(analysis, **options)
 
-    def _ask_or_exact(self, analysis, columns, run=None, **options):
+    def _ask_or_exact(self, analysis, columns, ranks=None, run=None, **options):
         """(answer, None), or where HTA fails, as on most traces with nanoseconds, the exact (answer, first table in HTA's columns)."""
         import stageline
-        run, options['include_last_profiler_step'] = run or self._trace, self._last or None
         try:
-            return run.analyze(analysis, compat='hta', **options), None
+            return self._ask(analysis, ranks, run, **options), None
         except stageline.BadInput as error:
             if fail_as_hta():
                 raise
-            answer = run.analyze(analysis, **options)
+            answer = (run or self._trace).analyze(analysis, include_last_profiler_step=self._last or None, **options)
             logger.warning('%s: HTA fails on this trace (%s), so times are exact ones. With %s=1 this fails, too', analysis, error.what, FAIL_AS_HTA_ENV)
             frame = _frame(next(iter(answer.values())))
             times = [name for name in columns if name.endswith('_ns')]
@@ -135,8 +150,8 @@ class TraceAnalysis:
         return ranks
 
     def _type_of(self, column):
-        """HTA keeps streams and correlations in the smallest type that holds those of all its rows, -1 among them; 4294967295 is a
-        stream in some traces."""
+        """HTA keeps streams, correlations and indices in the smallest type that holds those of all its rows, -1 among them; 4294967295
+        is a stream in some traces."""
         known = self.__dict__.setdefault('_types', {})
         if column not in known:
             import pandas
@@ -178,7 +193,7 @@ class TraceAnalysis:
     def get_idle_time_breakdown(self, ranks=None, streams=None, visualize=True, visualize_pctg=True, show_idle_interval_stats=False,
                                 consecutive_kernel_delay=30):
         ranks = self._ranks(ranks)
-        answer = self._ask('idle-time-breakdown', streams=streams or None,
+        answer = self._ask('idle-time-breakdown', ranks, streams=streams or None,
                            show_idle_interval_stats=bool(show_idle_interval_stats), consecutive_kernel_delay=consecutive_kernel_delay)
         frame = self._of(_frame(answer['idle-time'], reals=['idle_time', 'idle_time_ratio']), ranks)
         if len(ranks) > 1:  # in the order that was asked for, each rank's rows from 0
@@ -211,7 +226,7 @@ class TraceAnalysis:
 
     def get_cuda_kernel_launch_stats(self, ranks=None, runtime_cutoff=50, launch_delay_cutoff=100, include_memory_events=True, visualize=True):
         ranks = self._ranks(ranks)
-        answer = self._ask('cuda-kernel-launch-stats', runtime_cutoff=runtime_cutoff, launch_delay_cutoff=launch_delay_cutoff,
+        answer = self._ask('cuda-kernel-launch-stats', ranks, runtime_cutoff=runtime_cutoff, launch_delay_cutoff=launch_delay_cutoff,
                            include_memory_events=bool(include_memory_events))
         frame = _frame(list(answer.values())[-1], reals=['cpu_duration', 'gpu_duration', 'launch_delay'])
         made = _by_rank(frame, ranks)
@@ -224,15 +239,16 @@ class TraceAnalysis:
 
     def get_aten_op_kernels_and_delay(self, ranks=None, sort_by=None):
         ranks = self._ranks(ranks)
-        answer, exact = self._ask_or_exact('aten-op-kernels-and-delay', _ATEN_COLUMNS, sort_by=sort_by)
+        answer, exact = self._ask_or_exact('aten-op-kernels-and-delay', _ATEN_COLUMNS, ranks, sort_by=sort_by)
         frame = exact if exact is not None else _frame(answer.table)
         made = _by_rank(frame, ranks)
-        for rank, one in made.items():  # always, as in HTA
-            _figures.aten_op_kernels(rank, one)
+        for rank, one in made.items():
+            one.index = one.groupby(['aten_op_name', 'kernel_sequence']).ngroup().tolist()  # HTA sorts rows that were numbered by these
+            _figures.aten_op_kernels(rank, one)  # always, as in HTA
         return made
 
     def get_gpu_kernels_with_user_annotations(self, rank, expand_names=True, shorten_names=True):
-        answer, _ = self._ask_or_exact('gpu-kernels-with-user-annotations', {}, expand_names=False, shorten_names=False)
+        answer, exact = self._ask_or_exact('gpu-kernels-with-user-annotations', {}, [rank], expand_names=False, shorten_names=False)
         work = answer['kernels'].to_pandas(categories=False).rename(columns={'annotation': 'user_annotation'})
         work = work[work['rank'] == rank]
         if work.empty:
@@ -242,6 +258,8 @@ class TraceAnalysis:
         frame = self.t.get_trace(rank).loc[work['index']].reset_index(drop=True)
         frame['end'] = frame['ts'] + frame['dur']
         frame['user_annotation'] = [numbers.get(name, -1) for name in work['user_annotation']]
+        if exact is None and not _empty_intervals_overlap():
+            frame.loc[frame['dur'] == 0, 'user_annotation'] = -1
         if expand_names:
             decode_symbol_id_to_symbol_name(frame, self.t.symbol_table, shorten_names)
         return frame
@@ -252,7 +270,7 @@ class TraceAnalysis:
         source = pathlib.Path(self._source(rank)).name
         with self._open([rank]) as one:
             answer, exact = self._ask_or_exact(
-                'frequent-cuda-kernel-sequences', _SEQUENCE_COLUMNS, one, rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len,
+                'frequent-cuda-kernel-sequences', _SEQUENCE_COLUMNS, run=one, rank=rank, operator_name=operator_name, min_pattern_len=min_pattern_len,
                 top_k=top_k, compress_other_kernels=bool(compress_other_kernels), overlay=os.path.join(output_dir, f'overlaid_{source}'))
         frame = exact if exact is not None else _frame(next(iter(answer.values())))
         if frame.empty:
@@ -269,37 +287,41 @@ class TraceAnalysis:
 
     def get_queue_length_time_series(self, ranks=None):
         ranks = self._ranks(ranks)
-        frame = _frame(self._ask('queue-length-time-series').table)
+        frame = _frame(self._ask('queue-length-time-series', ranks).table)
         made = {}
         for rank, one in _by_rank(frame, ranks).items():
+            one['index'] = one['index'].astype(self._type_of('file_index'))
             one = one.set_index('index')
             one['stream'] = one['stream'].astype(self._type_of('stream'))
-            one['ts'] = one['ts'].astype('int64')
+            one['ts'] = one['ts'].astype('int64' if _starts_are_long(self._source(rank)) else self.t.get_trace(rank)['ts'].dtype)
             one['pid'], one['tid'] = _as_written(one['pid']), _as_written(one['tid'])
             made[rank] = one
         return {rank: one for rank, one in made.items() if len(one)}
 
     def get_queue_length_summary(self, ranks=None):
         ranks = self._ranks(ranks)
-        frame = self._of(_frame(self._ask('queue-length-summary')['queue-length-summary']), ranks)
+        frame = self._of(_frame(self._ask('queue-length-summary', ranks)['queue-length-summary']), ranks)
         return _statistics(frame, ['rank', 'stream'], 'queue_length')
 
     def get_time_spent_blocked_on_full_queue(self, queue_length_dict, max_queue_length=1024):
         """The ranks are those of `queue_length_dict`; lengths are the engine's own."""
-        ranks = list(queue_length_dict) if queue_length_dict else [0]
-        frame = self._of(_frame(self._ask('time-spent-blocked-on-full-queue', max_queue_length=max_queue_length).table,
-                                reals=['duration_at_max_queue_length', 'relative_duration_at_max_queue_length']), self._ranks(ranks))
-        return frame.astype(object) if frame.empty else frame
+        ranks = self._ranks(list(queue_length_dict or ()))
+        frame = self._of(_frame(self._ask('time-spent-blocked-on-full-queue', ranks, max_queue_length=max_queue_length).table,
+                                reals=['duration_at_max_queue_length', 'relative_duration_at_max_queue_length']), ranks)
+        if frame.empty:
+            import pandas
+            return pandas.DataFrame.from_dict({}, orient='index', columns=list(frame.columns[1:])).reset_index(names='rank')  # types are pandas' own
+        return frame
 
     def get_memory_bw_time_series(self, ranks=None):
         ranks = self._ranks(ranks)
-        frame = _frame(self._ask('memory-bw-time-series').table, reals=['ts', 'memory_bw_gbps'])
+        frame = _frame(self._ask('memory-bw-time-series', ranks).table, reals=['ts', 'memory_bw_gbps'])
         frame['pid'] = _as_written(frame['pid'])
-        return {rank: one for rank, one in _by_rank(frame, ranks).items() if len(one)}
+        return {rank: one.set_index('index').rename_axis(None) for rank, one in _by_rank(frame, ranks).items() if len(one)}
 
     def get_memory_bw_summary(self, ranks=None):
         ranks = self._ranks(ranks)
-        frame = self._of(_frame(self._ask('memory-bw-summary')['memory-bw-summary']), ranks)
+        frame = self._of(_frame(self._ask('memory-bw-summary', ranks)['memory-bw-summary']), ranks)
         return _statistics(frame, ['rank', 'name'], 'memory_bw_gbps')
 
     def get_queue_length_summary_from_time_series(self, queue_length_dict):

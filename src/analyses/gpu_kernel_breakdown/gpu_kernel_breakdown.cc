@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 
 #include "analyses/analysis.h"
 #include "model/intervals.h"
+#include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"
@@ -27,10 +29,11 @@ struct Options {
   bool wants(size_t c) const { return c < class_count() && (memory || kClasses[c] != KernelClass::kMemory); }
 };
 
+using SetTimes = std::map<std::string, int64_t>;  // of each set of classes that ran at the same time, in ns
+
 struct RankAnswer {
   int32_t rank = 0;
-  bool any = false;
-  std::array<int64_t, kSets> time_ns = {};  // for each set of classes that ran at the same time
+  SetTimes times;
   std::array<std::vector<DurationTotal>, kClasses.size()> names;
 };
 
@@ -44,26 +47,32 @@ std::string set_name(size_t set) {
   return out;
 }
 
-// Goes once over the borders of the classes' unions.
-void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, bool whole_us, RankAnswer& answer) {
+// Goes once over the borders of the classes' unions. HTA sorts them again with each class, and keeps sets that exist
+// only between equal times.
+SetTimes sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, const Options& options) {
   struct Border {
     int64_t at;
     int32_t change;
   };
   std::vector<Border> borders;
-  for (size_t c = 0; c < unions.size(); ++c)
-    for (const Interval& i : unions[c]) {
-      borders.push_back({i.start, int32_t{1} << c});
-      borders.push_back({i.end, -(int32_t{1} << c)});
-    }
-  std::ranges::sort(borders, {}, &Border::at);
+  for (size_t c = 0; c < options.class_count(); ++c) {
+    for (const Interval& i : unions[c]) borders.push_back({i.start, int32_t{1} << c});
+    for (const Interval& i : unions[c]) borders.push_back({i.end, -(int32_t{1} << c)});
+    if (options.hta) sort_as_numpy(borders, &Border::at);
+  }
+  if (!options.hta) std::ranges::sort(borders, {}, &Border::at);
+  std::array<std::optional<int64_t>, kSets> times;
   int32_t running = 0;  // HTA's rounding makes intervals of negative length, for which the sum is temporarily not a set
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     running += borders[i].change;
     const int64_t length = borders[i + 1].at - borders[i].at;
-    if (running > 0 && running < static_cast<int32_t>(kSets) && length > 0)
-      answer.time_ns[running] += whole_us ? length / 1000 * 1000 : length;
+    if (running > 0 && running < static_cast<int32_t>(kSets) && (length > 0 || options.hta))
+      times[running] = times[running].value_or(0) + (options.hta ? length / 1000 * 1000 : length);
   }
+  SetTimes named;
+  for (size_t set = 1; set < kSets; ++set)
+    if (times[set]) named.emplace(set_name(set), *times[set]);
+  return named;
 }
 
 // Shortens "hcom_allReduce__377_4_1" to "hcom_allReduce". HCCL numbers each call, and a row for each call would be
@@ -103,33 +112,30 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const Options&
       if (!row.on_device || row.kernel != kClasses[c]) continue;
       intervals[c].push_back({row.start_ns, row.end_ns()});
       totals.add(options.hta ? row.name : numbered.first_of(row.name), row.dur_ns);
-      answer.any = true;
     }
     intervals[c] = union_of(std::move(intervals[c]));
     answer.names[c] = totals.sorted(run.trace->names);
   }
-  sweep(intervals, options.hta, answer);
+  answer.times = sweep(intervals, options);
   return answer;
 }
 
-std::vector<size_t> sets_by_time(const std::array<int64_t, kSets>& time_ns) {
-  std::vector<size_t> sets;
-  for (size_t set = 1; set < kSets; ++set)
-    if (time_ns[set] > 0) sets.push_back(set);
-  std::ranges::stable_sort(sets, [&](size_t a, size_t b) { return time_ns[a] > time_ns[b]; });
+std::vector<std::pair<std::string, int64_t>> by_time(const SetTimes& times) {
+  std::vector<std::pair<std::string, int64_t>> sets(times.begin(), times.end());
+  std::ranges::stable_sort(sets, std::ranges::greater{}, [](const auto& set) { return set.second; });
   return sets;
 }
 
-std::array<int64_t, kSets> sum_of_ranks(const std::vector<RankAnswer>& ranks) {
-  std::array<int64_t, kSets> sum = {};
+SetTimes sum_of_ranks(const std::vector<RankAnswer>& ranks) {
+  SetTimes sum;
   for (const RankAnswer& answer : ranks)
-    for (size_t set = 0; set < kSets; ++set) sum[set] += answer.time_ns[set];
+    for (const auto& [set, ns] : answer.times) sum[set] += ns;
   return sum;
 }
 
-int64_t total_of(const std::array<int64_t, kSets>& time_ns) {
+int64_t total_of(const SetTimes& times) {
   int64_t total = 0;
-  for (const int64_t ns : time_ns) total += ns;
+  for (const auto& [set, ns] : times) total += ns;
   return total;
 }
 
@@ -137,8 +143,7 @@ Table hta_types(const std::vector<RankAnswer>& ranks) {
   Table table(declared_table("gpu-kernel-breakdown/kernel-types/hta"));
   const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
-  for (const size_t set : sets_by_time(sum))
-    table.add_row({set_name(set), sum[set] / 1000, round_to(100 * share_of(sum[set], total), 1)});
+  for (const auto& [set, ns] : by_time(sum)) table.add_row({set, ns / 1000, round_to(100 * share_of(ns, total), 1)});
   return table;
 }
 
@@ -165,16 +170,15 @@ Table exact_types(const std::vector<RankAnswer>& ranks) {
   Table table(declared_table("gpu-kernel-breakdown/kernel-types"));
   const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
-  for (const size_t set : sets_by_time(sum)) table.add_row({set_name(set), sum[set], share_of(sum[set], total)});
+  for (const auto& [set, ns] : by_time(sum)) table.add_row({set, ns, share_of(ns, total)});
   return table;
 }
 
 Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
   Table table(declared_table("gpu-kernel-breakdown/kernel-types-by-rank"));
   for (const RankAnswer& answer : ranks)
-    for (const size_t set : sets_by_time(answer.time_ns))
-      table.add_row({int64_t{answer.rank}, set_name(set), answer.time_ns[set],
-                     share_of(answer.time_ns[set], total_of(answer.time_ns))});
+    for (const auto& [set, ns] : by_time(answer.times))
+      table.add_row({int64_t{answer.rank}, set, ns, share_of(ns, total_of(answer.times))});
   return table;
 }
 

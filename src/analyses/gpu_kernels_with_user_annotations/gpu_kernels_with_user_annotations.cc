@@ -59,12 +59,9 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
                std::ranges::any_of(out.kernels, [&](const HtaKernel& k) { return negative(k.row); });
   if (out.raises) return out;
   // Pandas sorts in descending order by reversing the list, sorting it, and reversing the result.
-  std::vector<int64_t> durations;
-  for (auto row = annotations.rbegin(); row != annotations.rend(); ++row) durations.push_back(row->dur_ns);
-  const std::vector<uint32_t> order = numpy_order(durations);
-  std::vector<TorchRow> sorted;
-  for (auto at = order.rbegin(); at != order.rend(); ++at) sorted.push_back(annotations[annotations.size() - 1 - *at]);
-  annotations = std::move(sorted);
+  std::ranges::reverse(annotations);
+  sort_as_numpy(annotations, &TorchRow::dur_ns);
+  std::ranges::reverse(annotations);
   std::vector<uint16_t> lanes;  // in the order in which annotations first name them
   std::vector<std::vector<uint32_t>> annotations_of(rank.part->lanes.size()), kernels_of(rank.part->lanes.size());
   for (uint32_t i = 0; i < annotations.size(); ++i) {

@@ -15,8 +15,8 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
     Table table(declared_table("memory-bw-time-series/memory-bw-time-series/hta"));
     for (size_t k = 0; k < ranks.size(); ++k)
       for (const BandwidthPoint& p : ranks[k])
-        table.add_row(
-            {int64_t{part_of(k).rank}, to_us(p.ts_ns), part_of(k).lanes[p.lane].pid, std::string(p.label), p.gbps});
+        table.add_row({int64_t{part_of(k).rank}, int64_t{p.index}, to_us(p.ts_ns), part_of(k).lanes[p.lane].pid,
+                       std::string(p.label), p.gbps});
     result.tables.push_back(std::move(table));
     return result;
   }

@@ -126,6 +126,8 @@ class CallGraph:
                 if graph.identity.rank == rank:
                     for index, node in graph.nodes.items():
                         depth[index], parent[index] = node.depth, node.parent
+            device = frame[frame['stream'].ne(-1)]
+            parent.update(zip(device['index'], device['index_correlation']))  # the call of work of a stream, nested or not
             for column, of in (('depth', depth), ('parent', parent)):
                 frame[column] = frame['index'].map(of)  # NaN for rows of a device's thread that are no work of it
         self.mapping = pandas.DataFrame(listed, columns=['rank', 'pid', 'tid', 'csg_index'])

@@ -35,7 +35,7 @@ def _related(metadata, frame, symbols):
     if not frame.empty:
         transform_correlation_to_index(frame, symbols)
         add_iteration(frame, symbols)
-        frame['end'] = frame.pop('end')  # the last column
+        frame['end'] = frame['ts'] + frame['dur']
     return metadata, frame, symbols
 
 
@@ -228,8 +228,9 @@ class Trace:
         return sorted(int(i) for i in self.traces[rank]['iteration'].dropna().unique() if i >= 0)
 
     def get_trace_duration(self, rank=None):
-        frame = self.get_trace(rank if rank is not None else min(self.traces))
-        return (frame['ts'] + frame['dur']).max() - frame['ts'].min()
+        """From the first start to the last one, as HTA has it: the last event's own time is left out."""
+        starts = self.get_trace(rank if rank is not None else min(self.traces))['ts']
+        return starts.max() - starts.min()
 
     def get_trace(self, rank):
         if rank not in self.traces:

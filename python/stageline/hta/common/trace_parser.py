@@ -4,6 +4,7 @@ import contextlib
 import enum
 import gzip
 import json
+import re
 
 from ..configs import env_options
 from ..configs.config import logger
@@ -46,6 +47,13 @@ def _open_trace_file(path):
         raise ValueError(f'{path}: a trace file ends in .gz or .json')
     with (gzip.open if path.endswith('.gz') else open)(path, 'rb') as file:
         yield file
+
+
+def _starts_are_long(path):
+    """Whether the first starts of a file need 64 bits, as those of all real clocks do; HTA keeps the others in fewer."""
+    with _open_trace_file(path) as file:
+        starts = [abs(int(found)) for found in re.findall(rb'"ts"\s*:\s*"?(-?\d+)', file.read(1 << 16))]
+    return min(starts, default=0) >= 2 ** 31
 
 
 def parse_trace_dict(trace_file_path):
@@ -131,7 +139,7 @@ def _argument_column(found, spec, rows):
 def _smallest_integers(frame):
     import pandas
     for column in frame.columns:
-        if frame[column].dtype.kind == 'i' and column not in ('name', 'cat', 'ts'):
+        if frame[column].dtype.kind == 'i':
             frame[column] = pandas.to_numeric(frame[column], downcast='integer')
 
 
@@ -202,7 +210,8 @@ def _columns(frame):
 def _mixed(values, codes):
     """Processes or threads: numbers if all of the file are, else what each is."""
     import pandas
-    return pandas.Series([*values, float('nan')] if (codes < 0).any() else values).to_numpy()[codes]
+    all_of_file = pandas.Series([*values, float('nan')] if (codes < 0).any() else values)
+    return pandas.Series(all_of_file.to_numpy()[codes], dtype=all_of_file.dtype)
 
 
 def frame_of_run(trace, rank, config=None):
@@ -226,8 +235,6 @@ def frame_of_run(trace, rank, config=None):
     if not all_starts:
         frame['ts'] = frame['ts'].astype('float64')
     frame, symbols = _with_arguments(frame, {name: (values, codes) for name, values, codes in arguments}, config)
-    if not frame.empty:
-        frame['end'] = frame['ts'] + frame['dur']
     return {key: _of_json([value])[0] for key, value in zip(metadata[::2], metadata[1::2])}, frame, symbols
 
 
