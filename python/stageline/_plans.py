@@ -29,11 +29,12 @@ class Schedule:
 
     @property
     def order(self):
-        """One list a rank: F0, B0 … as `stageline schedule --format csv` prints them."""
+        """The rows of to_csv(), each a list of texts: the work of each stage in its order; with format='torch' a list a rank."""
         rows = list(csv.reader(io.StringIO(self._order)))
         return [[cell for cell in row if cell] for row in rows if row and not row[0].startswith('#')]
 
     def to_csv(self):
+        """The order as `stageline schedule --format csv` prints it, or, if it was made with format='torch', as torch reads it."""
         return self._order
 
     def to_dict(self):

@@ -11,6 +11,11 @@ Column.__doc__ = 'What a column holds: its name, its title for people, integer, 
 _MANY_ROWS = 100_000
 
 
+def columns_of(described):
+    from ._words import in_python
+    return [Column(*column, in_python(help)) for *column, help in described]
+
+
 def library(name, extra=None):
     """A library that only some answers need; where it is missing the error says how to get it."""
     import importlib
@@ -31,7 +36,7 @@ class Table:
 
     def __init__(self, frame, epoch_ns=None):
         self._frame, self._epoch_ns = frame, epoch_ns  # epoch_ns: what people see times from, where columns have them from an epoch
-        self.columns = [Column(*c) for c in frame.columns]
+        self.columns = columns_of(frame.columns)
 
     @property
     def name(self):
@@ -177,7 +182,8 @@ class Table:
         """Returns the text that `stageline analyze` prints: scaled values with units. rows=0 for all."""
         text = self._frame.form('text', rows=rows, wide=wide, chinese=lang == 'zh')
         if text is not None:
-            return text
+            from ._words import table_in_python
+            return table_in_python(text)
         units, body, note = self._for_people(rows or len(self))
         head = [' '.join(filter(None, (column.title, unit))) for column, unit in zip(self.columns, units)]
         lines = [[_cut(text, None if wide else 60) for text in row] for row in (head, *body)]

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 from . import _engine
-from ._table import Column, Table
-from ._words import _usage, words
+from ._table import Column, Table, columns_of
+from ._words import _usage, all_in_python, in_python, words
 
 atexit.register(_engine.finish)
 
@@ -245,9 +245,9 @@ class Findings(Sequence):
 
     def __init__(self, trace, lang):
         reported, en, zh = trace._run.explain()
-        values = json.loads(_plain(reported))
+        values = all_in_python(json.loads(_plain(reported)))
         pick = 'zh' if lang == 'zh' else 'en'
-        self._text = zh if pick == 'zh' else en
+        self._text = in_python(zh if pick == 'zh' else en)
         self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
         self.lead, self.closing, self.why_not = values[f'lead_{pick}'], values[f'closing_{pick}'], values['why_not']
         self.steps, self.step_ns, self.lost_ns, self.lost_share = (values[k] for k in ('steps', 'step_ns', 'lost_ns', 'lost_share'))
@@ -326,7 +326,7 @@ class WhatIf:
     """Fixes of a run, each replayed. .fixes, .layers and .own are tables or None."""
 
     def __init__(self, frames, notes, reported):
-        values = json.loads(reported)
+        values = all_in_python(json.loads(reported))
         self._tables = {frame.name: Table(frame) for frame in frames}
         self.sentence, self.tried, self.no_gain, self.over_memory = (values[k] for k in ('sentence', 'tried', 'no_gain', 'over_memory'))
         self.notes = _notes(notes)
@@ -359,7 +359,7 @@ class Diff:
 
     def __init__(self, frames, notes, reported):
         self._tables = {frame.name: Table(frame) for frame in frames}
-        self._values = json.loads(_plain(reported))
+        self._values = all_in_python(json.loads(_plain(reported)))
         self.notes = _notes(notes)
 
     def __getattr__(self, name):
@@ -412,7 +412,7 @@ class Trace:
         """A description of the run, and the problems of its input."""
         def make():
             reported, text = self._run.info()
-            return Info(json.loads(_plain(reported)), _plain(text))
+            return Info(all_in_python(json.loads(_plain(reported))), in_python(_plain(text)))
         return self._once('info', make)
 
     @property
@@ -629,7 +629,7 @@ class AnalysisInfo:
 def analyses():
     """Lists the available analyses as AnalysisInfo."""
     return [AnalysisInfo(n, s, needs, [c for c in compat.split(',') if c], form, overlay, tables, options,
-                         {table: [Column(*c) for c in own] for (table, _), own in zip(tables, columns)})
+                         {table: columns_of(own) for (table, _), own in zip(tables, columns)})
             for n, s, needs, compat, form, overlay, tables, options, columns in _engine.analyses()]
 
 

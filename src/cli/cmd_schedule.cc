@@ -252,7 +252,8 @@ Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   TRY_OK(replay_answer(arguments, a));
-  return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
+  TRY(order, arguments.get("format", "") == "torch" ? torch_csv(a.schedule) : order_csv(a.schedule));
+  return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), std::move(*order), ranks_table(a)};
 }
 
 Result<int> run_schedule(const Arguments& arguments) {

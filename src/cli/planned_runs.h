@@ -12,7 +12,7 @@ namespace stageline {
 
 // A schedule at given costs, in the forms that `stageline schedule` prints.
 struct ScheduleHint {
-  std::string json, text, order_csv;  // as its --format json, text and csv
+  std::string json, text, order_csv;  // as its --format json, text and csv, or torch if that is asked for
   Table ranks;
 };
 

@@ -26,6 +26,7 @@ HAVE_ENGINE = any((PACKAGE / 'stageline').glob('_engine*.so'))
 if HAVE_ENGINE:
     import stageline
     from stageline import f
+    from stageline._words import all_in_python, in_python
 
 PIPELINE = GOLDEN / 'paddle-log' / 'input'
 PROFILE = GOLDEN / 'kineto' / 'input'
@@ -77,7 +78,7 @@ class Opened(unittest.TestCase):
         self.assertEqual([x['id'] for x in reported['findings']], [x.id for x in findings])
         self.assertEqual([x['lost_ns'] for x in reported['findings']], [x.lost_ns for x in findings])
         self.assertIn('stage.slow', [x.id for x in findings])
-        self.assertEqual(str(findings), program('explain', self.path, '--color', 'never', '--lang', 'en'))
+        self.assertEqual(str(findings), in_python(program('explain', self.path, '--color', 'never', '--lang', 'en')))
         self.assertAlmostEqual(sum(share for _, share in findings.parts), 1, places=6)
         self.assertNotEqual(str(self.trace.explain('zh')), str(findings))
 
@@ -223,7 +224,7 @@ class Opened(unittest.TestCase):
         self.assertEqual(answers, [truth] * 8)
 
     def test_what_if(self):
-        reported = json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9'))
+        reported = all_in_python(json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9')))
         made = self.trace.what_if(scale={'stage': 2, 'kind': 'F', 'by': 0.9})
         self.assertEqual(made.sentence, reported['sentence'])
         self.assertEqual(made.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
@@ -231,7 +232,7 @@ class Opened(unittest.TestCase):
             self.trace.what_if(scale='stage=99,by=2')
         model = ROOT / 'tests/plan/llama3-8b.json'
         sized = self.trace.what_if(model=model, memory='200GiB', seq=1024)
-        reported = json.loads(program('what-if', self.path, '--json', '--model', str(model), '--memory', '200GiB', '--seq', '1024'))
+        reported = all_in_python(json.loads(program('what-if', self.path, '--json', '--model', str(model), '--memory', '200GiB', '--seq', '1024')))
         self.assertEqual(sized.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
         self.assertNotEqual(sized.fixes.to_dicts(), self.trace.what_if().fixes.to_dicts())
 

@@ -23,8 +23,8 @@ bool append(const Ref& list, PyObject* item) {
 PyObject* option_list(const std::vector<AnalysisOption>& options) {
   Ref list(PyList_New(0));
   for (const AnalysisOption& o : options)
-    if (!list || !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), in_python(o.help).c_str(),
-                                             o.choices.c_str())))
+    if (!list ||
+        !append(list, Py_BuildValue("(ssNs)", o.name.c_str(), o.value.c_str(), in_python(o.help), o.choices.c_str())))
       return nullptr;
   return list.release();
 }

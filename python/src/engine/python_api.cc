@@ -1,6 +1,5 @@
 #include "python_api.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -30,73 +29,16 @@ bool set(PyObject* object, const char* name, PyObject* value) {
   return owned && PyObject_SetAttrString(object, name, owned.get()) == 0;
 }
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kInPython = {{
-    {"stageline help analyses", "stageline.analyses()"},
-    {"stageline analyze --help", "help(stageline.open)"},
-    {"stageline what-if --help", "help(stageline.Trace.what_if)"},
-    {"stageline analyze", "Trace.analyze"},
-    {"stageline export", "Trace.export"},
-    {"stageline report", "Trace.report"},
-    {"stageline info", "Trace.info"},
-    {"\"analyze\" has no flag", "there is no option"},
-    {"has no flag", "has no option"},
-}};
-// Values that are words. Other words after a flag go on with the sentence.
-constexpr std::array<std::string_view, 15> kValues = {"hta", "msprof", "torch", "rebuilt", "json",
-                                                      "csv", "sqlite", "never", "always",  "auto",
-                                                      "off", "html",   "true",  "false",   "paddle-v3"};
-
-// Flags behind these, in the same line, are a command's to type.
-constexpr std::array<std::string_view, 5> kCommands = {"nsys ", "rocprofv3 ", "msprof ", "torchrun ", "stageline "};
-
-bool in_command(std::string_view before) {
-  const std::string_view line = before.substr(before.rfind('\n') + 1);
-  return std::ranges::any_of(kCommands, [&](std::string_view c) { return line.find(c) != std::string_view::npos; });
-}
-
-bool of_name(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; }
-
-// Returns the bytes of the value that `text` starts with, 0 when it starts with another word.
-size_t value_size(std::string_view text) {
-  size_t size = std::min(text.find_first_of(" \n);"), text.size());
-  while (size > 0 && (text[size - 1] == ',' || text[size - 1] == '.' || text[size - 1] == ':')) --size;
-  const std::string_view word = text.substr(0, size);
-  const bool shown =
-      !word.empty() && (word[0] == '"' || (word[0] >= '0' && word[0] <= '9') || (word[0] >= 'A' && word[0] <= 'Z'));
-  return shown || std::ranges::find(kValues, word) != kValues.end() ? size : 0;
-}
-
 }  // namespace
-
-std::string in_python(std::string_view words) {
-  std::string said(words), out;
-  for (const auto& [command, python] : kInPython)
-    for (size_t at = said.find(command); at != std::string::npos; at = said.find(command, at + python.size()))
-      said.replace(at, command.size(), python);
-  const std::string_view text = said;
-  for (size_t at = 0; at < text.size();) {
-    const bool starts = at == 0 || std::string_view(" \n(\"").find(text[at - 1]) != std::string_view::npos;
-    if (!starts || !text.substr(at).starts_with("--") || in_command(text.substr(0, at)) || at + 2 >= text.size() ||
-        text[at + 2] < 'a' || text[at + 2] > 'z') {
-      out += text[at++];
-      continue;
-    }
-    for (at += 2; at < text.size() && of_name(text[at]); ++at) out += text[at] == '-' ? '_' : text[at];
-    if (at >= text.size() || (text[at] != ' ' && text[at] != '=')) continue;
-    const size_t size = value_size(text.substr(at + 1));
-    if (size == 0) continue;
-    const std::string_view value = text.substr(at + 1, size);
-    const bool bare = value[0] == '"' || value.find_first_not_of("0123456789.") == std::string_view::npos ||
-                      value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == std::string_view::npos;
-    ((out += '=') += bare ? "" : "'") += value;
-    if (!bare) out += '\'';
-    at += 1 + size;
-  }
-  return out;
-}
 
 PyObject* text(std::string_view utf8) {
   return PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape");
+}
+
+PyObject* in_python(std::string_view words) {
+  const Ref said(text(words));
+  const Ref module(said ? PyImport_ImportModule("stageline._words") : nullptr);
+  return module ? PyObject_CallMethod(module.get(), "in_python", "O", said.get()) : nullptr;
 }
 
 bool take_text(PyObject* object, std::string& out) {
@@ -148,11 +90,11 @@ bool make_exceptions(PyObject* module) {
 
 PyObject* raise(const Error& error) {
   const Kind& kind = g_kinds[static_cast<size_t>(error.code)];
-  const Ref words(text(in_python(error.text())));
+  const Ref words(in_python(error.text()));
   const Ref instance(words ? PyObject_CallFunctionObjArgs(kind.type, words.get(), nullptr) : nullptr);
-  if (instance && set(instance.get(), "what", text(in_python(error.what))) &&
-      set(instance.get(), "where", text(error.where.text())) &&
-      set(instance.get(), "hint", text(in_python(error.hint))) && set(instance.get(), "code", text(kind.id)))
+  if (instance && set(instance.get(), "what", in_python(error.what)) &&
+      set(instance.get(), "where", text(error.where.text())) && set(instance.get(), "hint", in_python(error.hint)) &&
+      set(instance.get(), "code", text(kind.id)))
     PyErr_SetObject(kind.type, instance.get());
   return nullptr;
 }

@@ -53,8 +53,8 @@ PyObject* text_list(const std::vector<std::string>& texts);
 
 // The exceptions, made once: stageline.Error and one for each ErrorCode. False with an exception set.
 bool make_exceptions(PyObject* module);
-// Returns a message with options in Python's terms: "--row-limit 5" gives "row_limit=5".
-std::string in_python(std::string_view words);
+// Returns a message in Python's terms, as stageline._words.in_python() has it.
+PyObject* in_python(std::string_view words);
 
 // Sets the exception of `error` with its attributes what, where, hint and code; returns null for callers to return.
 PyObject* raise(const Error& error);

@@ -91,7 +91,7 @@ Result<Arguments> arguments_of(const char* command, std::vector<std::string> wor
 PyObject* notes_list(const Diagnostics& notes) {
   Ref list(PyList_New(0));
   for (const Diagnostic& d : notes.items()) {
-    const Ref name(text(d.name)), severity(text(severity_name(d.severity))), message(text(in_python(d.message.en))),
+    const Ref name(text(d.name)), severity(text(severity_name(d.severity))), message(in_python(d.message.en)),
         where(text(d.first.text()));
     const Ref item(list && name && severity && message && where
                        ? Py_BuildValue("(OOOLO)", name.get(), severity.get(), message.get(),
@@ -502,6 +502,31 @@ PyObject* ask_sql(PyObject* self, PyObject* arguments) {
 // ---- what-if, outputs
 // ----------------------------------------------------------------------------------------------------
 
+std::string said_in_python(std::string_view words) {
+  const Ref said(in_python(words));
+  std::string out;
+  return said && take_text(said.get(), out) ? out : (PyErr_Clear(), std::string(words));
+}
+
+// Returns a table of sentences in Python's terms.
+Table sentences_in_python(const Table& table) {
+  std::vector<ColumnSpec> columns = table.columns();
+  for (ColumnSpec& column : columns) column.help = said_in_python(column.help);
+  Table out(table.name(), table.title(), std::move(columns));
+  for (size_t r = 0; r < table.row_count(); ++r) {
+    std::vector<Table::Value> row;
+    for (size_t c = 0; c < table.columns().size(); ++c)
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&table.column(c)))
+        row.emplace_back(Text{said_in_python((*texts)[r]), said_in_python(table.chinese((*texts)[r]))});
+      else if (const auto* whole = std::get_if<std::vector<int64_t>>(&table.column(c)))
+        row.emplace_back((*whole)[r]);
+      else
+        row.emplace_back(table.real(r, c));
+    out.add_row(std::move(row));
+  }
+  return out;
+}
+
 // (JSON without tables' use, frames, notes)
 PyObject* what_if(PyObject* self, PyObject* arguments) {
   PyObject* word_list = nullptr;
@@ -509,7 +534,7 @@ PyObject* what_if(PyObject* self, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "O", &word_list) || !take_texts(word_list, words)) return nullptr;
   const auto run = run_of(self);
   if (!run) return nullptr;
-  return answer(taken(long_call<Result<Answered>>([=]() -> Result<Answered> {
+  std::optional<Answered> answered = taken(long_call<Result<Answered>>([=]() -> Result<Answered> {
     Result<Arguments> given = arguments_of("what-if", words);
     if (!given) return std::move(given).error();
     Result<WhatIfQuestion> question = what_if_question(*given);
@@ -523,7 +548,11 @@ PyObject* what_if(PyObject* self, PyObject* arguments) {
     a.tables = what_if_tables(found->model ? &*found->model : nullptr, found->list);
     a.foreign = what_if_json(found->list, {});
     return a;
-  })));
+  }));
+  if (answered)
+    for (Table& table : answered->tables)
+      if (table.name() == "fixes") table = sentences_in_python(table);
+  return answer(std::move(answered));
 }
 
 // Reads the run again as the output wants its clocks, and writes it. (paths written, diagnostics)
