@@ -1,6 +1,7 @@
 """Tables in the libraries that people have: pandas, polars, pyarrow, pytest, IPython. Each test needs its library in the Python that
 runs it and is skipped without; `./dev python` runs them in an environment that has all."""
 import importlib
+import json
 import os
 import pathlib
 import subprocess
@@ -283,19 +284,34 @@ print('shown')
 
 
 class Typed(unittest.TestCase):
+    WRONG = ('trace.operators(row_limits=5)', 'trace.operatorz()', "trace.operators(format='pdf')", 'TraceAnalysis(trace_folder=1)',
+             'stageline.torch.key_averages(trace, group_by=5)')
+
     @needs('mypy')
     def test_a_sample_is_clean_and_misspelt_options_are_not(self):
         sample = (pathlib.Path(__file__).resolve().parent / 'typed_sample.py').read_text()
-        wrong = ['trace.operators(row_limits=5)', 'trace.operatorz()', "trace.operators(format='pdf')", 'TraceAnalysis(trace_folder=1)',
-                 'stageline.torch.key_averages(trace, group_by=5)']
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'sample.py'
-            path.write_text(sample + ''.join(f'{line}\n' for line in wrong))
+            path.write_text(sample + ''.join(f'{line}\n' for line in self.WRONG))
             done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', path.name], cwd=folder, capture_output=True, text=True,
                                   env={**os.environ, 'MYPYPATH': str(PACKAGE)})
         places = [int(line.split(':')[1]) for line in done.stdout.splitlines() if line.startswith(path.name) and ': error:' in line]
         first = len(sample.splitlines()) + 1
-        self.assertEqual(places, list(range(first, first + len(wrong))), done.stdout)
+        self.assertEqual(places, list(range(first, first + len(self.WRONG))), done.stdout)
+
+    @needs('pyright')
+    def test_the_sample_is_clean_in_pyright_too(self):
+        sample = (pathlib.Path(__file__).resolve().parent / 'typed_sample.py').read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, 'sample.py').write_text(sample + ''.join(f'{line}\n' for line in self.WRONG))
+            pathlib.Path(folder, 'pyrightconfig.json').write_text(json.dumps({'include': ['sample.py'], 'extraPaths': [str(PACKAGE)],
+                                                                              'typeCheckingMode': 'strict'}))
+            done = subprocess.run([sys.executable, '-m', 'pyright', '--outputjson', '--pythonpath', sys.executable], cwd=folder, capture_output=True, text=True)
+        if not done.stdout.startswith('{'):
+            self.skipTest('pyright does not start here (it needs node)')
+        places = {found['range']['start']['line'] + 1 for found in json.loads(done.stdout)['generalDiagnostics'] if found['severity'] == 'error'}
+        first = len(sample.splitlines()) + 1
+        self.assertEqual(sorted(places), list(range(first, first + len(self.WRONG))), done.stdout)
 
 
 class Torch(unittest.TestCase):
