@@ -295,7 +295,7 @@ TEST_CASE("align: a few bad matches are named and left out") {
   check_against(found, clocks, middle, 25'000, 1e-5);
 }
 
-TEST_CASE("align: a tie that contradicts itself is not used") {
+TEST_CASE("align: messages that contradict each other are not used, and the cells' order ties their ranks") {
   Trace trace = run_of(2, 1, 30);
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 2);
@@ -306,10 +306,15 @@ TEST_CASE("align: a tie that contradicts itself is not used") {
       trace.cells.end_ns[i] += by;
     }
   trace.cells.sort();
-  disturb(trace, random_clocks(2, 4), middle);
+  const std::vector<Clock> clocks = random_clocks(2, 4);
+  disturb(trace, clocks, middle);
   const ClockAlignment found = align_clocks(trace);
   CHECK(found.notes.count("clock.contradicting_tie") == 1);
-  CHECK(found.untied == std::vector<size_t>{1});
+  CHECK(found.untied.empty());
+  const ClockSegment& s = found.clocks[1].segments.front();
+  CHECK(s.evidence == ClockEvidence::kGaps);
+  const double off_ns = static_cast<double>(s.offset_ns) - truth_of(clocks, 1, s, middle).offset_ns;
+  CHECK(std::abs(off_ns) <= static_cast<double>(s.offset_half_ns));
 }
 
 TEST_CASE("align: a clock that is set in mid-run has two segments") {
