@@ -155,7 +155,7 @@ class Pipeline {
     int64_t cells = 0;
     for (const auto& [rank, iterations] : iterations_)
       for (const Iteration& one : iterations) {
-        if (chunks_of(one) != chunks_) continue;
+        if (chunks_ == 0 || chunks_of(one) != chunks_) continue;
         cells += 2 * std::ssize(one.forwards);
         const Op& first = ops_[one.forwards.front()];
         const int64_t stages = resources_[one.forwards.front()]->pipeline_size;
