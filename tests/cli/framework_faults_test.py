@@ -77,6 +77,28 @@ class Ranges(Case):
         self.assertEqual(found['id'], 'device.idle')
         self.assertNotIn('train', found['title_en'])
 
+    def test_exposed_work_is_named_where_the_host_sets_the_pace(self):
+        """A replay wins nothing without it, for the next step begins when the host begins it."""
+        def device(name, call, start, dur, number, op, category='kernel', runtime='cudaLaunchKernel', held=7, **args):
+            return [x('cpu_op', op, call - 2, held + 4), x('cuda_runtime', runtime, call, held, correlation=number),
+                    x(category, name, start, dur, 0, 7, stream=7, device=0, correlation=number, **args)]
+        talks, copies = [], []
+        for k in range(4):
+            t, n = 4_000 * k, 100 * k
+            for events in (talks, copies):
+                events.append(x('user_annotation', f'ProfilerStep#{k}', t, 4_000))
+            for i in range(3):
+                talks += device('sm80_xmma_gemm_bf16', t + 10 + 40 * i, t + 60 + 1_250 * i, 800, n + 2 * i, 'aten::mm')
+                talks += device('ncclDevKernel_AllGather_RING_LL', t + 30 + 40 * i, t + 865 + 1_250 * i, 420, n + 2 * i + 1, 'c10d::_allgather_base_')
+            copies += device('Memcpy HtoD (Pageable -> Device)', t + 10, t + 40, 700, n, 'aten::copy_', 'gpu_memcpy', 'cudaMemcpyAsync', 600, bytes=2 << 20)
+            for i in range(3):
+                copies += device('sm80_xmma_gemm_bf16', t + 620 + 20 * i, t + 745 + 1_050 * i, 1_040, n + i + 1, 'aten::mm')
+        found = {f['id']: f for f in answer(self.write('talks.json', kineto(talks)))['findings']}
+        self.assertIn('on the stream that computes', found['comm.exposed']['detail_en'])
+        found = {f['id']: f for f in answer(self.write('copies.json', kineto(copies)))['findings']}
+        self.assertNotIn('memory.exposed', found)
+        self.assertIn('(17.5', found['copies.pageable']['value'])
+
     def test_tensorflow_s_operators_are_named_name_and_type(self):
         host = xplane.cpu(steps=2)
         plane = next(p for p in host if 'host:CPU' in p.name) if isinstance(host, list) else host

@@ -101,14 +101,17 @@ void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vec
   if (Finding* x = find_finding(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
   Finding* x = find_finding(list, "copies.pageable");
   if (!x) return;
-  double exposed = 0;  // what is hidden under other work costs nothing
+  // What is hidden under other work costs nothing. Where the host sets the pace, a replay wins nothing without the
+  // copies, and only the device's time for them is known.
+  double exposed = 0, recorded = 0;
   for (const RankAccount& rank : account)
     for (const RankLoss& loss : rank.losses)
-      if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos) exposed += loss.price_ns;
-  x->weight = share_or_zero(exposed, window_of(account));
+      if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos)
+        exposed += loss.price_ns, recorded += loss.recorded_ns;
+  x->weight = share_or_zero(exposed > 0 ? exposed : recorded, window_of(account));
   x->value = percent(x->weight);
-  x->price.saving_ns = x->weight * f.step_ns;
-  x->detail += words("profile.pageable.saving", Args().set("share", percent(x->weight)));
+  x->price.saving_ns = exposed > 0 ? x->weight * f.step_ns : 0;
+  if (exposed > 0) x->detail += words("profile.pageable.saving", Args().set("share", percent(x->weight)));
   name_exposed(account, LossKind::kCopy, "Pageable", *x);
   if (!(x->weight > 0)) list.erase(list.begin() + (x - list.data()));
 }

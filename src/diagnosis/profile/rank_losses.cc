@@ -39,7 +39,11 @@ class LossFinder {
     settle_drains();
     find_exposed();
     find_contention();
-    std::erase_if(losses_, [&](const RankLoss& x) { return std::max(x.price_ns, x.caused_ns) < kMinLoss * window(); });
+    // Exposed work was recorded, whether the step would be shorter without it or the host sets the pace.
+    std::erase_if(losses_, [&](const RankLoss& x) {
+      const bool exposed = x.kind == LossKind::kCollective || x.kind == LossKind::kCopy;
+      return !exposed && std::max(x.price_ns, x.caused_ns) < kMinLoss * window();
+    });
     std::ranges::stable_sort(losses_, std::greater(), &RankLoss::price_ns);
     return std::move(losses_);
   }

@@ -60,7 +60,7 @@ struct RankAccount {
   double all_idle_ns() const;
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;
-  std::vector<RankLoss> losses;  // by price; losses below kMinLoss of the window are left out
+  std::vector<RankLoss> losses;  // by price; exposed work, and others from kMinLoss of the window on
 };
 inline constexpr double kMinLoss = 0.01;
 
