@@ -114,7 +114,7 @@ class Sorter {
     }
   }
 
-  // Holds the operators of one thread. Where no device communicates, its calls of a communication library do: a thread in
+  // Adds the operators of one thread. Where no device communicates, calls of a communication library do: a thread in
   // such a call computes only in the operators within it.
   void put_host(std::vector<HostOp>& ops) {
     std::ranges::stable_sort(ops, [](const HostOp& a, const HostOp& b) {

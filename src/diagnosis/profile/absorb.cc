@@ -81,7 +81,7 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
   return nullptr;
 }
 
-// A cause of one rank's lateness is part of the finding of that rank. That its streams wait is said there already.
+// A late rank's finding takes in why that rank is late. It says already that its streams wait.
 Finding* late_rank_of_own(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
   Finding* late = f.late && !f.late->by_computing ? finding_of_late_rank(f, list) : nullptr;
   const bool streams = x.id == "device.idle" && x.key.empty();
@@ -101,8 +101,8 @@ void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vec
   if (Finding* x = find_finding(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
   Finding* x = find_finding(list, "copies.pageable");
   if (!x) return;
-  // What is hidden under other work costs nothing. Where the host sets the pace, a replay wins nothing without the
-  // copies, and only the device's time for them is known.
+  // Copies under other work cost nothing. Where the host sets the pace, a replay wins nothing without the copies, and
+  // only the device's time for them is known.
   double exposed = 0, recorded = 0;
   for (const RankAccount& rank : account)
     for (const RankLoss& loss : rank.losses)
