@@ -2,10 +2,13 @@
 import ast
 import enum
 import functools
+import gzip
 import json
 import os
 import pathlib
 import tempfile
+
+from stageline import _engine
 
 from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
@@ -338,14 +341,14 @@ class TraceAnalysis:
                 made = os.path.join(folder, 'counters.json')
                 with self._open([rank]) as one:
                     one.export(made, 'trace-with-counters', compat='hta')
-                with open(made, encoding='utf-8', errors='surrogateescape') as file:
-                    content = json.load(file)
+                text = pathlib.Path(made).read_bytes()
             if wanted != TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH:
-                queue = bool(wanted & TimeSeriesTypes.QUEUE_LENGTH)
+                queue, content = bool(wanted & TimeSeriesTypes.QUEUE_LENGTH), json.loads(text.decode('utf-8', 'surrogateescape'))
                 content['traceEvents'] = [e for e in content['traceEvents'] if e.get('ph') != 'C' or (e['name'] == 'Queue Length') == queue]
+                text = json.dumps(content).encode('utf-8', 'surrogateescape')
             folder, name = os.path.split(source)
             name = name.replace('.json', f'{output_suffix}.json') if '.json' in name else name + output_suffix
-            Trace.__new__(Trace).write_raw_trace(os.path.join(folder, name), content)
+            _engine.write_file(os.path.join(folder, name), gzip.compress(text))
 
     # ---- steps ----
 
