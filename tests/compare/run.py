@@ -5,6 +5,7 @@ also lets the installed torch profile small programs, and compares its tables by
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
   run.py --msprof [FOLDER…]                                                     msprof-analyze alone: msprof*.py beside this
+  run.py --drop-in [--only NAME,NAME]                                           HTA and stageline.hta, frame by frame: drop_in.py
   run.py --planned                                                              what plan --emit prints, by the frameworks' parsers: planned.py
   run.py --record [--only CASE,CASE]                                            training under stageline record: RECORDED beside this
   run.py --incidents [--only NAME,NAME] [--keep DIR]                            real training with planted faults: tests/incidents/run.py
@@ -107,6 +108,7 @@ def main():
     parser.add_argument('--keep', default='', help='leave HTA\'s answers in this folder, and use those that are there')
     parser.add_argument('--torch', action='store_true', help='only torch\'s tables and pipelines')
     parser.add_argument('--msprof', action='store_true', help='only msprof-analyze: pp-chart, our simulated runs, its sums (of FOLDER…)')
+    parser.add_argument('--drop-in', action='store_true', help='only HTA and stageline.hta, frame by frame, on generated sets')
     parser.add_argument('--planned', action='store_true', help='only what plan --emit prints, read by released parsers')
     parser.add_argument('--record', action='store_true', help='only training under stageline record')
     parser.add_argument('--incidents', action='store_true', help='only real training with planted faults, told and priced')
@@ -119,6 +121,13 @@ def main():
         return max(subprocess.run([sys.executable, HERE / script, *(['--only', only] if only else [])]).returncode for script, only in chosen)
     if options.planned:
         return compare_planned()
+    if options.drop_in:
+        python = rivals.find_hta()
+        if not python:
+            print('skipped: stageline.hta, HTA cannot be installed here')
+            return 0
+        return subprocess.run([sys.executable, HERE / 'drop_in.py', '--python', python, '--only', options.only, '--keep', options.keep],
+                              env={**os.environ, 'PYTHONPATH': str(ROOT / 'build/dev/python')}).returncode
     if options.msprof:
         return compare_msprof(options.folders)
     if options.torch:
