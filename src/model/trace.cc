@@ -203,6 +203,7 @@ void take_facts(Trace& trace, const Trace& one) {
   trace.messages_are_calls = one.messages_are_calls;
   trace.numbers_messages_per_rank = one.numbers_messages_per_rank;
   trace.device_family = one.device_family;
+  trace.pipeline_stages = std::max(trace.pipeline_stages, one.pipeline_stages);
 }
 
 void filter_trace(Trace& trace, const std::vector<int32_t>& ranks, int64_t first_step, int64_t last_step) {

@@ -111,6 +111,12 @@ class OtlpTest(Case):
         self.assertEqual(order(path)[1], expected(2, 1, 4, 2)[1])
         self.assertEqual(flaws(info(path))['otlp.incomplete_step']['count'], 7)
 
+    def test_no_whole_step_makes_no_pipeline(self):
+        made = otlp.run(stages=2, steps=1)
+        path = self.file('lost.jsonl', otlp.to_json([(attributes, [s for k, s in enumerate(spans) if k != 4]) for attributes, spans in made]))
+        self.assertIn('otlp.incomplete_step', flaws(info(path)))
+        self.assertEqual(info(path)['cells'], 0)
+
     def test_a_truncated_span_is_no_cell(self):
         made = otlp.run(stages=2)
         last = max((s for s in made[1][1] if s['name'] == 'megatron.microbatch.backward'), key=lambda s: s['start'])
@@ -137,6 +143,10 @@ class OtlpTest(Case):
         self.assertIn('MEGATRON_OTEL_EXPORT_STRATEGY=all_ranks', said['otlp.missing_ranks']['message'])
         self.assertIn('(missing: 0,1,2)', said['otlp.missing_ranks']['message'])
         self.assertEqual(info(path)['schedule']['name'], '1f1b')
+        first = self.file('rank0.jsonl', otlp.to_json(made[:1]))
+        run('digest', first, '-o', self.dir / 'digests', '-q', check=0)
+        for source in (first, self.dir / 'digests'):  # its own stage alone does not say how many there are
+            self.assertEqual(info(source)['schedule']['stages'], 4)
         path = self.file('steps.jsonl', otlp.to_json([(attributes, [s for s in spans if 'microbatch' not in s['name']]) for attributes, spans in made]))
         said = flaws(info(path))
         self.assertIn('--otel-span-groups', said['otlp.no_micro_batches']['message'])

@@ -35,6 +35,7 @@ void run_columns(Io& io, Trace& trace) {
   io.value("trace.messages_are_calls", trace.messages_are_calls);
   io.value("trace.numbers_messages_per_rank", trace.numbers_messages_per_rank);
   io.value("trace.device_family", trace.device_family);
+  io.value("trace.pipeline_stages", trace.pipeline_stages);
   rows(io, "categories", trace.categories, member("text", &CategoryInfo::text), member("kind", &CategoryInfo::kind));
 }
 
