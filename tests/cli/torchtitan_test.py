@@ -52,6 +52,12 @@ class TorchtitanTest(Case):
         lanes = rows(made, "SELECT rank, name, count(DISTINCT lane) AS lanes, count(*) AS n FROM slices WHERE name IN ('generate', 'engine_loop') GROUP BY name")
         self.assertEqual({(r['name'], r['lanes'], r['n']) for r in lanes}, {('generate', '3', '6'), ('engine_loop', '1', '2')})
 
+    def test_a_rank_without_a_log_is_named(self):
+        made = torchtitan.write(self.dir / 'run', ranks=3)
+        self.assertNotIn('torchtitan.missing_ranks', flaws(info(made)))
+        (made / torchtitan.run(ranks=3)[1].name()).unlink()
+        self.assertEqual(flaws(info(made))['torchtitan.missing_ranks']['count'], 1)
+
     def test_the_order_of_files_and_lines_does_not_matter(self):
         draw = random.Random(5)
         want = spans(torchtitan.write(self.dir / 'run'))

@@ -241,15 +241,15 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       trace.diagnostics.add(problem::torchtitan_unusable_file, {source.files[i].path});
   expect_bytes(source, chosen, options.progress);
   std::map<ProcessKey, std::vector<Line>> processes;
-  std::set<std::string> sources;
-  std::set<std::pair<int64_t, std::string>> tags;  // of steps
+  std::map<std::string, std::set<int64_t>> sources;  // and their ranks
+  std::set<std::pair<int64_t, std::string>> tags;    // of steps
   bool ranked = true;
   auto first_error = read_files(
       paths.size(), [&](size_t k) { return read_log(paths[k], static_cast<uint32_t>(k), options.progress); },
       [&](size_t, LogFile file) {
         trace.diagnostics.merge(file.diagnostics);
         for (Line& line : file.lines) {
-          sources.insert(line.key.source);
+          sources[line.key.source].insert(line.key.rank);
           ranked &= line.key.rank != kUnknown;
           for (const std::string& tag : line.tags) tags.emplace(line.step, tag);
           processes[line.key].push_back(std::move(line));
@@ -269,6 +269,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     return nothing_read(
         std::move(first_error), source, "no span with a start and an end in these logs of torchtitan",
         "expected structured_logs/SOURCE.global_rank_N.TIME.jsonl with pairs such as step_start, step_end");
+  for (const auto& [name, ranks] : sources)
+    trace.diagnostics.add(problem::torchtitan_missing_ranks, Args().set("source", name), {paths.front()},
+                          std::max<int64_t>(0, *ranks.rbegin() + 1 - std::ssize(ranks)));
   for (const auto& [step, tag] : tags)
     if (step >= 0)
       trace.diagnostics.add(problem::torchtitan_tagged_step, Args().set("step", std::to_string(step)).set("tag", tag));
