@@ -6,9 +6,9 @@ index, order and values.
   drop_in.py --ask MODULE FOLDER ANSWERS                          what the program starts in PYTHON: one module's answers
 
 PYTHON holds HTA and pandas, and what it imports as stageline is the module of this build. HTA answers twice there: by the
-sort that numpy takes for this processor and by numpy's portable one. Both leave equal keys in an order of their own, so an
-answer that differs between the two is one that HTA itself does not repeat. --older is a Python with another pandas and
-numpy: what differs there, too, is said. Without FOLDER: 22 sets made by tests/gen/kineto.py, of all eras and vendors.
+sort that numpy takes for this processor, and by numpy's portable one. Each leaves equal keys in its own order. HTA does not
+repeat an answer that differs between the two. --older is a Python with another pandas and numpy; its differences are
+printed, too. Without FOLDER: 22 sets made by tests/gen/kineto.py, of all eras and vendors.
 
 Prints the number of questions that are equal, that HTA does not repeat, on which HTA fails, and that differ; exit 1
 where one differs.
@@ -262,7 +262,7 @@ def differs(a, b, types, at=''):
 
 def answers_of(python, module, folder, kept, portable=False):
     if not kept.exists():
-        # HTA and stageline.hta write beside the traces: each has a copy of its own at the same place.
+        # HTA and stageline.hta write next to the traces, so each has its own copy at the same place.
         copy = kept.parent / 'traces'
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)

@@ -43,8 +43,8 @@ struct FixList {
 // Also sets the model's layers. O((operations + plans' cells · steps · replicas) · fixes).
 FixList price_fixes(WhatIf& model, const FixOptions& options);
 
-// What the stage that needs most needs now, with `before` layers, and under the changes, with `after`; "" where no
-// order is known.
+// Returns what the fullest stage needs with the layers of `before`, and under the changes with those of `after`; "" if
+// no order is known.
 Text bytes_of_change(const WhatIf& model, const StageBytes& bytes, const Changes& changes,
                      const std::vector<int32_t>& before, const std::vector<int32_t>& after);
 

@@ -33,7 +33,8 @@ Text divided_words(const std::vector<int32_t>& split);
 FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 // The stage that held most, measured and as the model says.
 Text measured_words(const std::vector<MeasuredStage>& memory);
-// The stage that needs most now and then, and whether that is above the limit of `bytes`. It continues a sentence.
+// Names the fullest stage before and after a change, and says whether the change needs more than the limit of `bytes`.
+// The text continues a sentence.
 Text bytes_words(const StageBytes& bytes, const StageBytes::Most& now, const StageBytes::Most& then);
 FixWords links_words(bool one_host);
 FixWords launch_words(bool hosts_alone);

@@ -35,7 +35,7 @@ struct Event {
   Facts facts;
 };
 
-// The stats of a plane by their ids in it.
+// Holds the stats of a plane by their ids in it.
 enum class StatKey : uint8_t {
   kOther,
   kStepNumber,

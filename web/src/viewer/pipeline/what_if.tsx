@@ -11,7 +11,7 @@ import {askWorld, commandOf, paramsOf, type Answer, type Asked, type Described, 
   type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
-// What is said about memory continues the sentence of an option; here it stands alone.
+// The words on memory continue the sentence of an option; here they are a sentence of their own.
 const bytesOf = (said: {bytes?: string; bytes_zh?: string} | null | undefined): string =>
   zh(said?.bytes ?? '', said?.bytes_zh ?? '').replace(/^[;；]\s*/, '');
 const NUMBERS = ['memory', 'seq', 'micro_batch_size', 'tp', 'ep'] as const;

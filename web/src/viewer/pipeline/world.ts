@@ -30,7 +30,7 @@ export interface Fix extends Price {
   bytes: string; // what the stage that needs most needs; '' without a description of the model
   bytes_zh: string;
 }
-// The description of the model and of its devices, as flags of what-if have them; empty: memory is not checked.
+// The description of the model and of its devices, with the names of what-if's flags. Without it memory is not checked.
 export type Described = Partial<
   Record<'model' | 'memory' | 'seq' | 'micro_batch_size' | 'tp' | 'ep' | 'recompute', string>
 >;
