@@ -64,6 +64,9 @@ const DESCRIPTIONS: readonly Key[] = [
   'description.primus',
   'description.allocator',
   'description.chakra',
+  'description.services',
+  'description.spans',
+  'description.torchtitan',
 ];
 export function description(text: string): string {
   if (lang === 'en') return text;
