@@ -10,8 +10,7 @@ sort that numpy takes for this processor, and by numpy's portable one. Each leav
 repeat an answer that differs between the two. --older is a Python with another pandas and numpy; its differences are
 printed, too. Without FOLDER: 22 sets made by tests/gen/kineto.py, of all eras and vendors.
 
-Prints the number of questions that are equal, that HTA does not repeat, on which HTA fails, and that differ; exit 1
-where one differs.
+Prints how many answers are equal, not repeated by HTA, refused by HTA, or different. Exit 1 if one differs.
 """
 import argparse
 import collections

@@ -14,7 +14,7 @@ EPOCH_US = 1_795_784_883_000_000
 
 
 class Log:
-    """Collects the lines of one process. Times in whole µs; the lengths of ends are exact, by another clock."""
+    """Has the lines of one process. Times in whole µs; the lengths of ends are exact, by another clock."""
 
     def __init__(self, source, rank, pid, at_us=EPOCH_US):
         self.base = {'tid': pid * 10, 'rank': rank, 'global_rank': rank, 'local_rank': rank, 'source': source, 'host_name': 'node-0', 'pid': pid}

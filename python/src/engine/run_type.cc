@@ -194,8 +194,8 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
   if (Status s = check_asked(arguments, analysis); !s) return std::move(s).error();
   if (analysis.needs == AnalysisNeeds::kTwoRuns) {
     if (!run || !test)
-      return Error{
-          ErrorCode::kUsage, name + " compares two runs", {}, "control.analyze(\"" + analysis.name + "\", test=test)"};
+      return make_error(ErrorCode::kUsage, name + " compares two runs",
+                        "control.analyze(\"" + analysis.name + "\", test=test)");
     input->control = &run->trace;
     input->test = &test->trace;
   } else if (analysis.needs == AnalysisNeeds::kFiles) {
@@ -502,7 +502,7 @@ PyObject* ask_sql(PyObject* self, PyObject* arguments) {
 // ---- what-if, outputs
 // ----------------------------------------------------------------------------------------------------
 
-std::string said_in_python(std::string_view words) {
+std::string python_text(std::string_view words) {
   const Ref said(in_python(words));
   std::string out;
   return said && take_text(said.get(), out) ? out : (PyErr_Clear(), std::string(words));
@@ -511,13 +511,13 @@ std::string said_in_python(std::string_view words) {
 // Returns a table of sentences in Python's terms.
 Table sentences_in_python(const Table& table) {
   std::vector<ColumnSpec> columns = table.columns();
-  for (ColumnSpec& column : columns) column.help = said_in_python(column.help);
+  for (ColumnSpec& column : columns) column.help = python_text(column.help);
   Table out(table.name(), table.title(), std::move(columns));
   for (size_t r = 0; r < table.row_count(); ++r) {
     std::vector<Table::Value> row;
     for (size_t c = 0; c < table.columns().size(); ++c)
       if (const auto* texts = std::get_if<std::vector<std::string>>(&table.column(c)))
-        row.emplace_back(Text{said_in_python((*texts)[r]), said_in_python(table.chinese((*texts)[r]))});
+        row.emplace_back(Text{python_text((*texts)[r]), python_text(table.chinese((*texts)[r]))});
       else if (const auto* whole = std::get_if<std::vector<int64_t>>(&table.column(c)))
         row.emplace_back((*whole)[r]);
       else

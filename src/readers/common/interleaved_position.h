@@ -12,9 +12,8 @@ struct InterleavedPosition {
   int32_t chunk, micro_batch;
 };
 
-// Micro-batches go in groups of `group_size` (by default the number of stages), chunk after chunk; backwards begin with
-// the last chunk. The last group has the rest. `count` is the number of
-// forwards of the iteration over all `chunks`.
+// Micro-batches go in groups of `group_size` (by default the number of stages), chunk after chunk. Backwards begin with
+// the last chunk. The last group has the rest. `count` is the number of forwards of the iteration over all `chunks`.
 inline InterleavedPosition interleaved_position(int64_t k, int64_t count, int32_t group_size, int32_t chunks,
                                                 bool forward) {
   const int64_t micro_batches = count / chunks;

@@ -5,6 +5,7 @@
 
 #include "base/json_events.h"
 #include "base/json_tree.h"
+#include "base/number.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"
 
@@ -26,7 +27,7 @@ std::string value_text(Value any) {
   if (const auto flag = value.boolean()) return *flag ? "true" : "false";
   if (!value.text().empty()) return std::string(value.text());
   if (const auto integer = value.integer()) return std::to_string(*integer);
-  return value.real() ? number_text(*value.real()) : "";
+  return value.real() ? json_double(*value.real()) : "";
 }
 
 template <class Set>

@@ -1,4 +1,5 @@
 // OTLP as protobuf: a request alone, or requests in a row, each after its length.
+#include "base/number.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
 #include "readers/common/otlp_head.h"
@@ -32,7 +33,7 @@ void read_attribute(std::string_view pair, Body body) {
       if (any.id == kString && any.is_bytes()) value = any.bytes;
       if (any.id == kBool && any.wire == ProtoScan::kVarint) value = any.value != 0 ? "true" : "false";
       if (any.id == kInt && any.wire == ProtoScan::kVarint) value = std::to_string(any.as_signed());
-      if (any.id == kDouble && any.wire == ProtoScan::kFixed64) value = number_text(any.as_double());
+      if (any.id == kDouble && any.wire == ProtoScan::kFixed64) value = json_double(any.as_double());
     }
   }
   body(key, std::string_view(value));

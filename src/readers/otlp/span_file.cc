@@ -1,7 +1,6 @@
 #include "readers/otlp/span_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -34,11 +33,6 @@ size_t first_of_text(std::string_view text) {
 }
 
 }  // namespace
-
-std::string number_text(double value) {
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, value).ptr};
-}
 
 void set_attribute(Resource& resource, std::string_view key, std::string_view value) {
   if (key == "dl.world_size") resource.world_size = size_of(value);
@@ -99,7 +93,7 @@ Result<SpanFile> read_spans(const std::string& path, Progress* progress) {
       sink.lose(problem::otlp_read_stopped, static_cast<int64_t>(filled), Args().set("why", error_text(got.error())));
     filled += got ? *got : 0;
     if (filled > kMaxFileBytes)
-      return Error{ErrorCode::kLimit, "the file has more than 2 GiB", {path}, "give its parts"};
+      return make_error(ErrorCode::kLimit, "the file has more than 2 GiB", "give its parts", {path});
     if (got && *got > 0) continue;
     bytes.resize(filled);
     break;

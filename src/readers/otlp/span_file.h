@@ -78,7 +78,6 @@ class SpanSink {
   SpanFile out_;
 };
 
-std::string number_text(double value);
 void set_attribute(Resource& resource, std::string_view key, std::string_view value);
 
 // Requests follow each other without anything between them, or each after its length. That is a varint or, as the

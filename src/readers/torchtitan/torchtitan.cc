@@ -19,6 +19,7 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_tree.h"
+#include "base/number_list.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
@@ -219,6 +220,15 @@ bool looks_like_log(std::string_view head) {
          line.find("\"global_rank\"") != std::string_view::npos;
 }
 
+// Names the ranks without a log below the highest one; "" if there are none.
+std::string missing_below(const std::set<int64_t>& ranks) {
+  constexpr size_t kMaxNamed = 8;
+  std::vector<int32_t> missing;
+  for (int64_t rank = 0; rank < *ranks.rbegin() && missing.size() <= kMaxNamed; ++rank)
+    if (!ranks.contains(rank)) missing.push_back(static_cast<int32_t>(rank));
+  return number_list(missing, kMaxNamed);
+}
+
 Match sniff(const Source& source) {
   bool logs = false, profiles = false;
   for (size_t i = 0; i < source.files.size(); ++i) {
@@ -270,8 +280,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         std::move(first_error), source, "no span with a start and an end in these logs of torchtitan",
         "expected structured_logs/SOURCE.global_rank_N.TIME.jsonl with pairs such as step_start, step_end");
   for (const auto& [name, ranks] : sources)
-    trace.diagnostics.add(problem::torchtitan_missing_ranks, Args().set("source", name), {paths.front()},
-                          std::max<int64_t>(0, *ranks.rbegin() + 1 - std::ssize(ranks)));
+    if (const std::string missing = missing_below(ranks); !missing.empty())
+      trace.diagnostics.add(problem::torchtitan_missing_ranks, Args().set("source", name).set("missing", missing),
+                            {paths.front()});
   for (const auto& [step, tag] : tags)
     if (step >= 0)
       trace.diagnostics.add(problem::torchtitan_tagged_step, Args().set("step", std::to_string(step)).set("tag", tag));
