@@ -42,15 +42,17 @@ const analyses = {
 };
 
 // The dictionary as keys, English and Chinese, each one text with a word a line: compressed it is a tenth smaller than
-// key by key.
-function packed(words, nameOf) {
-  const lists = [Object.keys(words).map(nameOf), ...[0, 1].map(lang => Object.values(words).map(said => said[lang]))];
+// key by key. The entries in `unnamed` come last, under the short names ".0", ".1", … that a script counts itself.
+function packed(words, unnamed) {
+  const lists = [
+    Object.keys(words),
+    ...[0, 1].map(lang => [...Object.values(words), ...unnamed].map(said => said[lang])),
+  ];
   const broken = lists.flat().find(text => text.includes('\n'));
   if (broken) throw new Error(`src/i18n/words.json: a word is one line: ${broken}`);
-  const [keys, ...texts] = lists.map(list => `${JSON.stringify(list.join('\n'))}.split("\\n")`);
-  return `const en = ${texts[0]}, zh = ${
-    texts[1]
-  };\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
+  const [keys, en, zh] = lists.map(list => `${JSON.stringify(list.join('\n'))}.split("\\n")`);
+  return `const keys = ${keys}, zh = ${zh};\nexport default Object.fromEntries(${en}.map((text, i) => [` +
+    "keys[i] ?? '.' + (i - keys.length).toString(36), [text, zh[i]]]));\n";
 }
 
 const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
@@ -76,13 +78,12 @@ async function wordsOf(options) {
     ),
   );
   for (const key of Object.keys(kept)) said.add(key);
-  const short = new Map(
-    Object.keys(kept).filter(key =>
-      key.includes('.') && !key.endsWith('.one') && !(`${key}.one` in kept) && !isBegun(key)
-    ).map((key, i) => [key, `.${i.toString(36)}`]),
-  );
+  const isShort = key => key.includes('.') && !key.endsWith('.one') && !(`${key}.one` in kept) && !isBegun(key);
+  const entries = Object.entries(kept), named = entries.filter(([key]) => !isShort(key)),
+    unnamed = entries.filter(([key]) => isShort(key));
+  const short = new Map(unnamed.map(([key], i) => [key, `.${i.toString(36)}`]));
   return {
-    plugin: dictionaryOf(packed(kept, key => short.get(key) ?? key)),
+    plugin: dictionaryOf(packed(Object.fromEntries(named), unnamed.map(([, said]) => said))),
     shortened: text =>
       text.replace(/(["'`])(\w+(?:\.\w+)+)\1/g, (all, _, key) => short.has(key) ? `"${short.get(key)}"` : all),
   };
