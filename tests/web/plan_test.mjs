@@ -124,7 +124,7 @@ export const cases = [
     assert.equal((await rest(again)).answer.plans[0].pp, 8);
     assert.match(await again.title(), /^Plan a pipeline/);
     await again.click('#lang');
-    assert.match(await again.textContent('h1'), /每步/);
+    await again.waitForFunction(() => document.querySelector('h1').textContent.includes('每步'));
     await again.click('a.logo');
     await again.waitForFunction(() => window.stageline?.start?.().folder);
   }],
