@@ -356,7 +356,7 @@ class Finder {
       plan.recompute = w_.split_recompute;
     }
     Candidate c = priced(w_, problem, layouts_[point.layout], std::move(plan), 0);
-    c.bound_ns = lower_bound_ns(problem, stage_times(problem, LayerSums(problem), c.plan)) + c.step_ns - c.plan.span_ns;
+    c.bound_ns = LowerBound(problem).ns(stage_times(problem, LayerSums(problem), c.plan)) + c.step_ns - c.plan.span_ns;
     const bool too_large = problem.limit > 0 && c.needed_bytes > problem.limit;
     (too_large ? out.misses : out.candidate) = std::move(c);
   }

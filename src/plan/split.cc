@@ -9,23 +9,6 @@
 namespace stageline::plan {
 namespace {
 
-// What a rank of a one-chunk order does before its first backward and after its last one.
-struct RankShape {
-  int64_t warm = 0, trailing = 0, micro_batches = 0;
-};
-
-RankShape shape_of(const RankOrder& order) {
-  RankShape shape;
-  bool backward = false;
-  for (const ScheduleCell& cell : order) {
-    const CellKind kind = cell.actions()[0].kind;
-    if (kind == CellKind::kForward) ++shape.micro_batches, shape.warm += backward ? 0 : 1;
-    if (is_backward(kind)) backward = true;
-    shape.trailing = kind == CellKind::kWeightGrad ? shape.trailing + 1 : 0;
-  }
-  return shape;
-}
-
 int64_t cell_count(const Schedule& schedule) {
   int64_t count = 0;
   for (const RankOrder& order : schedule.ranks) count += static_cast<int64_t>(order.size());
@@ -38,6 +21,7 @@ class Search {
   Search(const PlanProblem& problem, const Budget& budget)
       : p_(problem),
         sums_(problem),
+        bound_(problem),
         layers_(static_cast<int32_t>(problem.kind_of.size())),
         stages_(problem.stages()),
         replay_cells_(cell_count(problem.schedule)),
@@ -130,7 +114,7 @@ class Search {
     }
     if (!out.fits) return out;
     out.recompute = part.recompute;
-    const RankShape& shape = shapes_[k];
+    const LowerBound::Rank& rank = bound_.ranks()[k];
     LayerTime own = sums_.stage(p_, k, lo, hi);
     own.input += again_ns(sums_, lo, out.recompute, hi);
     const int64_t f = own.forward, i = own.input, w = own.weight;
@@ -142,9 +126,9 @@ class Search {
     const bool end = k + 1 == stages_;
     const int64_t down = later.forward + back(later) + (end ? 0 : last.forward + back(last)) + hops_down_.back() -
                          hops_down_[k] + hops_back_.back() - hops_back_[k];
-    const int64_t m = shape.micro_batches;
-    const int64_t whole = before + std::max(shape.warm * f, f + down) + m * (i + w) + (m - shape.warm) * f;
-    out.bound = std::max(whole, whole - shape.trailing * w + after);
+    const int64_t m = p_.schedule.sizes.micro_batches;
+    const int64_t whole = before + std::max(rank.warm * f, f + down) + m * (i + w) + (m - rank.warm) * f;
+    out.bound = std::max(whole, whole - rank.trailing * w + after);
     return out;
   }
 
@@ -154,8 +138,6 @@ class Search {
   };
 
   void search_one_chunk() {
-    shapes_.clear();
-    for (const RankOrder& order : p_.schedule.ranks) shapes_.push_back(shape_of(order));
     splits_ = splits_backward(p_.schedule);
     hops_down_.assign(stages_, 0), hops_back_.assign(stages_, 0);
     for (int32_t k = 1; k < stages_; ++k) {
@@ -393,7 +375,7 @@ class Search {
 
   int64_t replay_plan(Plan plan) {
     const std::vector<LayerTime> times = stage_times(p_, sums_, plan);
-    if (lower_bound_ns(p_, times) >= best_ns()) {
+    if (bound_.ns(times) >= best_ns()) {
       left_ -= replay_cells_ / 4;
       return INT64_MAX;
     }
@@ -410,11 +392,11 @@ class Search {
   static constexpr int64_t kMaxNodes = 200'000;
   const PlanProblem& p_;
   LayerSums sums_;
+  LowerBound bound_;
   int32_t layers_, stages_;
   int64_t replay_cells_, fit_work_ = 0, left_, limit_ns_, nodes_ = 0;
   std::optional<Recompute> fixed_;
   SplitAnswer answer_;
-  std::vector<RankShape> shapes_;
   std::vector<int64_t> hops_down_, hops_back_;
   bool splits_ = false, whole_ = false;
   std::vector<int32_t> first_;  // for each stage, the first layer that it may begin with

@@ -90,7 +90,7 @@ std::pair<int64_t, std::vector<Plan>> exhaustive(const PlanProblem& p) {
       const auto times = stage_times(p, sums, plan);
       const auto span = span_of(p, times);
       REQUIRE(span);
-      CHECK(lower_bound_ns(p, times) <= *span);
+      CHECK(LowerBound(p).ns(times) <= *span);
       if (*span < best) best = *span, plans.clear();
       if (*span == best) plans.push_back(plan);
       return;
@@ -256,7 +256,7 @@ TEST_CASE("plan: no bound is above the replay") {
       }
       const auto span = span_of(problem, times);
       REQUIRE(span);
-      const int64_t bound = lower_bound_ns(problem, times);
+      const int64_t bound = LowerBound(problem).ns(times);
       if (bound > *span) CHECK_MESSAGE(bound <= *span, name);
     }
   }
