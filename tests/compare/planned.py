@@ -147,7 +147,8 @@ def megatron_flags(text):
 
 
 def ask(python, site, program, cases):
-    done = subprocess.run([python, '-c', program], input=json.dumps(cases), capture_output=True, text=True, env={'PYTHONPATH': str(site), 'PATH': '/usr/bin:/bin', 'HOME': '/tmp'})
+    done = subprocess.run([python, '-c', program], input=json.dumps(cases), capture_output=True, text=True, cwd=site,
+                          env={'PYTHONPATH': str(site), 'PATH': '/usr/bin:/bin', 'HOME': '/tmp'})
     if done.returncode:
         return done.stderr.strip()[-400:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -158,7 +159,7 @@ TRAINING = {'micro_batch_size', 'global_batch_size', 'use_distributed_optimizer'
 
 
 def compare_megatron(score, python, folder, version):
-    if not fetch(python, folder / version, f'megatron-core=={version}'):
+    if not fetch(python, folder / version, f'megatron-core=={version}', 'packaging'):
         return score.skip(f'megatron-core {version}', 'it cannot be fetched here')
     found = list(plans(folder, 'megatron'))
     cases = []
