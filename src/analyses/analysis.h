@@ -50,6 +50,7 @@ class AnalysisOptions {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+struct TorchRun;
 class TorchRowStore;
 
 // The input of an analysis, which borrows all that it points to.
@@ -83,7 +84,16 @@ struct AnalysisResult {
   std::string foreign;                  // with AnalysisInput::foreign: the text to print; there are no tables then
   Diagnostics notes;                    // what the answer leaves out or assumes
   std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
+
+  // Appends tables in this order.
+  template <class... Tables>
+  void add(Tables... more) {
+    (tables.push_back(std::move(more)), ...);
+  }
 };
+
+// Returns an answer without tables. It notes that it is of all steps but the last one, if it is.
+AnalysisResult answer_of(const TorchRun& run);
 
 enum class AnalysisNeeds : uint8_t {
   kCells,      // pipeline cells, of any framework

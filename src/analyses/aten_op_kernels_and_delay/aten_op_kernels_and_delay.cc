@@ -280,8 +280,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
     };
     std::ranges::stable_sort(ranks[k].rows, before);
   });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   Table table(declared_table("aten-op-kernels-and-delay/aten-op-kernels-and-delay", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);

@@ -128,10 +128,8 @@ AnalysisResult exact_call_graphs(TorchRun run, const Wanted& wanted, bool later)
     rank.graph = exact_call_graph(*rank.rows);
   });
   AnalysisResult result;
-  result.tables.push_back(
-      graph_table(graphs, declared_table("call-graph/call-stack"), wanted.stack, add_stack_row, later));
-  result.tables.push_back(
-      graph_table(graphs, declared_table("call-graph/trace-call-graph"), wanted.graph, add_graph_row, later));
+  result.add(graph_table(graphs, declared_table("call-graph/call-stack"), wanted.stack, add_stack_row, later),
+             graph_table(graphs, declared_table("call-graph/trace-call-graph"), wanted.graph, add_graph_row, later));
   return result;
 }
 
@@ -176,10 +174,8 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
     if (rank.graph) append(graph, *rank.graph);
     rank = {};
   }
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
-  result.tables.push_back(std::move(stack));
-  result.tables.push_back(std::move(graph));
+  AnalysisResult result = answer_of(*torch);
+  result.add(std::move(stack), std::move(graph));
   return result;
 }
 

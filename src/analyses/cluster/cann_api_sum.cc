@@ -169,16 +169,13 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
 
 Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
-  std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
+  auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(rank, input.msprof); });
   AnalysisResult result;
   if (input.msprof) {
     result.tables = msprof_tables(*torch, ranks);
     return result;
   }
-  result.tables.push_back(exact_cann_api_sum_table(*torch, ranks, false));
-  result.tables.push_back(exact_cann_api_sum_table(*torch, ranks, true));
+  result.add(exact_cann_api_sum_table(*torch, ranks, false), exact_cann_api_sum_table(*torch, ranks, true));
   return result;
 }
 

@@ -79,8 +79,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   std::vector<ClusterTimes> ranks(ops.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = cluster_times(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
-  result.tables.push_back(exact_cluster_time_summary_table(*torch, ranks));
-  result.tables.push_back(total_table(*torch, ranks));
+  result.add(exact_cluster_time_summary_table(*torch, ranks), total_table(*torch, ranks));
   if (reported.row_count() > 0) result.tables.push_back(std::move(reported));
   return result;
 }

@@ -114,9 +114,7 @@ std::vector<Line> lines_by_type(const std::vector<RankAnswer>& ranks, bool by_ra
 
 Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
-  std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
+  auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(rank, input.msprof); });
   const Writer writer(torch->trace->names, input.msprof);
   const std::string_view variant = input.msprof ? "msprof" : "";
   std::map<Key, Key> types;
@@ -131,9 +129,7 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
     for (auto& [key, ns] : rank.sums) lines.push_back({&key, rank.rank, 0, std::move(ns)});
   Table by_name(declared_table("compute-op-sum/compute-ops", variant));
   writer.fill(by_name, std::move(lines), true, true);
-  result.tables.push_back(std::move(all));
-  result.tables.push_back(std::move(by_rank));
-  result.tables.push_back(std::move(by_name));
+  result.add(std::move(all), std::move(by_rank), std::move(by_name));
   return result;
 }
 

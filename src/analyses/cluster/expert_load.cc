@@ -100,9 +100,7 @@ Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
   if (std::ranges::all_of(ranks, [](const RankLoad& rank) { return rank.products.empty(); }))
     return worded_error(ErrorCode::kNotFound, "expert_load.none", {}, {},
                         "record with record_shapes=True (torch.profiler) or at Level1 (Ascend)");
-  result.tables.push_back(ranks_table(ranks));
-  result.tables.push_back(groups_table(ranks));
-  result.tables.push_back(products_table(ranks));
+  result.add(ranks_table(ranks), groups_table(ranks), products_table(ranks));
   return result;
 }
 

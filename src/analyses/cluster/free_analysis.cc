@@ -108,9 +108,7 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   });
   AnalysisResult result;
   note_level_none(input, result.notes);
-  result.tables.push_back(reason_table(ranks));
-  result.tables.push_back(total_table(ranks));
-  result.tables.push_back(gap_table(*torch, ranks));
+  result.add(reason_table(ranks), total_table(ranks), gap_table(*torch, ranks));
   return result;
 }
 

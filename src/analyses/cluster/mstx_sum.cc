@@ -85,8 +85,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
 
 Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
-  std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k])); });
+  const auto ranks = ask_ranks(*torch, answer_for);
   AnalysisResult result;
   for (const bool by_step : {true, false})
     for (const bool device : {false, true}) result.tables.push_back(table_of(*torch, ranks, by_step, device));

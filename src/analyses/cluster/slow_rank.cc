@@ -167,9 +167,7 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
   if (input.for_report && matched.count() == 0) return result;
   note_unmatched(matched, ops.size(), result.notes);
-  result.tables.push_back(rank_slow_rank_table(*torch, sums));
-  result.tables.push_back(group_table(*torch, sums));
-  result.tables.push_back(late_table(*torch, sums, *max));
+  result.add(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
   return result;
 }
 

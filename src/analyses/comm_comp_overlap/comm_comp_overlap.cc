@@ -68,8 +68,7 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
     ranks[k] = device_time(*torch, *rank);
     if (op_names) kinds[k] = overlap_by_kind(*torch, *rank, *op_names);
   });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));
   if (!input.hta) result.tables.push_back(kinds_table("", kinds));
   return result;

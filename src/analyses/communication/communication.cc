@@ -484,10 +484,8 @@ Result<AnalysisResult> run_communication(const AnalysisInput& input) {
   AnalysisResult result;
   const Accounts accounts(run, *given);
   const int32_t one_rank = run.torch.ranks[run.torch.parts[0]];
-  result.tables.push_back(rows_table(accounts, one_rank));
-  result.tables.push_back(ranks_table(run, accounts));
-  result.tables.push_back(accounts.places().fabrics());
-  result.tables.push_back(instances_table(run, accounts));
+  result.add(rows_table(accounts, one_rank), ranks_table(run, accounts), accounts.places().fabrics(),
+             instances_table(run, accounts));
   add_notes(run, accounts, *given, result.notes);
   return result;
 }

@@ -348,8 +348,7 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   const Shared answer = made;
   if (!input.hta && !options.annotation.empty() && answer->graph.matches <= options.first)
     return no_instance(*torch, answer->rank(), options, answer->graph.matches);
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   add_window_notes(*answer, options, result.notes);
   if (!input.hta && *wanted < 0 && torch->parts.size() > 1) result.notes.add(problem::critical_path_one_rank);
   result.tables = {summary_table(*answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),

@@ -11,7 +11,7 @@ namespace stageline {
 namespace {
 
 struct Options {
-  int64_t runtime_cutoff_ns = 50'000, delay_cutoff_ns = 100'000;
+  int64_t runtime_cutoff_ns = 0, delay_cutoff_ns = 0;
   bool memory = true;
 };
 
@@ -30,6 +30,10 @@ struct RankLaunches {
   std::vector<Launch> launches;
   int64_t orphans = 0;  // number of device operations whose call was not recorded
 };
+
+Launch launch_of(const TorchRow& call, const TorchRow& work) {
+  return {call.correlation, call.dur_ns, work.dur_ns, std::max<int64_t>(0, work.start_ns - call.end_ns())};
+}
 
 // ---- HTA ------------------------------------------------------------------------------------
 
@@ -74,12 +78,7 @@ RankLaunches hta_launches(const TorchRank& rank, const std::vector<bool>& is_lau
     if (slot == IdSlots::kNone) continue;
     for (uint32_t k = begin[slot]; k < begin[slot + 1]; ++k) {
       const TorchRow& work = rank.rows[device[k]];
-      Launch launch;
-      launch.correlation = call.correlation;
-      launch.call_ns = call.dur_ns;
-      launch.work_ns = work.dur_ns;
-      launch.delay_ns = std::max<int64_t>(0, work.start_ns - call.end_ns());
-      out.launches.push_back(launch);
+      out.launches.push_back(launch_of(call, work));
     }
   }
   return out;
@@ -120,11 +119,7 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   out.launches.reserve(pairs.size());
   for (size_t k = 0; k < pairs.size(); ++k) {
     const TorchRow &call = row(pairs[k].first), &work = row(pairs[k].second);
-    Launch launch;
-    launch.correlation = call.correlation;
-    launch.call_ns = call.dur_ns;
-    launch.work_ns = work.dur_ns;
-    launch.delay_ns = std::max<int64_t>(0, work.start_ns - call.end_ns());
+    Launch launch = launch_of(call, work);
     launch.start_ns = call.start_ns;
     launch.stream = work.stream;
     launch.call = call.name;
@@ -214,14 +209,8 @@ Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& optio
 
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
-  if (Status taken =
-          take(input.options.duration_ns("runtime-cutoff", options.runtime_cutoff_ns), options.runtime_cutoff_ns);
-      !taken)
-    return std::move(taken).error();
-  if (Status taken =
-          take(input.options.duration_ns("launch-delay-cutoff", options.delay_cutoff_ns), options.delay_cutoff_ns);
-      !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.duration_ns("runtime-cutoff", 50'000), options.runtime_cutoff_ns));
+  TRY_OK(take(input.options.duration_ns("launch-delay-cutoff", 100'000), options.delay_cutoff_ns));
   TRY_OK(take(input.options.flag("include-memory-events", true), options.memory));
   return options;
 }
@@ -233,8 +222,7 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
     return input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);
   });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   result.tables.push_back(outlier_table(ranks, *options, input.hta));
   if (!input.hta) result.tables.push_back(histogram_table(ranks));
   if (!input.for_report)

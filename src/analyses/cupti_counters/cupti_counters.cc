@@ -248,8 +248,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
     ranks[k] = counters_of_rank(*torch, torch->parts[k], input.hta);
     if (!ranks[k].ranges.empty()) read[k] = read_counters(ranks[k]);
   });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (!read[k]) return std::move(read[k]).error();
     if (ranks[k].unequal && !ranks[k].ranges.empty()) result.notes.add(problem::cupti_unequal);

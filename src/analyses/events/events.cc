@@ -22,8 +22,6 @@ const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const F
   return fact ? *fact : none;
 }
 
-Table hta_events_table() { return declared_table("events/events/hta"); }
-
 // Adds the rows [begin, end) of a rank.
 void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
   const Part& part = *rank.part;
@@ -62,8 +60,6 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size
   }
 }
 
-Table exact_events_table() { return declared_table("events/events"); }
-
 void add_exact_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
   const Part& part = *rank.part;
   const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
@@ -82,7 +78,7 @@ void add_exact_rows(const TorchRun& run, const TorchRank& rank, size_t begin, si
   }
 }
 
-Table head_of_events(const TorchRun& run) { return run.options.hta ? hta_events_table() : exact_events_table(); }
+Table head_of_events(const TorchRun& run) { return declared_table("events/events", run.options.hta ? "hta" : ""); }
 
 // Makes the rows of one rank after another, because the table is in the order of ranks.
 Table events_now(const TorchRun& run) {
@@ -188,8 +184,8 @@ Table exact_symbols(const TorchRun& run) {
 Result<AnalysisResult> run_events(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
-  result.tables.push_back(input.rows_later ? events_later(*torch) : events_now(*torch));
-  result.tables.push_back(input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
+  result.add(input.rows_later ? events_later(*torch) : events_now(*torch),
+             input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
   return result;
 }
 

@@ -94,8 +94,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
                        tensor.first_ns, tensor.last_ns});
   }
   AnalysisResult result;
-  result.tables.push_back(std::move(nodes));
-  result.tables.push_back(std::move(tensors));
+  result.add(std::move(nodes), std::move(tensors));
   return result;
 }
 

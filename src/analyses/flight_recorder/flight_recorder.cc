@@ -84,10 +84,8 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   if (!has_flight_calls(trace)) return make_error(ErrorCode::kBadInput, "there are no calls of a flight recorder here");
   const FlightReport& report = flight_of(run);
   AnalysisResult result;
-  result.tables.push_back(problems_table(trace, report));
-  result.tables.push_back(waits_table(trace, report));
-  result.tables.push_back(groups_table(trace, report));
-  result.tables.push_back(calls_table(trace));
+  result.add(problems_table(trace, report), waits_table(trace, report), groups_table(trace, report),
+             calls_table(trace));
   if (report.overwritten > 0) result.notes.add(problem::flight_recorder_overwritten, {}, report.overwritten);
   return result;
 }

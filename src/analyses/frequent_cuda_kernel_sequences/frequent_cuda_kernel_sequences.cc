@@ -171,8 +171,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   for (StringId id = 0; id < named.size(); ++id)
     named[id] = torch->trace->names.text(id).find(options.name) != std::string_view::npos;
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return patterns_of(*torch, rank, options, named); });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   Table table(declared_table("frequent-cuda-kernel-sequences/frequent-cuda-kernel-sequences", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);

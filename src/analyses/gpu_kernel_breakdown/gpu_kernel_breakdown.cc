@@ -213,16 +213,11 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, *options); });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
-  if (input.hta) {
-    result.tables.push_back(hta_types(ranks));
-    result.tables.push_back(hta_kernels(*torch, ranks, *options));
-  } else {
-    result.tables.push_back(exact_types(ranks));
-    result.tables.push_back(exact_kernels(*torch, ranks, *options));
-    result.tables.push_back(exact_types_by_rank(ranks));
-  }
+  AnalysisResult result = answer_of(*torch);
+  if (input.hta)
+    result.add(hta_types(ranks), hta_kernels(*torch, ranks, *options));
+  else
+    result.add(exact_types(ranks), exact_kernels(*torch, ranks, *options), exact_types_by_rank(ranks));
   return result;
 }
 

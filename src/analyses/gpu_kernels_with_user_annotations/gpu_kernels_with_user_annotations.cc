@@ -245,24 +245,19 @@ Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const s
 
 Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput& input) {
   Options options;
-  TRY(expand, input.options.flag("expand-names", true));
-  TRY(shorten, input.options.flag("shorten-names", input.hta));
-  options = {*expand, *shorten};
+  TRY_OK(take(input.options.flag("expand-names", true), options.expand));
+  TRY_OK(take(input.options.flag("shorten-names", input.hta), options.shorten));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  const size_t count = torch->parts.size();
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   if (!input.hta) {
-    std::vector<std::vector<Kernel>> ranks(count);
-    parallel_for(count, [&](size_t k) { ranks[k] = exact_rank(*torch, *torch_rank(*torch, torch->parts[k])); });
+    const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return exact_rank(*torch, rank); });
     result.tables.push_back(exact_summary(*torch, ranks));
     if (!input.for_report)
       result.tables.push_back(exact_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
     return result;
   }
-  std::vector<HtaRank> ranks(count);
-  parallel_for(count, [&](size_t k) { ranks[k] = hta_rank(*torch, *torch_rank(*torch, torch->parts[k])); });
-  for (size_t k = 0; k < count; ++k)
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return hta_rank(*torch, rank); });
+  for (size_t k = 0; k < ranks.size(); ++k)
     if (ranks[k].raises)
       return make_error(ErrorCode::kBadInput, "ValueError: left side of interval must be <= right side",
                         "HTA's rounding makes durations of -1 us (rank " +

@@ -131,8 +131,7 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
                                : c.kind == (options->gpu ? Category::kGpuAnnotation : Category::kUserAnnotation));
   const auto ranks =
       ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, wanted, *options); });
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
                                     : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
   return result;

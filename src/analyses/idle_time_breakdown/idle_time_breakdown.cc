@@ -113,20 +113,18 @@ Result<IdleOptions> options_of(const AnalysisInput& input) {
 Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, !input.hta || input.include_last_step, input.rows}));
-  AnalysisResult result;
   if (input.hta) {
-    note_last_step(*torch, result.notes);
-    TRY(tables, hta_idle_tables(*torch, *options));
-    result.tables = *std::move(tables);
+    AnalysisResult result = answer_of(*torch);
+    TRY_OK(take(hta_idle_tables(*torch, *options), result.tables));
     return result;
   }
+  AnalysisResult result;
   std::vector<RankIdle> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = idle_of(*input.trace, input.trace->parts[torch->parts[k]], *options); });
   const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };
   if (!options->streams.empty() && std::ranges::all_of(ranks, is_empty)) result.notes.add(problem::idle_no_stream);
-  result.tables.push_back(device_table(ranks));
-  result.tables.push_back(stream_table(declared_table("idle-time-breakdown/idle-time"), ranks, sum_values));
+  result.add(device_table(ranks), stream_table(declared_table("idle-time-breakdown/idle-time"), ranks, sum_values));
   if (options->statistics)
     result.tables.push_back(
         stream_table(declared_table("idle-time-breakdown/interval-stats"), ranks, statistics_values));

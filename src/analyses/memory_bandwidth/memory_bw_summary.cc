@@ -84,8 +84,7 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
 
 Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     result.tables.push_back(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
     return result;
@@ -98,8 +97,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
     return summary;
   });
   for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
-  result.tables.push_back(exact_memory_bw_summary_table(*torch, ranks));
-  result.tables.push_back(bin_table(*torch, ranks));
+  result.add(exact_memory_bw_summary_table(*torch, ranks), bin_table(*torch, ranks));
   return result;
 }
 

@@ -7,8 +7,7 @@ namespace {
 
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   const auto part_of = [&](size_t k) -> const Part& { return torch->trace->parts[torch->parts[k]]; };
   if (input.hta) {
     const std::vector<std::vector<BandwidthPoint>> ranks = hta_bandwidths(*torch);

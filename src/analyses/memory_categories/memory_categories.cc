@@ -155,9 +155,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
       for (const MemoryClassPoint& point : device.series) series.add_row(row_of(answer.rank, device.device, point));
     }
   AnalysisResult result;
-  result.tables.push_back(std::move(peaks));
-  result.tables.push_back(std::move(alive));
-  result.tables.push_back(std::move(series));
+  result.add(std::move(peaks), std::move(alive), std::move(series));
   result.notes.add(problem::memory_guessed);
   return result;
 }

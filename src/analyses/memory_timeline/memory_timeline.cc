@@ -142,8 +142,7 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
     const auto peak = std::ranges::max_element(points, {}, &Point::total);
     if (peak != points.end()) peaks.add_row(exact_row(file, *peak));
   }
-  result.tables.push_back(std::move(peaks));
-  result.tables.push_back(std::move(timeline));
+  result.add(std::move(peaks), std::move(timeline));
   return result;
 }
 

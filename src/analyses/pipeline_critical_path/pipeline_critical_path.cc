@@ -169,10 +169,8 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
                       "its steps are " + std::to_string(graph->steps.front().step) + " to " +
                           std::to_string(graph->steps.back().step));
   const std::vector<int64_t> slack = slack_ns(*graph);
-  result.tables.push_back(shares_table(*graph, steps));
-  result.tables.push_back(steps_pipeline_critical_path_table(steps, *graph, *input.trace));
-  result.tables.push_back(slack_table(*graph, steps, slack));
-  result.tables.push_back(path_table(*input.trace, *graph, usual_step(steps)));
+  result.add(shares_table(*graph, steps), steps_pipeline_critical_path_table(steps, *graph, *input.trace),
+             slack_table(*graph, steps, slack), path_table(*input.trace, *graph, usual_step(steps)));
   if (!input.for_report) result.tables.push_back(slack_cells_table(*input.trace, *graph, steps, slack));
   return result;
 }

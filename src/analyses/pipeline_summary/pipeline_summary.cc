@@ -74,9 +74,7 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
     return worded_error(ErrorCode::kBadInput, "refused.no_pipeline_cells.summary", {}, {},
                         "stageline info says what was read");
   AnalysisResult result;
-  result.tables.push_back(ranks_pipeline_summary_table(trace, sums));
-  result.tables.push_back(stages_table(trace));
-  result.tables.push_back(steps_pipeline_summary_table(sums));
+  result.add(ranks_pipeline_summary_table(trace, sums), stages_table(trace), steps_pipeline_summary_table(sums));
   return result;
 }
 

@@ -57,8 +57,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   TRY(steps, input.options.numbers("profiler-steps"));
   TRY(candidates, input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     TRY(ranks, hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates));
     result.tables.push_back(hta_potential_stragglers_table(*ranks));
@@ -74,8 +73,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
     result.notes.add(problem::straggler_no_steps);
   if (matched.not_matched > 0) result.notes.add(problem::straggler_not_synchronising, {}, matched.not_matched);
   if (matched.alone > 0 && ops.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, matched.alone);
-  result.tables.push_back(rank_potential_stragglers_table(*torch, sums, *candidates));
-  result.tables.push_back(kind_table(*torch, sums));
+  result.add(rank_potential_stragglers_table(*torch, sums, *candidates), kind_table(*torch, sums));
   return result;
 }
 

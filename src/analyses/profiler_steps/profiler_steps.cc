@@ -37,8 +37,7 @@ Table exact_profiler_steps_table(const TorchRun& run) {
 
 Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   result.tables.push_back(input.hta ? hta_profiler_steps_table(*torch) : exact_profiler_steps_table(*torch));
   return result;
 }

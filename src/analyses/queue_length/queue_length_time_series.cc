@@ -29,8 +29,7 @@ Table exact_queue_length_time_series_table(const TorchRun& run, const std::vecto
 
 Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     TRY(ranks, hta_queues(*torch));
     result.tables.push_back(hta_queue_length_time_series_table(*torch, *ranks));

@@ -70,8 +70,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const size_t count = torch->parts.size();
   const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     std::vector<Result<std::vector<HtaBlocked>>> ranks(count, std::vector<HtaBlocked>());
     parallel_for(count, [&](size_t k) {

@@ -127,8 +127,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   std::vector<double> bubble;
   for (size_t p = 0; p < spans.size(); ++p) bubble.push_back(share_of(bubbles[p], spans[p]));
   AnalysisResult result;
-  result.tables.push_back(ranks_rank_map_table(trace, map, work, bubble));
-  result.tables.push_back(sizes_table(map));
+  result.add(ranks_rank_map_table(trace, map, work, bubble), sizes_table(map));
   if (!map.missing.empty())
     result.notes.add(problem::rank_map_missing, Args().set("rank", std::to_string(map.missing[0])), {},
                      map.missing.size());

@@ -40,8 +40,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
             : "no schedule has these sizes (4096 stages, 65 536 micro-batches and 64 chunks at most)",
         "stageline info says what was read");
   AnalysisResult result;
-  result.tables.push_back(recognition_table(r));
-  result.tables.push_back(divergence_table(*input.trace, r));
+  result.add(recognition_table(r), divergence_table(*input.trace, r));
   // The tables then describe an order of fewer stages than the run has.
   if (const RunCoverage& coverage = coverage_of(input.run()); coverage.by_warm_up())
     coverage.note("schedule", result.notes);

@@ -88,12 +88,9 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   const Slowdown& s = slowdown_of(input.run());
   if (!(s.s >= kMinSlowdown)) result.notes.add(problem::slowdown_little);
   if (s.replicas.empty()) result.notes.add(problem::slowdown_replicas);
-  result.tables.push_back(job_table(graph, s));
-  result.tables.push_back(types_table(graph, s));
-  result.tables.push_back(numbered_table(declared_table("slowdown/ranks"), s.replicas));
-  result.tables.push_back(numbered_table(declared_table("slowdown/stages"), s.stages));
-  result.tables.push_back(workers_table(*input.trace, s));
-  result.tables.push_back(steps_table(graph, s));
+  result.add(job_table(graph, s), types_table(graph, s), numbered_table(declared_table("slowdown/ranks"), s.replicas),
+             numbered_table(declared_table("slowdown/stages"), s.stages), workers_table(*input.trace, s),
+             steps_table(graph, s));
   if (!input.for_report) result.tables.push_back(step_parts_table(graph, s));
   return result;
 }

@@ -123,10 +123,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
   if (causes.row_count() == 0 && !list.not_analysable) result.notes.add(problem::stragglers_none);
-  result.tables.push_back(std::move(causes));
-  result.tables.push_back(workers_table(trace, s));
-  result.tables.push_back(correlations_table(s));
-  result.tables.push_back(steps_stragglers_table(trace, s));
+  result.add(std::move(causes), workers_table(trace, s), correlations_table(s), steps_stragglers_table(trace, s));
   return result;
 }
 

@@ -88,8 +88,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
                         "torch.profiler writes them with profile_memory=True");
   }
   AnalysisResult result;
-  result.tables.push_back(peaks_table(ranks));
-  result.tables.push_back(operators_table(*torch, ranks));
+  result.add(peaks_table(ranks), operators_table(*torch, ranks));
   if (!input.for_report) result.tables.push_back(events_table(ranks));
   const size_t points = input.for_report ? kReportPoints : static_cast<size_t>(*max);
   result.tables.push_back(curve_table(ranks, points));

@@ -41,8 +41,7 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
       return make_error(ErrorCode::kBadInput, "IndexError: single positional indexer is out-of-bounds",
                         "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
                             "); without --compat hta it is left out");
-  AnalysisResult result;
-  note_last_step(*torch, result.notes);
+  AnalysisResult result = answer_of(*torch);
   result.tables.push_back(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
   return result;
 }

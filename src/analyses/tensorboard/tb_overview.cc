@@ -62,10 +62,7 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   std::vector<TbOverview> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_overview(tb, names, tb_rank(tb, tb.torch.parts[k])); });
   AnalysisResult result;
-  result.tables.push_back(averages_table(ranks));
-  result.tables.push_back(steps_table(ranks));
-  result.tables.push_back(devices_table(ranks));
-  result.tables.push_back(advice_table(ranks));
+  result.add(averages_table(ranks), steps_table(ranks), devices_table(ranks), advice_table(ranks));
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
   if (dropped > 0) result.notes.add(problem::tb_steps_dropped, {}, dropped);

@@ -148,11 +148,8 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   const LateCells late = late_cells(trace, theory, *min);
   if (late.found > std::ssize(late.cells))
     result.notes.add(problem::theory_max_late, {}, late.found - std::ssize(late.cells));
-  result.tables.push_back(chain_table(late.chain));
-  result.tables.push_back(ranks_theory_table(trace, theory, sums_of(input.run())));
-  result.tables.push_back(phases_table(trace));
-  result.tables.push_back(reasons_table(late));
-  result.tables.push_back(late_table(trace, theory, late));
+  result.add(chain_table(late.chain), ranks_theory_table(trace, theory, sums_of(input.run())), phases_table(trace),
+             reasons_table(late), late_table(trace, theory, late));
   return result;
 }
 

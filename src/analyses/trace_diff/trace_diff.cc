@@ -215,8 +215,7 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
     for (const Compared& c : all)
       if (c.change() == change)
         lists.add_row({std::string(change), c.key.first, std::string(c.key.second), c.control.count, c.test.count});
-  result.tables.push_back(std::move(compared));
-  result.tables.push_back(std::move(lists));
+  result.add(std::move(compared), std::move(lists));
   return result;
 }
 

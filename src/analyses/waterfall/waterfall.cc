@@ -187,12 +187,9 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   coverage_of(input.run()).note("waterfall", result.notes);
   const WaterfallStep mean = mean_of(w);
   const StepPeriods& periods = periods_of(input.run());
-  result.tables.push_back(means_table(w, mean, step_means_of(input.run()).usual, periods.known()));
-  result.tables.push_back(stages_table(w));
-  result.tables.push_back(check_table(w, mean));
-  result.tables.push_back(frontier_table(frontier_of(trace, sums_of(input.run()).outliers)));
-  result.tables.push_back(steps_waterfall_table(trace, w));
-  result.tables.push_back(periods_table(trace, periods));
+  result.add(means_table(w, mean, step_means_of(input.run()).usual, periods.known()), stages_table(w),
+             check_table(w, mean), frontier_table(frontier_of(trace, sums_of(input.run()).outliers)),
+             steps_waterfall_table(trace, w), periods_table(trace, periods));
   return result;
 }
 
