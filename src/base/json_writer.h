@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,13 @@ class JsonWriter {
   template <class T>
   JsonWriter& field(std::string_view name, const T& v) {
     return key(name).value(v);
+  }
+  // Writes a member that holds a list: what `show` makes of each element.
+  template <class List, class Show = std::identity>
+  JsonWriter& list(std::string_view name, const List& list, Show show = {}) {
+    key(name).begin_array();
+    for (const auto& one : list) value(std::invoke(show, one));
+    return end_array();
   }
 
   const std::string& text() const { return out_; }

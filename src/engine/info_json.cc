@@ -30,9 +30,7 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
   json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
   json.field("chunks", best.sizes.chunks).field("layout", layout_name(best.layout));
   json.field("equal_lists", best.equal_lists).field("lists", r.lists);
-  json.key("same_as").begin_array();
-  for (const std::string& other : r.same_as) json.value(other);
-  json.end_array();
+  json.list("same_as", r.same_as);
   json.key("second");
   if (r.candidates.size() > 1) {
     json.begin_object();
@@ -70,9 +68,7 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
       json.key(key).null();
     json.field("steps", counts.steps.size());
   }
-  json.key("step_numbers").begin_array();
-  for (const int64_t step : counts.steps) json.value(step);
-  json.end_array();
+  json.list("step_numbers", counts.steps);
   if (!with_cells) json.field("cells", int64_t{0});
   json.field("events", counts.events);
   json.field("slices", counts.slices);
@@ -103,9 +99,7 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
     json.field("device_name", device_name(part));
     json.field("torch", torch_era(trace, part));
     json.field("slices", part.slices.size());
-    json.key("files").begin_array();
-    for (const SourceRef& file : part.files) json.value(file.path);
-    json.end_array().end_object();
+    json.list("files", part.files, &SourceRef::path).end_object();
   }
   json.end_array();
 }

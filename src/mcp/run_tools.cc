@@ -34,9 +34,7 @@ bool stands_before(const Table& table, size_t column, bool ascending, size_t a, 
 }
 
 void append_texts(JsonWriter& json, const char* name, const std::vector<std::string>& texts) {
-  json.key(name).begin_array();
-  for (const std::string& text : texts) json.value(clean_text(text, 500));
-  json.end_array();
+  json.list(name, texts, [&](const std::string& text) { return clean_text(text, 500); });
 }
 
 std::vector<std::string> messages(const Diagnostics& notes) {
@@ -193,11 +191,9 @@ Result<std::string> Tools::ask(const Value& arguments) {
   JsonWriter json;
   json.begin_object().field("analysis", analysis->name).field("table", table->name());
   append_table(json, *table, rows, arguments["sort"].text());
-  json.field("row_count", table->row_count()).key("tables").begin_array();
-  for (const Table& one : result->tables) json.value(one.name());
-  json.end_array().key("notes").begin_array();
-  for (const Diagnostic& d : result->notes.items()) json.value(clean_text(d.message.en, 500));
-  json.end_array().field("handle", handle_of(**run, "ask", arguments)).end_object();
+  json.field("row_count", table->row_count()).list("tables", result->tables, &Table::name);
+  json.list("notes", result->notes.items(), [&](const Diagnostic& d) { return clean_text(d.message.en, 500); });
+  json.field("handle", handle_of(**run, "ask", arguments)).end_object();
   return json.take();
 }
 

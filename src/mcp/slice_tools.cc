@@ -182,9 +182,8 @@ Result<std::string> Tools::slice(const Value& arguments) {
   json.key("path").raw(path.rows.end_array().text()).key("children").raw(children.rows.end_array().text());
   json.key("kernels").raw(kernels.rows.end_array().text()).field("kernel_count", kernels.count);
   json.key("kernel_total_ns").raw(sums.rows.text().substr(2, sums.rows.text().size() - 3));
-  json.key("notes").begin_array();
-  for (const std::string& note : notes) json.value(clean_text(note, 500));
-  json.end_array().field("handle", handle_of(**run, "slice", arguments)).end_object();
+  json.list("notes", notes, [&](const std::string& note) { return clean_text(note, 500); });
+  json.field("handle", handle_of(**run, "slice", arguments)).end_object();
   return json.take();
 }
 

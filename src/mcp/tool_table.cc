@@ -84,11 +84,7 @@ void append_schema(JsonWriter& json, const Tool& tool) {
         json.field("type", "array").field("minItems", a.min).field("maxItems", a.max).key("items");
         json.raw(schema_of(a.type == 'a' ? "path" : "claim"));
     }
-    if (a.choices[0] != '\0') {
-      json.key("enum").begin_array();
-      for (const std::string_view choice : split(a.choices, ',')) json.value(choice);
-      json.end_array();
-    }
+    if (a.choices[0] != '\0') json.list("enum", split(a.choices, ','));
     json.field("description", a.help).end_object();
   }
   json.end_object().end_object();
@@ -112,9 +108,7 @@ void append_answer_schema(JsonWriter& json, const Tool& tool) {
   for (const char* name : {"reason", "why", "what_would_help", "error", "hint"}) json.key(name).raw(schema_of("text"));
   json.end_object().key("anyOf").begin_array();
   const auto requires_these = [&](const std::vector<std::string_view>& names) {
-    json.begin_object().key("required").begin_array();
-    for (const std::string_view name : names) json.value(name);
-    json.end_array().end_object();
+    json.begin_object().list("required", names).end_object();
   };
   requires_these(always);
   requires_these({"cannot_answer", "reason", "why", "what_would_help"});

@@ -262,11 +262,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   json.field("cells", run.trace.cells.size())
       .field("clock", clock_name(run.trace.clock))
       .field("epoch_ns", std::to_string(run.data->epoch_ns()));
-  if (!closed.empty()) {
-    json.key("closed").begin_array();
-    for (const std::string& id : closed) json.value(id);
-    json.end_array();
-  }
+  if (!closed.empty()) json.list("closed", closed);
   json.key("suits").begin_array();
   for (const Analysis* analysis : stageline::analyses())
     if (!reason_against(*analysis, run.trace)) json.value(analysis->name);
@@ -316,11 +312,9 @@ Result<std::string> Tools::analyses(const Value& arguments) {
   for (const auto& [hits, analysis] : ranked) {
     if ((asked && hits == 0) || static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
     ++reported;
-    json.begin_object().field("name", analysis->name).field("summary", analysis->summary).key("tables").begin_array();
-    for (const TableSpec* table : analysis->tables()) json.value(table->name);
-    json.end_array().key("options").begin_array();
-    for (const AnalysisOption& option : analysis->options()) json.value(option.name);
-    json.end_array().end_object();
+    json.begin_object().field("name", analysis->name).field("summary", analysis->summary);
+    json.list("tables", analysis->tables(), &TableSpec::name);
+    json.list("options", analysis->options(), &AnalysisOption::name).end_object();
   }
   json.end_array().field("count", ranked.size());
   json.field("left_out", std::ssize(ranked) - reported).end_object();

@@ -17,11 +17,7 @@ void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
   json.field("bg", hex(theme.background)).field("ink", hex(theme.ink)).field("mut", hex(theme.muted));
   json.field("line", hex(theme.line)).field("soft", hex(theme.soft)).field("idle", hex(theme.idle));
   json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
-  json.key("group").begin_array();
-  for (const Rgb colour : theme.group) json.value(hex(colour));
-  json.end_array().key("kernel").begin_array();
-  for (const Rgb colour : theme.kernel) json.value(hex(colour));
-  json.end_array().end_object();
+  json.list("group", theme.group, hex).list("kernel", theme.kernel, hex).end_object();
 }
 
 }  // namespace

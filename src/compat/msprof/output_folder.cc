@@ -78,9 +78,7 @@ std::string mark_json(const PpChartOptions& options, const PpChart* chart, const
     for (const PpChartRank& rank : chart->ranks) {
       json.begin_object().field("rank", rank.rank).field("blocks", rank.blocks).field("unlabelled", rank.unlabelled);
       json.field("linked_operations", rank.links).field("made_operations", rank.operations);
-      json.key("remarks").begin_array();
-      for (const std::string& remark : rank.remarks) json.value(remark);
-      json.end_array();
+      json.list("remarks", rank.remarks);
       if (rank.error) json.field("error", rank.error->what);
       json.end_object();
     }
@@ -88,9 +86,7 @@ std::string mark_json(const PpChartOptions& options, const PpChart* chart, const
   } else {
     json.field("schedule", "not finished");
   }
-  json.key("files").begin_array();
-  for (const std::string& file : files) json.value(file);
-  json.end_array().end_object();
+  json.list("files", files).end_object();
   return json.take() + "\n";
 }
 

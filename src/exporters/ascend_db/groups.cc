@@ -79,9 +79,7 @@ std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOpt
   info.begin_object();
   for (const Group& group : groups) {
     info.key(group.name).begin_object().field("group_name", group.kind);
-    info.field("group_rank", int64_t{group.index_of(rank)}).key("global_ranks").begin_array();
-    for (const int32_t r : group.ranks) info.value(int64_t{r});
-    info.end_array().end_object();
+    info.field("group_rank", int64_t{group.index_of(rank)}).list("global_ranks", group.ranks).end_object();
   }
   info.end_object();
   out.emplace_back("parallel_group_info", info.take());

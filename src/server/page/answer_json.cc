@@ -29,12 +29,6 @@ constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more s
 
 bool is_dump(const Analysis& analysis) { return analysis.name == "events"; }
 
-void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
-  json.key(key).begin_array();
-  for (const std::string& text : list) json.value(valid_utf8(text));
-  json.end_array();
-}
-
 void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
   json.field("in_report", analysis.in_report).key("tables").begin_array();
@@ -100,11 +94,11 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
   for (const Analysis* analysis : analyses())
     if (is_offered(*analysis, trace)) write_descriptor(json, *analysis);
   json.end_array();
-  write_strings(json, "paths", paths);
+  json.list("paths", paths, valid_utf8);
   json.key("other");
   if (other) {
     json.begin_object().field("title", valid_utf8(other->title));
-    write_strings(json, "paths", other->paths);
+    json.list("paths", other->paths, valid_utf8);
     json.end_object();
   } else {
     json.null();

@@ -271,9 +271,9 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   }
   json.end_array().key("places").begin_array();
   for (const PagePlaces::Place& place : places.places) json.value(int64_t{place.name}).value(int64_t{place.kind});
-  json.end_array().key("origins").begin_array();
-  for (const uint32_t l : lanes.lanes) json.value(std::to_string(timeline.lanes()[l].zero_ns));
-  json.end_array().key("kind_words").begin_array();
+  json.end_array().list("origins", lanes.lanes,
+                        [&](const uint32_t l) { return std::to_string(timeline.lanes()[l].zero_ns); });
+  json.key("kind_words").begin_array();
   for (uint8_t kind = 0; kind < kViewKindCount; ++kind) {
     const ViewKindInfo& info = view_kind_info(kind);
     json.begin_array().value(info.code).value(info.name.en).value(info.name.zh).end_array();

@@ -83,12 +83,6 @@ void write_lanes(JsonWriter& json, const Timeline& timeline, const PageLanes* pa
   json.end_array();
 }
 
-void write_texts(JsonWriter& json, const char* key, const std::vector<std::string>& texts) {
-  json.key(key).begin_array();
-  for (const std::string& text : texts) json.value(valid_utf8(text));
-  json.end_array();
-}
-
 void write_clock(JsonWriter& json, const Trace& trace) {
   json.key("clock").begin_object().field("state", clock_name(trace.clock));
   json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
@@ -138,8 +132,8 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
   json.field("revision", state.revision).field("whole", state.is_whole);
   if (!state.other.empty()) json.field("other", valid_utf8(state.other));
-  write_texts(json, "paths", paths);
-  if (!state.places.empty()) write_texts(json, "places", state.places);
+  json.list("paths", paths, valid_utf8);
+  if (!state.places.empty()) json.list("places", state.places, valid_utf8);
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
   json.field("slices", timeline.slice_count()).field("chunks", timeline.chunk_count());

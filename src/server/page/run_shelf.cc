@@ -138,9 +138,8 @@ std::string RunShelf::status_json() const {
   json.begin_object().field("state", "choose").field("title", "");
   json.field("bytes_read", 0).field("bytes_total", 0).field("events", 0).field("revision", 0).field("message", "");
   write_palette(json);
-  json.field("drops", drops_.takes()).key("roots").begin_array();
-  for (const std::string& root : options_.roots) json.value(valid_utf8(root));
-  return json.end_array().end_object().take();
+  json.field("drops", drops_.takes()).list("roots", options_.roots, valid_utf8);
+  return json.end_object().take();
 }
 
 // A folder's files and folders, the last changed first, since runs are looked for soon after they were made.

@@ -21,9 +21,7 @@ void write_parts(JsonWriter& json, const Trace& trace, const CellPayload& payloa
 // Writes the steps whose cells may be included; ends count from the zero that all parts share.
 void write_theory(JsonWriter& json, const Theory& theory, const CellPayload& payload) {
   json.key("theory").begin_object().field("schedule", theory.schedule).field("byRank", theory.by_rank);
-  json.key("outliers").begin_array();
-  for (const int32_t step : theory.outliers) json.value(int64_t{step});
-  json.end_array().key("steps").begin_array();
+  json.list("outliers", theory.outliers).key("steps").begin_array();
   for (const TheoryStep& step : theory.steps) {
     if (theory.by_rank || payload.part_zero_ns.empty()) break;
     if (!payload.has_step(step.step)) continue;
@@ -51,9 +49,7 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
     json.field("offset", column.offset_bytes);
     json.field("count", column.count).end_object();
   }
-  json.end_array().key("names").begin_array();
-  for (const std::string_view name : payload.names) json.value(name);
-  json.end_array().end_object();
+  json.end_array().list("names", payload.names).end_object();
 }
 
 }  // namespace

@@ -34,9 +34,7 @@ void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload&
         known[lane.part] = 1;
         shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
       }
-  json.key("shift_ns").begin_array();
-  for (const int64_t ns : shift) json.value(ns);
-  json.end_array();
+  json.list("shift_ns", shift);
 }
 
 constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest

@@ -77,11 +77,7 @@ void write_bins(JsonWriter& json, const std::vector<uint64_t>& bins, size_t firs
     counts.push_back(count);
   }
   edges.push_back(bin_start_ns(std::min(first + counts.size() * width, kDurationBins - 1)));
-  json.key("edges_ns").begin_array();
-  for (const int64_t edge : edges) json.value(edge);
-  json.end_array().key("counts").begin_array();
-  for (const int64_t count : counts) json.value(count);
-  json.end_array();
+  json.list("edges_ns", edges).list("counts", counts);
 }
 
 std::string histogram_json(const Timeline& timeline, const Asked& asked) {
