@@ -133,62 +133,43 @@ class TimSort {
 
   // Returns where `key` goes in a[0, n) before its equals. The search starts at `hint`.
   ptrdiff_t gallop_left(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
-    ptrdiff_t last = 0, at = 1;
-    if (less_(a[hint], key)) {
-      const ptrdiff_t max = n - hint;
-      while (at < max && less_(a[hint + at], key)) {
-        last = at;
-        at = 2 * at + 1;
-      }
-      last += hint;
-      at = std::min(at, max) + hint;
-    } else {
-      const ptrdiff_t max = hint + 1;
-      while (at < max && !less_(a[hint - at], key)) {
-        last = at;
-        at = 2 * at + 1;
-      }
-      const ptrdiff_t near = last;
-      last = hint - std::min(at, max);
-      at = hint - near;
-    }
-    for (++last; last < at;) {
-      const ptrdiff_t middle = last + (at - last) / 2;
-      if (less_(a[middle], key))
-        last = middle + 1;
-      else
-        at = middle;
-    }
-    return at;
+    return gallop(n, hint, [&](ptrdiff_t i) { return less_(a[i], key); });
   }
 
   // Returns where `key` goes in a[0, n) after its equals. The search starts at `hint`.
   ptrdiff_t gallop_right(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
+    return gallop(n, hint, [&](ptrdiff_t i) { return !less_(key, a[i]); });
+  }
+
+  // Returns the number of elements that stand before a key, of n. It doubles its steps away from `hint`, then searches
+  // between the last two.
+  template <class StandsBefore>
+  static ptrdiff_t gallop(ptrdiff_t n, ptrdiff_t hint, StandsBefore stands_before) {
     ptrdiff_t last = 0, at = 1;
-    if (less_(key, a[hint])) {
+    if (stands_before(hint)) {
+      const ptrdiff_t max = n - hint;
+      while (at < max && stands_before(hint + at)) {
+        last = at;
+        at = 2 * at + 1;
+      }
+      last += hint;
+      at = std::min(at, max) + hint;
+    } else {
       const ptrdiff_t max = hint + 1;
-      while (at < max && less_(key, a[hint - at])) {
+      while (at < max && !stands_before(hint - at)) {
         last = at;
         at = 2 * at + 1;
       }
       const ptrdiff_t near = last;
       last = hint - std::min(at, max);
       at = hint - near;
-    } else {
-      const ptrdiff_t max = n - hint;
-      while (at < max && !less_(key, a[hint + at])) {
-        last = at;
-        at = 2 * at + 1;
-      }
-      last += hint;
-      at = std::min(at, max) + hint;
     }
     for (++last; last < at;) {
       const ptrdiff_t middle = last + (at - last) / 2;
-      if (less_(key, a[middle]))
-        at = middle;
-      else
+      if (stands_before(middle))
         last = middle + 1;
+      else
+        at = middle;
     }
     return at;
   }
