@@ -57,15 +57,9 @@ Result<double> AnalysisOptions::share(std::string_view name, double fallback) co
 Result<int64_t> AnalysisOptions::duration_ns(std::string_view name, int64_t fallback_ns) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return fallback_ns;
-  std::string_view text = trim(it->second);
-  int log10 = 3;
-  for (const auto& [unit, power] : {std::pair{"ns", 0}, {"us", 3}, {"µs", 3}, {"ms", 6}, {"s", 9}}) {
-    if (!text.ends_with(unit)) continue;
-    text = trim(text.substr(0, text.size() - std::string_view(unit).size()));
-    log10 = power;
-    break;
-  }
-  const auto value = parse_decimal_ns(text, log10);
+  std::string text(trim(it->second));
+  if (!text.ends_with('s')) text += "us";  // every unit ends in s
+  const auto value = parse_duration(text);
   if (!value) return bad_value(name, it->second, "a time such as 30, 30us or 1ms (without a unit: microseconds)");
   return *value;
 }
