@@ -44,11 +44,8 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
     return make_error(ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…");
   if (needs == AnalysisNeeds::kFiles) return {};
   const bool across = std::ranges::any_of(chosen, [](const Analysis* a) { return a->across_ranks; });
-  if (Status taken =
-          take(open_run(arguments, terminal, input.paths, chosen[0]->compat, across ? Clocks::kCompared : Clocks::kRaw),
-               runs.trace);
-      !taken)
-    return std::move(taken).error();
+  const Clocks clocks = across ? Clocks::kCompared : Clocks::kRaw;
+  TRY_OK(take(open_run(arguments, terminal, input.paths, chosen[0]->compat, clocks), runs.trace));
   input.trace = &runs.trace;
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))

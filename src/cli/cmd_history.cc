@@ -171,13 +171,11 @@ class HistoryFile {
   }
   static Status write(const OutputFile& out, const std::vector<HistoryRun>& runs) {
     TRY(db, SqliteDb::open_new(out));
-    if (Status s = db->run(
-            "PRAGMA application_id = " + std::to_string(kHistoryMark) +
-            ";BEGIN;CREATE TABLE runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path TEXT "
-            "NOT NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
-            "CREATE TABLE parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT NULL)");
-        !s)
-      return s;
+    TRY_OK(db->run(
+        "PRAGMA application_id = " + std::to_string(kHistoryMark) +
+        ";BEGIN;CREATE TABLE runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path TEXT "
+        "NOT NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
+        "CREATE TABLE parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT NULL)"));
     {
       SqliteInsert row(*db, "runs", 6), part(*db, "parts", 3);
       for (const HistoryRun& r : runs) {

@@ -159,10 +159,8 @@ Result<std::string> Tools::slice(const Value& arguments) {
   if (Status s = asked("SELECT key, value, type FROM args WHERE slice_id = " + id, arguments_rows); !s)
     notes.push_back(s.error().what);  // the source file may be gone; the columns are there all the same
   TRY_OK(asked("SELECT id, name, start_ns, dur_ns FROM path(" + id + ") ORDER BY distance", path));
-  if (Status s = asked(
-          "SELECT id, name, start_ns, dur_ns FROM slices WHERE parent_id = " + id + " ORDER BY dur_ns DESC", children);
-      !s)
-    return std::move(s).error();
+  TRY_OK(asked("SELECT id, name, start_ns, dur_ns FROM slices WHERE parent_id = " + id + " ORDER BY dur_ns DESC",
+               children));
   const std::string below = " FROM kernels WHERE id IN (SELECT id FROM below(" + id + ") WHERE distance > 0)";
   TRY_OK(asked("SELECT id, name, class, start_ns, dur_ns" + below + " ORDER BY dur_ns DESC", kernels));
   CappedRows sums(max);

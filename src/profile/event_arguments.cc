@@ -173,8 +173,7 @@ Result<EventArguments> event_arguments(const Trace& trace, size_t part_place, co
     if (is_hta_row(trace, s, i)) slices.push_back(static_cast<uint32_t>(i));
   std::ranges::sort(slices, {}, [&](uint32_t slice) { return s.file_index[slice]; });
   ArgumentReader reader(slices.size(), names);
-  for (const SourceRef& file : part.files)
-    if (Status read = read_file(part, file, slices, reader); !read) return std::move(read).error();
+  for (const SourceRef& file : part.files) TRY_OK(read_file(part, file, slices, reader));
   return reader.finish(std::move(slices));
 }
 

@@ -106,8 +106,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
       if (depth == kMaxFolderDepth) pass(source, entry.path(), rel + name, "a folder too deep to be listed");
-      if (depth < kMaxFolderDepth)
-        if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
+      if (depth < kMaxFolderDepth) TRY_OK(scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen));
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());
       if (!is_wanted(name, depth)) {
@@ -186,14 +185,14 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       continue;
     }
     if (is_remote(path)) {
-      if (Status s = scan_remote(path, paths.size() > 1, source); !s) return std::move(s).error();
+      TRY_OK(scan_remote(path, paths.size() > 1, source));
       continue;
     }
     if (stat(path.c_str(), &st) != 0) return make_error(ErrorCode::kNotFound, "no such file or folder", "", {path});
     if (S_ISDIR(st.st_mode)) {
       // With several roots, the names of the folders distinguish machines.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
-      if (Status s = scan_folder(path, prefix, 1, source, seen); !s) return std::move(s).error();
+      TRY_OK(scan_folder(path, prefix, 1, source, seen));
     } else {
       // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
       const std::string folder = file_name(fs::path(path).parent_path().string());

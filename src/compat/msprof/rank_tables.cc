@@ -151,10 +151,8 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
   if (columns.empty()) return {};
   const bool there = std::ranges::any_of(
       columns, [](const std::string& name) { return sqlite3_stricmp(name.c_str(), "opConnectionId") == 0; });
-  if (Status s = db.run(there ? "UPDATE COMMUNICATION_OP SET opConnectionId=NULL WHERE opConnectionId IS NOT NULL"
-                              : "ALTER TABLE COMMUNICATION_OP ADD COLUMN opConnectionId TEXT");
-      !s)
-    return s;
+  TRY_OK(db.run(there ? "UPDATE COMMUNICATION_OP SET opConnectionId=NULL WHERE opConnectionId IS NOT NULL"
+                      : "ALTER TABLE COMMUNICATION_OP ADD COLUMN opConnectionId TEXT"));
   sqlite3_stmt* update = nullptr;
   int code = sqlite3_prepare_v2(db.handle(), "UPDATE COMMUNICATION_OP SET opConnectionId=? WHERE rowid=?", -1, &update,
                                 nullptr);

@@ -262,11 +262,9 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   if (rows->empty())
     return make_error(ErrorCode::kBadInput, "no action of a schedule is in it",
                       "write a table with the columns " + std::string(kHeader) + ", or torch's CSV", {path});
-  if (!table) {
-    if (Status taken = take(chunks_of_stages(*rows, path), layout); !taken) return std::move(taken).error();
-  }
+  if (!table) TRY_OK(take(chunks_of_stages(*rows, path), layout));
   TRY(schedule, assemble(std::move(*rows), path));
-  if (Status s = settle_layout(*schedule, layout, path); !s) return std::move(s).error();
+  TRY_OK(settle_layout(*schedule, layout, path));
   read.schedule = std::move(*schedule);
   return read;
 }

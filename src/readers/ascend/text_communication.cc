@@ -158,7 +158,7 @@ Status read_communication_matrix(const std::string& path, CommunicationSums& out
       out.links.push_back(std::move(row));
     }
   };
-  if (Status s = for_entries(path, diagnostics, links_of); !s) return s;
+  TRY_OK(for_entries(path, diagnostics, links_of));
   drop_repeated_links(out.links);
   return {};
 }

@@ -321,20 +321,17 @@ bool looks_like_dump(std::string_view head) {
 }
 
 Result<Dump> read_dump(const DumpFile& file, Progress* progress) {
-  Result<std::string> bytes = read_all(file.path, kMaxFileBytes, progress);
-  if (!bytes) return std::move(bytes).error();
+  TRY(bytes, read_all(file.path, kMaxFileBytes, progress));
   ValueTree tree;
   int64_t broken_at = -1;
   std::string why;
   if (begins_pickle(*bytes)) {
-    Result<PickleTree> pickle = parse_pickle(std::move(*bytes), file.path);
-    if (!pickle) return std::move(pickle).error();
+    TRY(pickle, parse_pickle(std::move(*bytes), file.path));
     broken_at = pickle->broken_at;
     why = pickle->why_broken;
     tree = std::move(pickle->tree);
   } else {
-    Result<JsonTree> json = parse_json_tree(*bytes, file.path);
-    if (!json) return std::move(json).error();
+    TRY(json, parse_json_tree(*bytes, file.path));
     broken_at = json->broken_at;
     why = "the JSON is damaged";
     tree = std::move(json->tree);

@@ -303,7 +303,7 @@ Result<SnapshotFile> read_snapshot(const std::string& path, Progress* progress) 
     tree = std::move(json->tree);
   }
   if (broken_at >= 0) out.notes.add(problem::memory_snapshot_damaged, Args().set("why", why), {path, 0, broken_at});
-  if (Status s = SnapshotReader(path, out).read(tree.root()); !s) return std::move(s).error();
+  TRY_OK(SnapshotReader(path, out).read(tree.root()));
   return out;
 }
 

@@ -363,8 +363,7 @@ bool is_report(const std::string& path) {
 Result<Report> read_report(const std::string& path) {
   Report report;
   report.path = path;
-  Result<SqliteDb> db = SqliteDb::open_read(path, report.notes);
-  if (!db) return std::move(db).error();
+  TRY(db, SqliteDb::open_read(path, report.notes));
   if (std::none_of(std::begin(kTables), std::end(kTables), [&](const char* table) { return db->has_table(table); }))
     return make_error(ErrorCode::kBadInput,
                       "this export of Nsight Systems has no kernels, no CUDA calls and no NVTX ranges",

@@ -243,7 +243,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   trace.cells.reserve(cell_count);
   for (RankLog& log : logs) join_rank(trace, std::move(log.trace));
-  if (Status s = settle(trace, options); !s) return std::move(s).error();
+  TRY_OK(settle(trace, options));
   return trace;
 }
 

@@ -390,11 +390,11 @@ Result<FileResult> FileReader::finish() {
 
 Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progress* progress) {
   FileReader first(path, nullptr);
-  if (Status s = first.read(size_bytes, progress); !s) return std::move(s).error();
+  TRY_OK(first.read(size_bytes, progress));
   if (!first.wants_clocks() || first.clocks().empty()) return first.finish();
   // Timestamps came before the snapshots that say what they mean: once more, with all snapshots.
   FileReader second(path, &first.clocks());
-  if (Status s = second.read(size_bytes, nullptr); !s) return std::move(s).error();
+  TRY_OK(second.read(size_bytes, nullptr));
   return second.finish();
 }
 

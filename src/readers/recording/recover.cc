@@ -176,8 +176,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored))
     return make_error(ErrorCode::kUsage, "is there already", "give another folder with -o", {path});
-  Result<OutputFile> out = OutputFile::create(path, size_t{1} << 17, OutputFile::Over::kKept);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path, size_t{1} << 17, OutputFile::Over::kKept));
   out->write(file_header(r));
   ChunkWriter writer(*out);
   Copier copier(*out, writer);
@@ -200,7 +199,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   writer.write(ChunkType::kEnd, !copier.end().empty() ? copier.end()
                                 : r.hot_path.empty()  ? "{\"recovered\":1,\"memory_lost\":1}"
                                                       : "{\"recovered\":1}");
-  if (Status status = out->commit(); !status) return std::move(status.error());
+  TRY_OK(out->commit());
   return result;
 }
 
@@ -229,7 +228,7 @@ Result<std::vector<Recovered>> recover(const Source& source, const std::string& 
     TRY(one, recover_one(r, folder + "/" + stem_of(r) + ".recovered.000.slrec"));
     out.push_back(std::move(*one));
   }
-  if (Status s = together.commit(); !s) return std::move(s).error();
+  TRY_OK(together.commit());
   return out;
 }
 

@@ -381,8 +381,7 @@ Result<Record> read_database(const std::string& path) {
   out.written_by = "rocprofiler-sdk";
   out.path = path;
   const Dialect dialect = dialect_of(path);
-  Result<SqliteDb> db = SqliteDb::open_read(path, out.notes);
-  if (!db) return std::move(db).error();
+  TRY(db, SqliteDb::open_read(path, out.notes));
   if (dialect == Dialect::kRpd)
     DatabaseReader(*db, out).read_rpd();
   else

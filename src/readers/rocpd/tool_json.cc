@@ -59,8 +59,7 @@ class JsonReader {
   Result<Record> read(Progress* progress) {
     out_.path = path_;
     out_.written_by = "rocprofiler-sdk";
-    Result<Input> input = Input::open(path_, progress);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path_, progress));
     const Result<JsonWalk> walk = walk_json(
         *input, [&](const JsonPath& path) { return place(path); },
         [&](const JsonPath& path, std::string_view text) { take(path, text); });

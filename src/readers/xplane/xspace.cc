@@ -286,7 +286,7 @@ Result<SpaceFacts> read_facts(const std::string& path) {
     std::vector<std::string>& to = id == kErrors ? facts.errors : id == kWarnings ? facts.warnings : facts.hostnames;
     if (to.size() < 64) to.push_back(std::move(text));
   };
-  if (Status s = walk(in, on_plane, on_text); !s) return std::move(s).error();
+  TRY_OK(walk(in, on_plane, on_text));
   if (facts.planes.empty()) {
     if (in.error()) return std::move(*in.error());
     return make_error(ErrorCode::kBadInput, "there is no plane of a profile of XLA in this file", "", {path});
@@ -304,7 +304,7 @@ Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* pro
     read_plane(in, end, true, plane, left_out);
     use(plane);
   };
-  if (Status s = walk(in, on_plane, [](uint32_t, const std::string&) {}); !s) return s;
+  TRY_OK(walk(in, on_plane, [](uint32_t, const std::string&) {}));
   if (left_out > 0) notes.add(problem::xplane_huge_plane, {path}, left_out);
   if (in.error())
     notes.add(problem::xplane_damaged, Args().set("why", error_text(*in.error())), {path, 0, in.position()});
