@@ -127,6 +127,9 @@ class Walker {
   }
   bool close() {
     open_.pop_back();
+    return leave_place();
+  }
+  bool leave_place() {
     if (open_.empty())
       done_ = true;
     else
@@ -152,11 +155,7 @@ class Walker {
       keep(end);
       if (taking_) take_(path_, kept_);
     }
-    if (open_.empty())
-      done_ = true;
-    else
-      path_.pop_back();
-    return true;
+    return leave_place();
   }
 
   const std::function<JsonPlace(const JsonPath&)>& place_;

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "model/numpy_order.h"
 #include "profile/problems.h"
 
@@ -103,9 +102,7 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
 }
 
 std::vector<std::vector<BandwidthPoint>> hta_bandwidths(const TorchRun& run) {
-  std::vector<std::vector<BandwidthPoint>> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = hta_bandwidth_points(run, *torch_rank(run, run.parts[k])); });
-  return ranks;
+  return ask_ranks(run, [&](const TorchRank& rank) { return hta_bandwidth_points(run, rank); });
 }
 
 }  // namespace stageline

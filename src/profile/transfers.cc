@@ -132,8 +132,7 @@ bool is_wait_task(std::string_view task) {
 }
 
 std::vector<RankTransfers> all_transfers(const TorchRun& run) {
-  std::vector<RankTransfers> ranks(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, *torch_rank(run, run.parts[k])); });
+  auto ranks = ask_ranks(run, [&](const TorchRank& rank) { return transfers_of(run, rank); });
   using Key = std::tuple<int32_t, int32_t, std::string_view>;  // sender, receiver, group
   const auto key_of = [](const Transfer& t) { return Key{t.src, t.dst, t.group}; };
   std::vector<Key> reported;  // messages that their senders recorded

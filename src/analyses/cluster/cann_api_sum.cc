@@ -6,7 +6,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/durations.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"

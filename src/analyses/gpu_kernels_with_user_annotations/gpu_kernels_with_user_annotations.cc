@@ -5,7 +5,6 @@
 
 #include "analyses/analysis.h"
 #include "base/by_enum.h"
-#include "base/parallel.h"
 #include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "profile/hta_rows.h"

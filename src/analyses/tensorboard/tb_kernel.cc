@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/tb_run.h"
 
@@ -160,9 +159,7 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
-  std::vector<RankKernels> ranks(tb.torch.parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = kernels_of(tb, *torch_rank(tb.torch, tb.torch.parts[k]), by_launch); });
+  const auto ranks = ask_ranks(tb.torch, [&](const TorchRank& rank) { return kernels_of(tb, rank, by_launch); });
   AnalysisResult result;
   if (input.for_report) {
     Table use = use_table(tb, ranks);

@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/tb_operators.h"
 
@@ -85,10 +84,8 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
   const FunctionNames names(*input.trace);
-  std::vector<RankOperators> ranks(tb.torch.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = operators_of(tb, names, *torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
-  });
+  const auto ranks =
+      ask_ranks(tb.torch, [&](const TorchRank& rank) { return operators_of(tb, names, rank, by_shape); });
   AnalysisResult result;
   result.tables.push_back(operator_table(tb, ranks, by_shape));
   return result;
