@@ -26,6 +26,19 @@ def generate(folder, ranks, *more):
     return sorted(pathlib.Path(folder).rglob('*.json.gz'))
 
 
+def three_steps():
+    """Steps of a main thread with one call and its kernel each; a second thread has one call of the backward pass, in the first."""
+    def row(name, category, ts, dur, tid, **arguments):
+        return {'ph': 'X', 'name': name, 'cat': category, 'pid': 5, 'tid': tid, 'ts': ts, 'dur': dur, 'args': arguments}
+    start, rows = 1_700_000_000_000_000, []
+    for step in (1, 2, 3):
+        at = start + 1000 * step
+        rows += [row(f'ProfilerStep#{step}', 'user_annotation', at, 900, 1), row('aten::mm', 'cpu_op', at + 10, 100, 1),
+                 row('cudaLaunchKernel', 'cuda_runtime', at + 20, 10, 1, correlation=step),
+                 {**row('gemm', 'kernel', at + 200, 20, 7, stream=7, correlation=step, device=0), 'pid': 0}]
+    return rows + [row('autograd::engine::evaluate_function: MmBackward0', 'cpu_op', start + 1500, 50, 2)]
+
+
 @unittest.skipUnless(HAVE_ENGINE and pandas is not None, 'no module, or no pandas')
 class Reading(unittest.TestCase):
     @classmethod
@@ -239,6 +252,42 @@ class Reading(unittest.TestCase):
         finally:
             HTAEnvOptions.instance().set_fail_as_hta(False)
         shutil.rmtree(self.root / 'ns')
+
+    def test_steps_after_the_last_backward_pass_keep_their_calls(self):
+        """The backward thread works in the first of three steps. HTA makes the other two their own parents."""
+        from stageline.hta.common.trace_call_graph import CallGraph
+        from stageline.hta.configs.env_options import HTAEnvOptions
+        (self.root / 'lost').mkdir()
+        path = self.root / 'lost/rank0.json'
+        path.write_text(json.dumps({'traceEvents': three_steps(), 'distributedInfo': {'rank': 0}}))
+
+        def rows():
+            analysis = self.opened(trace_dir=str(path.parent), include_last_profiler_step=True)
+            CallGraph(analysis.t)
+            frame, texts = analysis.t.get_trace(0), analysis.t.symbol_table.sym_table
+            frame = frame.assign(text=[texts[i] for i in frame['name']])
+            host, kernels = frame[frame['tid'].isin([1, 2])], frame[frame['text'] == 'gemm']
+            self.assertEqual(len(kernels), 3)
+            return (host[host['text'].str.startswith('ProfilerStep')].sort_values('ts'), host[host['text'] == 'aten::mm'].sort_values('ts'),
+                    host[host['text'].str.startswith('autograd')], kernels.sort_values('ts'))
+        steps, calls, backward, kernels = rows()
+        self.assertEqual(steps['parent'].tolist(), [-1, -1, -1])
+        self.assertEqual(backward['parent'].tolist(), steps['index'].tolist()[:1])
+        self.assertEqual(calls['parent'].tolist(), steps['index'].tolist())
+        self.assertEqual(steps['num_kernels'].tolist(), [1, 1, 1])
+        self.assertEqual(steps['height'].tolist(), [3, 3, 3])
+        HTAEnvOptions.instance().set_fail_as_hta(True)
+        try:
+            steps, calls, backward, kernels = rows()
+        finally:
+            HTAEnvOptions.instance().set_fail_as_hta(False)
+        self.assertEqual(steps['parent'].tolist(), [-1, *steps['index'].tolist()[1:]])
+        self.assertEqual(backward['parent'].tolist(), steps['index'].tolist()[:1])
+        self.assertEqual(calls['parent'].tolist(), steps['index'].tolist())
+        self.assertEqual([f['num_kernels'].tolist() for f in (steps, calls)], [[1, 0, 0]] * 2)
+        self.assertEqual([f['kernel_dur_sum'].tolist() for f in (steps, calls)], [[20, 0, 0]] * 2)
+        self.assertEqual([f['height'].tolist() for f in (steps, calls, kernels)], [[3, -1, -1], [2, -1, -1], [0, -1, -1]])
+        shutil.rmtree(path.parent)
 
 
 if __name__ == '__main__':

@@ -1,5 +1,6 @@
 """The call stacks of all threads of a trace, the backward pass under the step it belongs to."""
 from .constants import NULL_NODE_INDEX
+from ..configs.env_options import fail_as_hta
 from ._row_links import get_cpu_gpu_correlation
 from .trace_symbol_table import TraceSymbolTable
 from .trace_call_stack import STACK_COLUMNS, CallStackGraph, CallStackIdentity
@@ -92,6 +93,7 @@ class CallGraph:
         else of the step, that is around them."""
         mine = self.mapping[self.mapping['rank'] == rank]
         main, backward = mine[mine['label'] == 'main'], mine[mine['label'] == 'bwd']
+        lost = []
         if len(main) == 1 and len(backward) == 1:
             main, backward = (self.call_stacks[int(m['stack_index'].iloc[0])] for m in (main, backward))
             frame, names = self.trace_data.get_trace(rank), self.trace_data.symbol_table.sym_table
@@ -101,16 +103,32 @@ class CallGraph:
                 marks = here[here['name'].map(lambda i: names[i].startswith('ProfilerStep#'))]
             times = {i: (ts, dur) for i, ts, dur in zip(backward.df['index'], backward.df['ts'], backward.df['dur'])}
             for index, ts, dur in zip(marks['index'], marks['ts'], marks['dur']):
+                if backward.root_index == main.root_index:
+                    lost.append(index)  # no call of the backward pass is left for it
+                    continue
                 tops = self.rank_to_nodes[rank][backward.root_index].children if backward.root_index in self.rank_to_nodes[rank] else []
                 inside = [c for c in tops if c in times and ts <= times[c][0] and sum(times[c]) <= ts + dur]
                 if inside and backward is not main:
                     backward.update_parent_of_first_layer_nodes(index)
-                if backward.root_index == main.root_index:
-                    break
             place = self.mapping['stack_index'] == int(mine[mine['label'] == 'bwd']['stack_index'].iloc[0])
             self.mapping.loc[place, 'stack_root'] = backward.root_index
         for stack in self.rank_to_stacks[rank].values():
             stack._save_call_stack_to_df()
+        if lost and fail_as_hta():
+            self._cut_off(rank, lost)
+
+    def _cut_off(self, rank, marks):
+        """Writes what HTA does of rows that it has moved below themselves: neither they nor the calls below are measured."""
+        frame, nodes = self.trace_data.get_trace(rank), self.rank_to_nodes[rank]
+        below, stack = list(marks), next(iter(self.rank_to_stacks[rank].values()))
+        for index in below:
+            below += nodes[index].children  # grows while it is read
+        at = stack._places(below)
+        for column in ('num_kernels', 'kernel_dur_sum', 'kernel_span'):
+            frame.loc[at, column] = 0
+        for column in ('height', 'first_kernel_start', 'last_kernel_end'):
+            frame.loc[at, column] = -1
+        frame.loc[stack._places(marks), 'parent'] = marks
 
     # ---- asking ----
 

@@ -6,7 +6,7 @@ HTA_DISABLE_CG_DEPTH_ENV = 'HTA_DISABLE_CG_DEPTH'
 CP_LAUNCH_EDGE_ENV = 'CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE'
 CP_LAUNCH_EDGE_SHOW_ENV = 'CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE'
 CP_STRICT_NEG_WEIGHT_CHECK_ENV = 'CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECK'
-FAIL_AS_HTA_ENV = 'STAGELINE_FAIL_AS_HTA'  # HTA's rounding of nanoseconds makes some of its questions fail; here they answer without this
+FAIL_AS_HTA_ENV = 'STAGELINE_FAIL_AS_HTA'  # without it questions that HTA's rounding makes fail answer, and its call graph loses no step
 
 _SWITCHES = {'disable_ns_rounding': HTA_DISABLE_NS_ROUNDING_ENV, 'disable_call_graph_depth': HTA_DISABLE_CG_DEPTH_ENV,
              'critical_path_add_zero_weight_launch_edges': CP_LAUNCH_EDGE_ENV,
