@@ -1,5 +1,6 @@
 """stageline.hta finds files as HTA does: in one folder, by relative names, with the ranks that are given. On traces of our own
 generator; skipped without pandas."""
+import gzip
 import json
 import logging
 import os
@@ -203,6 +204,31 @@ class Reading(unittest.TestCase):
         alone.load_traces()
         for rank, frame in frames.items():
             pandas.testing.assert_frame_equal(frame, alone.get_trace(rank))
+
+    def test_a_writer_of_ones_own_gets_the_trace_with_counters(self):
+        from unittest import mock
+        from stageline.hta.common.trace import Trace
+        from stageline.hta.trace_analysis import TimeSeriesTypes
+        analysis = self.opened(trace_dir=str(self.root))
+        analysis.generate_trace_with_counters(ranks=[1], output_suffix='_counted')
+        made = next(self.root.glob('*_counted.json*'))
+        with gzip.open(made) as file:
+            written = json.load(file)
+        made.unlink()
+        names = {}
+        for series in (None, TimeSeriesTypes.QUEUE_LENGTH, TimeSeriesTypes.MEMCPY_BANDWIDTH):
+            with mock.patch.object(Trace, 'write_raw_trace') as writer:
+                analysis.generate_trace_with_counters(time_series=series, ranks=[1])
+            writer.assert_called_once()
+            path, content = writer.call_args.args
+            self.assertIn('with_counters', path)
+            self.assertFalse(os.path.exists(path))
+            names[series] = {e['name'] for e in content['traceEvents'] if e['ph'] == 'C'}
+            if series is None:
+                self.assertEqual(content, written)
+        self.assertEqual(names[TimeSeriesTypes.QUEUE_LENGTH], {'Queue Length'})
+        self.assertEqual(names[TimeSeriesTypes.MEMCPY_BANDWIDTH], names[None] - {'Queue Length'})
+        self.assertGreater(len(names[None]), 1)
 
     def test_rows_have_the_order_and_index_that_hta_gives_them(self):
         from stageline.hta.common.call_stack import CallGraph

@@ -2,17 +2,14 @@
 import ast
 import enum
 import functools
-import gzip
 import json
 import os
 import pathlib
 import tempfile
 
-from stageline import _engine
-
 from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
-from .common.trace import DEFAULT_TRACE_DIR, Trace
+from .common.trace import DEFAULT_TRACE_DIR, Trace, _write_trace_text
 from .common.trace_parser import _starts_are_long
 from .common.trace_symbol_table import decode_symbol_id_to_symbol_name
 from .configs.config import logger
@@ -348,7 +345,7 @@ class TraceAnalysis:
                 text = json.dumps(content).encode('utf-8', 'surrogateescape')
             folder, name = os.path.split(source)
             name = name.replace('.json', f'{output_suffix}.json') if '.json' in name else name + output_suffix
-            _engine.write_file(os.path.join(folder, name), gzip.compress(text))
+            _write_trace_text(os.path.join(folder, name), text)
 
     # ---- steps ----
 

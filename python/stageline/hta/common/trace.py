@@ -281,3 +281,14 @@ class Trace:
     def get_trace_start_unixtime_ns(self, rank):
         self.get_trace(rank)  # fails for an unknown rank
         return trace_event_timestamp_to_unixtime_ns(self.min_ts, self.meta_data[rank])
+
+
+_OWN_WRITER = Trace.write_raw_trace
+
+
+def _write_trace_text(path, text):
+    """Writes JSON as it is, compressed; a write_raw_trace that somebody has put in the place of ours gets Python's objects, as in HTA."""
+    if Trace.write_raw_trace is _OWN_WRITER:
+        _engine.write_file(path, gzip.compress(text))
+    else:
+        Trace.__new__(Trace).write_raw_trace(path, json.loads(text.decode('utf-8', 'surrogateescape')))
