@@ -26,11 +26,12 @@ def __getattr__(name):
     from importlib import import_module
     try:
         value = getattr(import_module(f'{__name__}.{_WHERE[name]}'), name)
-    except ModuleNotFoundError as error:
-        if error.name != f'{__name__}._engine':
+    except ImportError:
+        from importlib.util import find_spec
+        if find_spec(f'{__name__}._engine'):
             raise
         raise ImportError('this installation of stageline has the recorder alone, without the engine (stageline._engine); '
-                          'install a wheel with it, or build the program with Python headers (./dev build)') from None
+                          'install a wheel with it, or build one where Python has its headers (./dev wheel)') from None
     globals()[name] = value
     return value
 

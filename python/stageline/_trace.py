@@ -321,6 +321,9 @@ class Figures(Mapping):
     def __len__(self):
         return len(self._whole())
 
+    def __repr__(self):
+        return f'Figures({", ".join(self)})'
+
 
 class WhatIf:
     """Fixes of a run, each replayed. .fixes, .layers and .own are tables or None."""

@@ -297,9 +297,18 @@ class Opened(unittest.TestCase):
                 self.assertEqual(len(again) if hasattr(thing, '__len__') else 1, len(thing) if hasattr(thing, '__len__') else 1)
         self.assertEqual(pickle.loads(pickle.dumps(findings))[0].title, findings[0].title)
         self.assertEqual(pickle.loads(pickle.dumps(figures))['step_period'], figures['step_period'])
+        self.assertEqual(repr(pickle.loads(pickle.dumps(figures))), repr(figures))
+        self.assertIn('step_period', repr(figures))
         self.assertEqual(pickle.loads(pickle.dumps(self.profile.info)).to_dict(), self.profile.info.to_dict())
         with self.assertRaises(stageline.UsageError):
             next(f for f in pickle.loads(pickle.dumps(self.trace.findings)) if f.evidence[0]).answer()
+
+    def test_without_the_engine_it_says_so(self):
+        """The sources are such a package: the engine is made by the build."""
+        environment = {**os.environ, 'PYTHONPATH': str(ROOT / 'python')}
+        for what in ("stageline.open('x')", 'stageline.Error', 'stageline.schedule', 'import stageline.torch; stageline.Trace'):
+            said = subprocess.run([sys.executable, '-c', f'import stageline; {what}'], env=environment, capture_output=True, text=True)
+            self.assertIn('has the recorder alone, without the engine', said.stderr, what)
 
     def test_every_finding_has_an_answer(self):
         asked = 0

@@ -11,6 +11,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ('stageline_record/_record.abi3.so', 'stageline_record/lib/libstageline_record.so.1', 'stageline/bin/stageline', 'stageline/command.py',
          'stageline/launch/sitecustomize.py', 'stageline/hooks/__init__.py', 'stageline/record/__init__.py', 'stageline_record/__init__.py')
+ENGINE = 'stageline/_engine.abi3.so'  # built beside the program where Python has its headers
 
 
 def build(program, to):
@@ -24,10 +25,11 @@ def build(program, to):
     return next((to / 'dist').glob('stageline-*.whl'))
 
 
-def check_contents(wheel):
+def check_contents(wheel, program):
     assert '-cp39-abi3-' in wheel.name, wheel.name
     names = zipfile.ZipFile(wheel).namelist()
-    missing = [part for part in PARTS if part not in names]
+    engine = [ENGINE] if (program.parent / 'python' / ENGINE).exists() else []
+    missing = [part for part in (*PARTS, *engine) if part not in names]
     assert not missing, missing
     strange = [n for n in names if '__pycache__' in n or not n.startswith(('stageline/', 'stageline_record/', 'stageline-'))]
     assert not strange, strange
@@ -51,7 +53,7 @@ def main():
         if wheel is None:
             print('skipped: the wheel, scikit-build-core cannot be had here\n0 passed, 0 failed, 1 skipped')
             return 0
-        check_contents(wheel)
+        check_contents(wheel, program)
         python, package = install(wheel, scratch)
         command = subprocess.run([scratch / 'clean/bin/stageline', '--version'], capture_output=True, text=True, cwd=scratch)
         assert command.returncode == 0 and 'stageline' in command.stdout, command
