@@ -14,8 +14,38 @@ OURS = pathlib.Path(__file__).resolve().parents[1] / 'python/stageline/hta'
 # Not for users: the module that pytest loads, and what begins with _.
 HIDDEN = {'overlay_plugin.py'}
 ANY = ast.Name('Any', ast.Load())
+# Types that HTA declares without their arguments, or by a place that type checkers do not see.
+OPEN = {'dict': 'dict[str, Any]', 'list': 'list[Any]', 'Dict': 'Dict[int, str]', 're.Pattern': 're.Pattern[str]', 'networkx.DiGraph': 'networkx.DiGraph[Any]',
+        'pd.core.series.Series': 'pd.Series'}
+# networkx's graphs have a __new__ with one argument more.
+OTHER_NEW = re.compile(r'(class \w+\(networkx\.DiGraph\[Any\]\):.*?def __init__\([^\n]*)', re.S)
 # Properties of ours that are plain attributes of HTA's.
 TYPES = {'TraceAnalysis.t': ast.Name('Trace', ast.Load())}
+
+
+class Closing(ast.NodeTransformer):
+    """Gives the types in OPEN their arguments; types in quotes are types, too."""
+
+    def closed(self, node):
+        text = ast.unparse(node)
+        return ast.parse(OPEN[text], mode='eval').body if text in OPEN else None
+
+    def visit_Name(self, node):
+        return self.closed(node) or node
+
+    def visit_Attribute(self, node):
+        return self.closed(node) or self.generic_visit(node)
+
+    def visit_Constant(self, node):
+        return ast.Constant(OPEN[node.value]) if node.value in OPEN else node
+
+    def visit_Subscript(self, node):
+        node.slice = self.visit(node.slice)
+        return node
+
+
+def closed(annotation):
+    return annotation and Closing().visit(annotation)
 
 
 def functions_of(tree):
@@ -39,11 +69,11 @@ def typed(name, node, theirs):
     types = {p.arg: p.annotation for p in parameters(known)} if known else {}
     is_method = '.' in name and not any(getattr(d, 'id', '') == 'staticmethod' for d in node.decorator_list)
     for i, p in enumerate(parameters(node)):
-        p.annotation = None if is_method and i == 0 else p.annotation or types.get(p.arg) or ANY
+        p.annotation = None if is_method and i == 0 else closed(p.annotation or types.get(p.arg) or ANY)
     node.args.defaults = [ast.Constant(...) for _ in node.args.defaults]
     node.args.kw_defaults = [d and ast.Constant(...) for d in node.args.kw_defaults]
     short = name.split('.')[-1]
-    node.returns = ast.Constant(None) if short == '__init__' else node.returns or (known and known.returns) or TYPES.get(name, ANY)
+    node.returns = ast.Constant(None) if short == '__init__' else closed(node.returns or (known and known.returns) or TYPES.get(name, ANY))
     node.decorator_list = [ast.Name('property', ast.Load()) if ast.unparse(d) == 'functools.cached_property' else d for d in node.decorator_list
                            if ast.unparse(d) in ('property', 'functools.cached_property', 'classmethod', 'staticmethod') or ast.unparse(d).endswith('.setter')]
     node.body = [ast.Expr(ast.Constant(...))]
@@ -81,7 +111,7 @@ def class_stub(node, theirs, attributes):
             if is_public(m.name):
                 body.append(typed(f'{node.name}.{m.name}', m, theirs))
         elif isinstance(m, ast.AnnAssign) and is_public(m.target.id):
-            body.append(ast.AnnAssign(m.target, m.annotation, m.value and ast.Constant(...), 1))
+            body.append(ast.AnnAssign(m.target, closed(m.annotation), m.value and ast.Constant(...), 1))
             named.add(m.target.id)
         elif isinstance(m, ast.Assign):
             for target in m.targets:
@@ -92,7 +122,7 @@ def class_stub(node, theirs, attributes):
                         named.add(name.id)
     body = [ast.AnnAssign(ast.Name(name, ast.Store()), kind, None, 1) for name, kind in own.items() if name not in named] + body
     keep = [d for d in node.decorator_list if 'dataclass' in ast.unparse(d)]
-    return ast.ClassDef(node.name, node.bases, [], body or [ast.Expr(ast.Constant(...))], keep)
+    return ast.ClassDef(node.name, [closed(base) for base in node.bases], [], body or [ast.Expr(ast.Constant(...))], keep)
 
 
 def imports_of(tree, package):
@@ -104,6 +134,9 @@ def imports_of(tree, package):
                 if isinstance(node, ast.Import):
                     module = None
                     text = f'import {alias.name}' + (f' as {alias.asname}' if alias.asname else '')
+                    if '.' in alias.name and not alias.asname:  # one name for all parts of a package
+                        before = found.pop(alias.name.split('.')[0], None)
+                        text = f'{before}\n{text}' if before else text
                 else:
                     base = '.'.join(package.split('.')[:len(package.split('.')) - node.level + 1]) if node.level else ''
                     module = '.'.join(filter(None, [base, node.module])) or package
@@ -146,6 +179,7 @@ def stub(path, hta):
     text = '\n\n'.join(ast.unparse(ast.fix_missing_locations(line)) for line in lines)
     text = re.sub(r':\n+ +\.\.\.', ': ...', re.sub(r'\n\n( +(?:def|@))', r'\n\1', text)).replace('=...', ' = ...')
     text = re.sub(r'(?m)^(\w+: Any)\n\n(?=\w+: Any$)', r'\1\n', text)
+    text = OTHER_NEW.sub(r'\1  # pyright: ignore[reportInconsistentConstructor]', text)
     used = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
     # Types in quotes are names, too.
     used |= {n.id for c in ast.walk(ast.parse(text)) if isinstance(c, ast.Constant) and isinstance(c.value, str) and c.value.isidentifier()
@@ -156,7 +190,9 @@ def stub(path, hta):
     for name in sorted(used):
         if name in known:
             # Named again, so that it can be had from here as from HTA's module.
-            here.append(known[name] + (f' as {name}' if known[name].startswith('from stageline') and ' as ' not in known[name] else ''))
+            *parts, last = known[name].split('\n')
+            here += [part for part in (*parts, last) if f'{part.split()[1]}.' in text] if parts else \
+                [last + (f' as {name}' if last.startswith('from stageline') and ' as ' not in last else '')]
         elif name in defined(other):
             missing.append(f'{name} = Any')  # an alias of HTA's that we need not have
     # Returns the names that other modules import from here, as HTA's __init__ files do.

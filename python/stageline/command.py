@@ -3,7 +3,7 @@ import os
 import sys
 
 
-def main():
+def main() -> None:
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'bin', 'stageline')
     if not os.path.exists(program):
         sys.exit('stageline: this wheel has the recorder alone; build the program (./dev build), and a wheel with it: '

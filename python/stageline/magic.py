@@ -7,9 +7,15 @@
 
 The cell runs in the notebook's own process; stageline.record's calls in it, or in what it calls, are what is recorded.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import Trace
 
 
-def stageline_cell(shell, line, cell):
+def stageline_cell(shell: Any, line: str, cell: str) -> Trace | None:
     """Runs `cell` recorded into a folder of its own and returns the opened run; `line`: a folder to keep the recording in."""
     import pathlib
     import tempfile
@@ -34,8 +40,8 @@ def stageline_cell(shell, line, cell):
     return stageline.open(folder)
 
 
-def register(shell):
-    def magic(line, cell):
+def register(shell: Any) -> None:
+    def magic(line: str, cell: str) -> Trace | None:
         return stageline_cell(shell, line, cell)
     magic.__doc__ = stageline_cell.__doc__
     shell.register_magic_function(magic, 'cell', 'stageline')

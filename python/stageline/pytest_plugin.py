@@ -5,19 +5,30 @@
 
 Numbers are those of `trace.findings` and of the analysis pipeline-summary; what a budget is broken by is said with the run's findings.
 """
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from . import Trace
 
 
 class Broken(AssertionError):
     """A run is over its budget."""
 
 
-def check(run, *, bubble=None, step_ms=None, lost=None, findings=()):
+def check(run: str | os.PathLike[str] | Trace, *, bubble: float | None = None, step_ms: float | None = None, lost: float | None = None,
+          findings: Iterable[str] = ()) -> Trace:
     """Raises Broken unless the run (a path, or an opened Trace) keeps to what is given: the share of bubbles in each step, the mean step
     in ms, the share of the step lost to causes, and that none of these findings is there."""
     import stageline
     trace = run if isinstance(run, stageline.Trace) else stageline.open(run, progress=False)
-    reported, said = trace.findings, []
+    reported = trace.findings
+    said: list[str] = []
     if step_ms is not None:
         if not reported.step_ns:
             raise Broken(f'{trace!r} has no step to measure')
@@ -41,6 +52,6 @@ def check(run, *, bubble=None, step_ms=None, lost=None, findings=()):
 
 
 @pytest.fixture
-def stageline_budget():
+def stageline_budget() -> Callable[..., Trace]:
     """check() of this module."""
     return check

@@ -40,10 +40,13 @@ class Handler:
 
     def __init__(self, out: str | os.PathLike[str] | None, analyze: bool, report: str | os.PathLike[str] | None, keep_trace: bool,
                  ranks: str | Collection[int]) -> None:
-        self.folder = pathlib.Path(out or 'stageline-traces')
-        self.analyze, self.report, self.keep_trace, self.ranks = analyze, report, keep_trace, ranks
+        self.folder: pathlib.Path = pathlib.Path(out or 'stageline-traces')
+        self.analyze: bool = analyze
+        self.report: str | os.PathLike[str] | None = report
+        self.keep_trace: bool = keep_trace
+        self.ranks: str | Collection[int] = ranks
         self.paths: list[pathlib.Path] = []
-        self.seconds = 0.0
+        self.seconds: float = 0.0
         self._running: list[subprocess.Popen[bytes]] = []
 
     def __call__(self, profiler: Any) -> None:
@@ -136,7 +139,8 @@ class EventList(list[FunctionEventAvg]):
         self._trace, self._rank, self._options = trace, rank, options
         # Rows as torch has them: Python frames are callers, with or without rows of their own; stacks only where torch recorded some.
         frames = options['include_python_functions']
-        rows = trace.analyze('operators', table='operators', stacks='torch', **{**options, 'include_python_functions': True}).table.to_dicts()
+        asked: dict[str, Any] = {**options, 'include_python_functions': True}
+        rows = trace.analyze('operators', table='operators', stacks='torch', **asked).table.to_dicts()
         super().__init__(FunctionEventAvg(r) for r in rows if r['rank'] == rank and (frames or r['kind'] != 'frame'))
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
@@ -157,7 +161,7 @@ class EventList(list[FunctionEventAvg]):
     @property
     def self_cpu_time_total(self) -> float:
         """The time of the host in all rows, in µs."""
-        return sum(row.self_cpu_time_total for row in self)
+        return float(sum(row.self_cpu_time_total for row in self))
 
     def total_average(self) -> FunctionEventAvg:
         """One row, Total: the sums of all, and means over all calls."""
@@ -172,7 +176,7 @@ class EventList(list[FunctionEventAvg]):
         marks = str.maketrans(' ;\t\n', '____')
         lines = [';'.join(frame.translate(marks) for frame in reversed(row.stack)) + f' {int(getattr(row, metric))}\n'
                  for row in self if row.stack and int(getattr(row, metric)) > 0]
-        from . import _engine
+        from . import _engine  # type: ignore[attr-defined]  # it has no stub: nobody else calls it
         _engine.write_file(path, ''.join(lines).encode('utf-8', 'surrogateescape'))
 
     def __repr__(self) -> str:
@@ -181,10 +185,10 @@ class EventList(list[FunctionEventAvg]):
 
 def _one_rank(trace: Trace, rank: int) -> Trace:
     """The same trace opened for one rank, for answers that are of one."""
-    kept = trace.__dict__.setdefault('_single', {})
+    kept: dict[int, Trace] = trace.__dict__.setdefault('_single', {})
     if rank not in kept:
-        from ._trace import open
-        kept[rank] = open(trace.paths, ranks=[rank], progress=False)
+        import stageline
+        kept[rank] = stageline.open(trace.paths, ranks=[rank], progress=False)
     return kept[rank]
 
 

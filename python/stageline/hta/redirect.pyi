@@ -1,6 +1,7 @@
 """Written by tools/hta_stubs.py."""
 from typing import Any
 import importlib
+import importlib.abc
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: Any, path: Any = ..., target: Any = ...) -> Any: ...

@@ -12,6 +12,7 @@ from typing import Optional
 import pandas as pd
 from stageline.hta.common.constants import NULL_NODE_INDEX as NULL_NODE_INDEX
 from stageline.hta.common.trace_call_stack import STACK_COLUMNS as STACK_COLUMNS
+from stageline.hta.configs.env_options import fail_as_hta as fail_as_hta
 
 class _OneFrame:
     traces: Any

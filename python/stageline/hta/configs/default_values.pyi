@@ -29,13 +29,13 @@ class AttributeSpec(typing.NamedTuple):
 
 @dataclasses.dataclass
 class EventArgs:
-    AVAILABLE_ARGS: dict
-    ARGS_INPUT_SHAPE: list
-    ARGS_BANDWIDTH: list
-    ARGS_SYNC: list
-    ARGS_MINIMUM: list
-    ARGS_COMPLETE: list
-    ARGS_INFO: list
-    ARGS_COMMUNICATION: list
-    ARGS_TRITON_KERNELS: list
-    ARGS_DEFAULT: list
+    AVAILABLE_ARGS: dict[str, Any]
+    ARGS_INPUT_SHAPE: list[Any]
+    ARGS_BANDWIDTH: list[Any]
+    ARGS_SYNC: list[Any]
+    ARGS_MINIMUM: list[Any]
+    ARGS_COMPLETE: list[Any]
+    ARGS_INFO: list[Any]
+    ARGS_COMMUNICATION: list[Any]
+    ARGS_TRITON_KERNELS: list[Any]
+    ARGS_DEFAULT: list[Any]
