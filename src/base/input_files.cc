@@ -27,25 +27,28 @@ Known& known() {
 
 thread_local bool t_unnoted = false;
 
+// When a file is removed, its inode number may be given to another file, which the noted name does not lead to.
+bool leads_elsewhere(const std::string& name, const FileId& id) {
+  struct stat now;
+  return name != "-" && (stat(name.c_str(), &now) != 0 || FileId(now.st_dev, now.st_ino) != id);
+}
+
 void remember(const struct stat& st, const std::string& path) {
   if (t_unnoted) return;
   Known& all = known();
   const std::lock_guard lock(all.mutex);
-  all.files.try_emplace({st.st_dev, st.st_ino}, path);
+  const auto [at, is_new] = all.files.try_emplace({st.st_dev, st.st_ino}, path);
+  if (!is_new && at->second != path && leads_elsewhere(at->second, at->first)) at->second = path;
 }
 
-// Returns the name of a noted file; "" when it is not noted. When a file is removed, its inode number may be given to
-// another file. So when the noted name does not exist any more and the file has no second name, the number belongs to
-// another file.
+// Returns the name of a noted file; "" when it is not noted, or when its number belongs to a file without a second name
+// that was not noted.
 std::string known_as(const struct stat& st) {
   Known& all = known();
   const std::lock_guard lock(all.mutex);
   const auto at = all.files.find({st.st_dev, st.st_ino});
   if (at == all.files.end()) return {};
-  struct stat now;
-  const bool moved =
-      at->second != "-" && (stat(at->second.c_str(), &now) != 0 || now.st_dev != st.st_dev || now.st_ino != st.st_ino);
-  if (!moved || st.st_nlink > 1) return at->second;
+  if (st.st_nlink > 1 || !leads_elsewhere(at->second, at->first)) return at->second;
   all.files.erase(at);
   return {};
 }

@@ -31,6 +31,21 @@ class Gate(unittest.TestCase):
             table.to_csv(os.path.join(made, 'ü.csv'))
             self.assertEqual(pathlib.Path(made, 'ü.csv').read_text(), table.to_csv())
 
+    def test_an_input_that_got_the_number_of_a_removed_one_stays(self):
+        """A removed log's inode number is given to the next run's log, as file systems do; a second name makes it certain here."""
+        with tempfile.TemporaryDirectory() as made:
+            first = pathlib.Path(simulated(os.path.join(made, 'first')), 'workerlog.0')
+            second = pathlib.Path(made, 'second', 'workerlog.0')
+            second.parent.mkdir()
+            stageline.open(first, progress=False)
+            os.link(first, second)
+            first.unlink()
+            before = second.read_bytes()
+            table = stageline.open(second, progress=False).sql('SELECT * FROM cells')
+            with self.assertRaises(stageline.UsageError):
+                table.to_csv(second)
+            self.assertEqual(second.read_bytes(), before)
+
     def test_a_file_of_another_program_stays(self):
         with tempfile.TemporaryDirectory() as made:
             trace = stageline.open(simulated(os.path.join(made, 'run')), progress=False)
