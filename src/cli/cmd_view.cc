@@ -123,13 +123,25 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
   return out;
 }
 
+// A description comes with the page's question, so a mistake in it is one of the question. Says its place too.
+template <class T>
+Result<T> answer_to_page(Result<T> made) {
+  if (made || made.error().code != ErrorCode::kBadInput) return made;
+  Error error = made.error();
+  error.code = ErrorCode::kUsage;
+  if (const std::string where = error.where.text(); !where.empty()) error.what.insert(0, where + ": ");
+  return error;
+}
+
 // Plans one layout for the page, in a bounded time.
 Result<std::string> plan_for_page(const Query& query, const WhatIf* run, const Trace* trace) {
   std::vector<std::string> flags = {"--top=1"};
   if (!query.find("split")) flags.emplace_back("--budget=500ms");
   for (const auto& [name, value] : query.parameters)
     if (name != "model" && name != "times") flags.push_back("--" + dashed(name) + "=" + value);
-  return planned_json(flags, {.model = std::string(query.text("model")), .run = run, .trace = trace});
+  const std::string model(query.text("model"));
+  if (!model.empty()) flags.emplace_back("model");  // its name in errors
+  return answer_to_page(planned_json(flags, {.model = model, .run = run, .trace = trace}));
 }
 
 // Reads the flags of what-if that describe the model and its memory.
@@ -139,7 +151,7 @@ Result<std::optional<StageBytes>> bytes_for_page(const Query& query, const Trace
     if (const std::string* value = query.find(name); value && !value->empty())
       flags.push_back("--" + dashed(name) + "=" + (name == "model" ? "model" : *value));
   TRY(asked, parse_arguments(*find_command("what-if"), flags));
-  return stage_bytes_of(*asked, ran, std::string(query.text("model")));
+  return answer_to_page(stage_bytes_of(*asked, ran, std::string(query.text("model"))));
 }
 
 // Serves a page without a run, on which runs below --root can be opened.

@@ -217,6 +217,19 @@ class ServerTest(unittest.TestCase):
         for odd in ('model=%00', 'model=%7f', 'gpus=8%0a', '%0a=1', 'seq=%09'):
             self.assertEqual(self.server.get('/api/plan?' + odd)[0], 400, odd)
 
+    def test_a_broken_description_is_refused_with_its_place(self):
+        for text, place, cure in (('{"model_type": "llama",\n"hidden_size": }', 'model:2: column 16: ', ''),
+                                  ('[1]', 'model: this is no JSON object', 'give the config.json of a model'),
+                                  ('{"model_type": "bert"}', 'model: the model_type "bert" is not known', 'known: llama, '),
+                                  ('{"model_type": "llama", "hidden_size": -3}', 'model: hidden_size is not a whole number', 'stageline help plan ')):
+            for path in ('plan?gpus=8&', 'pipeline/fixes?', 'pipeline/what-if?schedule=fthenb&'):
+                with self.subTest(text=text, path=path):
+                    status, _, body = self.server.get(f'/api/{path}memory=80GiB&model=' + urllib.parse.quote(text))
+                    self.assertEqual(status, 400, body[:300])
+                    answer = json.loads(body)
+                    self.assertTrue(answer['error'].startswith(place), answer)
+                    self.assertIn(cure, answer['hint'])
+
     def sql(self, query, more=''):
         """The answer to a query, waited for."""
         for _ in range(600):
