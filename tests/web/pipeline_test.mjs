@@ -500,6 +500,34 @@ export const cases = [
     await page.selectOption('.what-if #schedule', 'fthenb');
     await page.waitForFunction(() => document.querySelector('#says').dataset.saving !== undefined);
     assert.match(await page.textContent('#says'), /then [0-9.]+ GiB on stage \d\. That does not fit/);
+    // A link, and a reload, show the same.
+    await page.check('#what-if-recompute');
+    await page.waitForFunction(() => /recompute=full/.test(location.hash));
+    assert.match(await page.url(), /memory=20GiB&seq=8192&.*if=to%3Dfthenb|if=to%3Dfthenb&.*memory=20GiB&seq=8192/);
+    await page.reload();
+    await same('--memory', '20GiB', '--seq', '8192', '--recompute', 'full');
+    await page.waitForFunction(() => document.querySelector('#says').dataset.saving !== undefined);
+    assert.equal(await page.inputValue('#what-if-memory'), '20');
+    assert.equal(await page.inputValue('#what-if-seq'), '8192');
+    assert.ok(await page.isChecked('#what-if-recompute'));
+    assert.equal(await page.inputValue('.what-if #schedule'), 'fthenb');
+    assert.match(await page.textContent('#says'), /then [0-9.]+ GiB on stage \d/);
+    // Other numbers of an edited address are taken, and a description that is refused is left out.
+    await page.waitForFunction(() => {
+      // The page may be about to write its own address.
+      location.hash = location.hash.replace('memory=20GiB', 'memory=4000GiB');
+      return document.querySelector('#what-if-memory').value === '4000';
+    });
+    await same('--memory', '4000GiB', '--seq', '8192', '--recompute', 'full');
+    const address = page.url();
+    await page.goto('about:blank');
+    await page.goto(address.replace('hidden_size', 'no_size'));
+    await page.waitForSelector('.what-if .notice');
+    assert.deepEqual(await names(), before);
+    await page.setInputFiles('#what-if-model', path);
+    await set('seq', 8192);
+    await set('memory', 20);
+    await page.waitForFunction(() => /does not fit/.test(document.querySelector('#says').textContent));
     for (const theme of ['light', 'dark']) {
       await page.locator('.what-if').screenshot({path: join(folder, `what-if-memory-${theme}.png`)});
       await page.click('#theme');

@@ -1,5 +1,6 @@
 // The page in the address: the report's own words for step, replica, window and cell, and what only this page has.
 import {fromHash, toHash, type State} from '../../state';
+import {inAddress} from '../shell/described';
 import {plainQuery} from '../shell/route';
 import {hasMany} from '../../chart/layout';
 import {openable, ownModel, type Pipe} from './pipe';
@@ -15,6 +16,7 @@ export function toQuery(pipe: Pipe): string {
   if (pipe.scene) query.set('scene', pipe.scene);
   if (pipe.bench.now) query.set('if', pipe.bench.now);
   if (pipe.bench.kept) query.set('kept', pipe.bench.kept);
+  for (const [name, value] of Object.entries(inAddress(pipe.bench.described))) query.set(name, value);
   if (!state.causes) query.set('causes', 'off');
   if (!pipe.both) query.set('other', 'off');
   else if (pipe.other && pipe.other.shift !== 0 && pipe.other.app.state.step !== null)

@@ -21,6 +21,7 @@ import {isOfDiff, scenesOf, scenesOfDiff} from '../evidence/scenes';
 import {stepOf} from '../evidence/staged';
 import {placesOf, replicaOf} from '../evidence/places';
 import {litOf} from './lit';
+import {describedOf} from '../shell/described';
 import type {KeyWords, Page, Shell} from '../shell/page';
 import {stateOf, toQuery} from './address';
 import {deskOf} from '../answers/ask';
@@ -78,7 +79,8 @@ export function makePipeline(shell: Shell): Page {
     const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '',
       scenes: null,
       bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '',
-        restore: null}, other: null, diff: null, fetchSteps: REPORT ? null : (step, beside) => {
+        described: describedOf(new URLSearchParams(asked)), restore: null}, other: null, diff: null,
+      fetchSteps: REPORT ? null : (step, beside) => {
         fetchSteps(made, step, beside).catch(wrong);
       }, both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
@@ -498,7 +500,7 @@ export function makePipeline(shell: Shell): Page {
           pipe.app.change(stateOf(pipe, route.query));
           takeScene(pipe, route.query);
           const fields = new URLSearchParams(route.query);
-          pipe.bench.restore?.(fields.get('if') ?? '', fields.get('kept') ?? '');
+          pipe.bench.restore?.(fields.get('if') ?? '', fields.get('kept') ?? '', describedOf(fields));
         }
         pipe.chart.invalidate();
         pipe.other?.chart.invalidate();

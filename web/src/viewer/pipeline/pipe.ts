@@ -8,6 +8,7 @@ import type {Compared} from '../../data/differences';
 import type {Table} from '../../data/report';
 import type {RunModel} from '../../data/rows';
 import {homeOf} from '../../state';
+import type {Described} from '../shell/described';
 import {toggled} from '../shell/toggled';
 import type {Diff} from '../answers/diff';
 import type {Scenes} from '../evidence/scenes';
@@ -37,12 +38,13 @@ export interface Other {
   between: string; // which two those are
 }
 
-// The what-if that is tried, and those that are kept, as the address has them (scenario.ts). `restore`: takes them from
-// there.
+// The what-if that is tried, and those that are kept, as the address has them (scenario.ts), and the model and memory
+// that they respect. `restore`: takes them from there.
 export interface Bench {
   now: string;
   kept: string;
-  restore: ((now: string, kept: string) => void) | null;
+  described: Described;
+  restore: ((now: string, kept: string, described: Described) => void) | null;
 }
 
 export interface Pipe {

@@ -4,11 +4,10 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
-import {sizesOf} from '../shell/described';
+import {inAddress, sizesOf, type Described} from '../shell/described';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
-import {askWorld, commandOf, paramsOf, type Answer, type Asked, type Described, type Fix, type Fixes,
-  type Price} from './world';
+import {askWorld, commandOf, paramsOf, type Answer, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
 // The words on memory continue the sentence of an option; here they are a sentence of their own.
@@ -47,6 +46,7 @@ function Memory({described, describe}: {described: Described; describe(next: Des
           <input
             id="what-if-recompute"
             type="checkbox"
+            checked={described.recompute === 'full'}
             onChange={({currentTarget: {checked}}) => describe({...described, recompute: checked ? 'full' : 'none'})} />
           <output />
         </>
@@ -177,7 +177,8 @@ function KeptList(
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
   const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked),
-    [price, setPrice] = useState<Answer | null>(null), described = useRef<Described>({});
+    [price, setPrice] = useState<Answer | null>(null), run = useRef<Fixes | null>(null),
+    refused = useRef<Described | null>(null);
   const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null),
     own = useRef<World | null>(null);
   const [kept, setKept] = useState<Kept[]>([]), list = useRef(kept);
@@ -186,26 +187,38 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const setAsked = (next: Asked): void => draw(latest.current = next);
 
   useEffect(() => {
-    shell.api.json<Fixes>('pipeline/fixes').then(answered).then(answer => {
-      setFixes(answer);
+    const offered = (): Promise<Fixes> => shell.api.json<Fixes>('pipeline/fixes', bench.described).then(answered);
+    // A description of the address that is refused is left out. The reason stays until another is given.
+    offered().catch((error: unknown) => {
+      if (!bench.described.model) throw error;
+      fail(error);
+      refused.current = bench.described = {};
+      return offered();
+    }).then(answer => {
+      offer(answer);
       setAsked(atRest(answer));
-      bench.restore = (now, keptNow) => take(now, keptNow, answer);
+      bench.restore = async (now, keptNow, next) => {
+        if (JSON.stringify(next) !== JSON.stringify(inAddress(bench.described))) await describe(next);
+        take(now, keptNow, run.current!);
+      };
       take(bench.now, bench.kept, answer);
-    }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
+    }).catch(fail);
   }, []);
+  const fail = (error: unknown): void => setFailed(error instanceof Error ? error.message : String(error));
+  const offer = (answer: Fixes): void => setFixes(run.current = answer);
   // Other options are offered within a memory. The scenario that is tried stays, but for one of the options before.
   async function describe(next: Described): Promise<void> {
     try {
       if (next.model) next.model = sizesOf(next.model);
-      described.current = next;
+      bench.described = next;
       const answer = await shell.api.json<Fixes>('pipeline/fixes', next).then(answered);
-      if (described.current !== next) return;
-      setFixes(answer);
+      if (bench.described !== next) return;
+      offer(answer);
       setFailed('');
       keep(list.current.filter(one => one.asked.fix < 0), answer);
       await ask(latest.current.fix < 0 ? latest.current : atRest(answer), answer);
     } catch (error) {
-      setFailed(error instanceof Error ? error.message : String(error));
+      fail(error);
     }
   }
   // The scenario is gone, with its step or by a key: the recorded run is shown.
@@ -226,7 +239,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     if (textOf(wish, run) !== textOf(latest.current, run)) void ask(wish, run);
   }
   async function priced(one: Kept, run: Fixes): Promise<void> {
-    const found = await askWorld(shell.api, pipe, {...paramsOf(one.asked, run), ...described.current},
+    const found = await askWorld(shell.api, pipe, {...paramsOf(one.asked, run), ...bench.described},
       new AbortController().signal).then(
         answer => answer.price,
         () => null,
@@ -262,7 +275,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     // A step as it would run is drawn cell by cell: of many ranks one replica's.
     if (oneReplica(pipe) !== app.state.dp) app.change({dp: oneReplica(pipe), hovered: -1});
     while (wanted.current) {
-      const now: Asked = wanted.current, params = paramsOf(now, run);
+      const now: Asked = wanted.current, params = paramsOf(now, run), {described} = bench;
       wanted.current = null;
       if (Object.values(params).every(value => value === undefined)) {
         setPrice(null);
@@ -272,14 +285,14 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       }
       asking.current = new AbortController();
       try {
-        const {price: reported, world} = await askWorld(shell.api, pipe, {...params, ...described.current},
+        const {price: reported, world} = await askWorld(shell.api, pipe, {...params, ...described},
           asking.current.signal);
         setPrice(reported);
         own.current = world;
         if (world || pipe.world) setWorld(pipe, world);
-        setFailed('');
+        if (described === bench.described && described !== refused.current) setFailed('');
       } catch (error) {
-        setFailed(error instanceof Error ? error.message : String(error));
+        fail(error);
       }
       asking.current = null;
     }
@@ -357,7 +370,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
               <output>{asked.schedule === present.name ? t('pipe.whatIf.present') : ''}</output>
             </>
           )}
-          {!REPORT && present && <Memory described={described.current} describe={next => void describe(next)} />}
+          {!REPORT && present && <Memory described={bench.described} describe={next => void describe(next)} />}
           <label for="instant">{t('pipe.whatIf.instant')}</label>
           <span>
             <input
@@ -408,7 +421,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
         }} />
       <p class="how">
         {fixes.bytes && fixes.over_memory > 0 && t('pipe.whatIf.over', fixes.over_memory)} {t('pipe.whatIf.how')}{' '}
-        <code>{commandOf(asked, fixes, described.current, shell.run.paths)}</code>
+        <code>{commandOf(asked, fixes, bench.described, shell.run.paths)}</code>
       </p>
     </section>
   );

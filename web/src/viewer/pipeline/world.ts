@@ -4,6 +4,7 @@ import {remadeModel} from '../../data/rows';
 import {spanOf} from '../../state';
 import type {Api} from '../shell/api';
 import {commandLine} from '../shell/command';
+import type {Described} from '../shell/described';
 import {f64, i32, u8, type Column} from '../shell/wire';
 import {shownAlone, type Pipe, type World} from './pipe';
 
@@ -30,10 +31,6 @@ export interface Fix extends Price {
   bytes: string; // what the stage that needs most needs; '' without a description of the model
   bytes_zh: string;
 }
-// The description of the model and of its devices, with the names of what-if's flags. Without it memory is not checked.
-export type Described = Partial<
-  Record<'model' | 'memory' | 'seq' | 'micro_batch_size' | 'tp' | 'ep' | 'recompute', string>
->;
 export interface Fixes {
   recorded_ns: number;
   graph_ns: number | null;
