@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, Tuple
+from typing import Any, ClassVar, NoReturn, Tuple
 
 # (kind, column, values, low, high, parts), as the engine takes it
 _Node = Tuple[str, str, Tuple[object, ...], int, int, Tuple[Any, ...]]
@@ -29,7 +29,7 @@ class Filter:
     __slots__ = ('node',)
 
     def __init__(self, node: _Node) -> None:
-        self.node = node
+        self.node: _Node = node
 
     def __and__(self, other: Filter) -> Filter:
         return Filter(_node('and', parts=(self.node, _taken(other))))
@@ -72,7 +72,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 class _Numbers:
     def __init__(self, column: str) -> None:
-        self.column = column
+        self.column: str = column
 
     def isin(self, values: Iterable[int]) -> Filter:
         return Filter(_node('numbers', self.column, [int(v) for v in values]))
@@ -99,12 +99,12 @@ class _Numbers:
     def __lt__(self, value: int) -> Filter:
         return self.between(None, int(value) - 1)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 class _Texts:
     def __init__(self, column: str) -> None:
-        self.column = column
+        self.column: str = column
 
     def isin(self, values: str | Iterable[str]) -> Filter:
         return Filter(_node('texts', self.column, [values] if isinstance(values, str) else [str(v) for v in values]))
@@ -128,14 +128,20 @@ class _Texts:
     def __ne__(self, value: str) -> Filter:  # type: ignore[override]
         return ~self.isin([value])
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 class _Columns:
-    rank, step, stream = _Numbers('rank'), _Numbers('step'), _Numbers('stream')
-    start_ns, end_ns, dur_ns = _Numbers('start_ns'), _Numbers('end_ns'), _Numbers('dur_ns')
-    name, category, lane = _Texts('name'), _Texts('category'), _Texts('lane')
-    kernel_class = _Texts('class')
+    rank: _Numbers = _Numbers('rank')
+    step: _Numbers = _Numbers('step')
+    stream: _Numbers = _Numbers('stream')
+    start_ns: _Numbers = _Numbers('start_ns')
+    end_ns: _Numbers = _Numbers('end_ns')
+    dur_ns: _Numbers = _Numbers('dur_ns')
+    name: _Texts = _Texts('name')
+    category: _Texts = _Texts('category')
+    lane: _Texts = _Texts('lane')
+    kernel_class: _Texts = _Texts('class')
 
     @staticmethod
     def under(*names: str, occurrence: int | None = None) -> Filter:
@@ -170,4 +176,4 @@ class _Columns:
                              'category, kernel_class, lane, and on_device, under(…), before(…), after(…), time(…)')
 
 
-f = _Columns()
+f: _Columns = _Columns()

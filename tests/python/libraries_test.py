@@ -20,6 +20,10 @@ if HAVE_ENGINE:
 def needs(*names):
     missing = []
     for name in names:
+        if name.endswith('-stubs'):  # a folder of types, which cannot be imported
+            if not any(pathlib.Path(path, name).is_dir() for path in sys.path):
+                missing.append(name)
+            continue
         try:
             importlib.import_module(name)
         except ImportError:
@@ -285,7 +289,10 @@ print('shown')
 
 class Typed(unittest.TestCase):
     WRONG = ('trace.operators(row_limits=5)', 'trace.operatorz()', "trace.operators(format='pdf')", 'TraceAnalysis(trace_folder=1)',
-             'stageline.torch.key_averages(trace, group_by=5)')
+             'stageline.torch.key_averages(trace, group_by=5)', "record.init(folder='x')", "record.job('X')", "stageline.f.name.like('x')")
+    # What is no stub and yet for users; the hooks are for the frameworks that they are put into.
+    MODULES = ('torch', 'filters', 'magic', 'pytest_plugin', 'command')
+    UNTYPED = ('stageline.hooks.', 'stageline.launch.')
 
     @needs('mypy')
     def test_a_sample_is_clean_and_misspelt_options_are_not(self):
@@ -306,12 +313,49 @@ class Typed(unittest.TestCase):
             pathlib.Path(folder, 'sample.py').write_text(sample + ''.join(f'{line}\n' for line in self.WRONG))
             pathlib.Path(folder, 'pyrightconfig.json').write_text(json.dumps({'include': ['sample.py'], 'extraPaths': [str(PACKAGE)],
                                                                               'typeCheckingMode': 'strict'}))
-            done = subprocess.run([sys.executable, '-m', 'pyright', '--outputjson', '--pythonpath', sys.executable], cwd=folder, capture_output=True, text=True)
+            found = self.pyright(folder)
+        places = {f['range']['start']['line'] + 1 for f in found['generalDiagnostics'] if f['severity'] == 'error'}
+        first = len(sample.splitlines()) + 1
+        self.assertEqual(sorted(places), list(range(first, first + len(self.WRONG))), found)
+
+
+    @staticmethod
+    def stubs():
+        return sorted(str(path) for package in ('stageline', 'stageline_record') for path in (ROOT / 'python' / package).rglob('*.pyi'))
+
+    @needs('mypy', 'pytest', 'pandas-stubs', 'networkx-stubs')
+    def test_the_stubs_are_clean(self):
+        with tempfile.TemporaryDirectory() as folder:
+            modules = [str(ROOT / f'python/stageline/{name}.py') for name in self.MODULES]
+            done = subprocess.run([sys.executable, '-m', 'mypy', '--strict', '--cache-dir', folder, *self.stubs(), *modules], cwd=ROOT / 'python',
+                                  capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    @needs('pyright', 'pandas-stubs', 'networkx-stubs')
+    def test_the_stubs_are_clean_in_pyright_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, 'sources').symlink_to(ROOT / 'python')
+            pathlib.Path(folder, 'pyrightconfig.json').write_text(json.dumps({
+                'include': ['sources/stageline/**/*.pyi', 'sources/stageline_record/**/*.pyi'], 'extraPaths': ['sources'], 'typeCheckingMode': 'strict'}))
+            found = self.pyright(folder)
+        self.assertGreaterEqual(found['summary']['filesAnalyzed'], len(self.stubs()))
+        self.assertEqual([f'{f["file"]}: {f["message"]}' for f in found['generalDiagnostics'] if f['severity'] == 'error'], [])
+
+    @needs('pyright', 'pandas-stubs', 'networkx-stubs')
+    def test_everything_for_users_has_a_type(self):
+        for package in ('stageline', 'stageline_record'):
+            with tempfile.TemporaryDirectory() as folder:
+                found = self.pyright(folder, '--verifytypes', package, '--ignoreexternal')['typeCompleteness']
+            self.assertGreater(found['exportedSymbolCounts']['withKnownType'], 50)
+            without = [s['name'] for s in found['symbols'] if s['isExported'] and not s['isTypeKnown'] and not s['name'].startswith(self.UNTYPED)]
+            self.assertEqual(without, [])
+
+    def pyright(self, folder, *options):
+        done = subprocess.run([sys.executable, '-m', 'pyright', '--outputjson', '--pythonpath', sys.executable, *options], cwd=folder, capture_output=True,
+                              text=True, env={**os.environ, 'PYTHONPATH': str(PACKAGE)})
         if not done.stdout.startswith('{'):
             self.skipTest('pyright does not start here (it needs node)')
-        places = {found['range']['start']['line'] + 1 for found in json.loads(done.stdout)['generalDiagnostics'] if found['severity'] == 'error'}
-        first = len(sample.splitlines()) + 1
-        self.assertEqual(sorted(places), list(range(first, first + len(self.WRONG))), done.stdout)
+        return json.loads(done.stdout)
 
 
 class Torch(unittest.TestCase):

@@ -1,6 +1,7 @@
 """Code as users of the package write it, for type checkers: libraries_test.py runs mypy --strict on it. Never run."""
 import stageline
 import stageline.torch
+from stageline import record
 from stageline.hta import redirect
 from stageline.hta.analyzers.critical_path_analysis import CPGraph
 from stageline.hta.common.trace import Trace
@@ -17,6 +18,18 @@ trace.findings[0].answer().table.to_pandas()
 rows = stageline.torch.key_averages(trace, group_by_stack_n=5)
 text: str = rows.table(row_limit=-1, max_name_column_width=None) + rows[0].key + rows.total_average().cpu_time_total_str
 failed: int = stageline.torch.handler('captures', ranks=[0, 1]).wait()
+
+late = trace.slices(where=stageline.f.name.contains('nccl') & ~stageline.f.step.between(0, 2)).to_dicts()
+if record.init('recording', rank=0):
+    with record.job('F', micro_batch=3, chunk=0), record.range('load'):
+        record.counter('loss', 1.5)
+    record.shutdown()
+
+@record.annotate('load')
+def load(number: int) -> int:
+    return number
+
+loaded_twice: int = load(2)
 
 redirect.install()
 analyzer = TraceAnalysis(trace_dir='traces')

@@ -1,0 +1,3 @@
+"""Types of what a program calls; the hooks themselves are for the frameworks."""
+
+def install() -> None: ...
