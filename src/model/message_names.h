@@ -20,8 +20,8 @@ inline bool is_message_name(std::string_view name) {
 
 // Returns whether a row of the host is a call of a communication library: "c10d::send", "gloo:recv".
 inline bool is_communication_call(std::string_view name) {
-  for (const std::string_view library :
-       {"c10d::", "gloo:", "nccl:", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::", "hccl:", "xccl:"})
+  for (const std::string_view library : {"c10d::", "gloo:", "nccl:", "mpi:", "ucc:", "record_param_comms",
+                                         "_c10d_functional::", "hccl:", "xccl:", "xla:"})
     if (name.starts_with(library)) return true;
   return false;
 }

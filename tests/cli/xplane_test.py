@@ -50,6 +50,16 @@ class XplaneTest(unittest.TestCase):
         self.assertEqual({(r['rank'], r['name']) for r in rows if r['category'] == 'gpu_memcpy'}, {('0', 'Memcpy HtoD'), ('1', 'Memcpy HtoD')})
         self.assertEqual(sum(int(r['dur_ns']) for r in kernels if r['rank'] == '0'), 3 * 450_000)
 
+    def test_an_operation_is_what_its_program_says_whatever_its_name(self):
+        def parts(name, opcode):
+            path = self.write(xplane.communicating(name, opcode), name.replace('.', '-') + opcode + '.xplane.pb')
+            return {row['id']: row['share'] for row in json.loads(run('explain', path, '--format', 'json', '-q').out)['parts']}
+        named = parts('all-reduce.7', 'all-reduce')
+        self.assertIn('comm', named)
+        self.assertEqual(parts('psum_invariant.7', 'all-reduce'), named)
+        self.assertEqual(parts('loss.3', 'all-reduce'), named)
+        self.assertNotIn('comm', parts('psum_invariant.7', 'fusion'))
+
     def test_a_call_stands_at_the_device_whose_work_it_launched(self):
         path = self.write(xplane.gpu(devices=2, steps=3))
         rows = events(path)

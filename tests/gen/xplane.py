@@ -156,6 +156,29 @@ def tpu(devices=2, steps=3):
     return planes
 
 
+def program(name, operations):
+    """An HloProto with one computation: {operation: opcode}."""
+    body = b''.join(field(2, field(1, operation) + field(2, opcode)) for operation, opcode in operations.items())
+    return field(1, field(1, name) + field(3, field(1, 'main') + body))
+
+
+def communicating(operation, opcode, steps=3):
+    """A host whose pool runs a product and an operation of any name; its program alone says what the operation is."""
+    host = Plane('/host:CPU')
+    host.set('process_id', 77)
+    main, pool = [], []
+    for step in range(steps):
+        at = (100 + step * 1000) * US
+        main.append(('train', at, 800 * US, {'_r': 1, 'step_num': step}))
+        for name, start, dur in (('dot.1', 20, 180), (operation, 210, 580)):
+            pool.append((name, at + start * US, dur * US, {'hlo_op': (name,), 'hlo_module': ('jit_step',), 'device_ordinal': 0}))
+    host.line(1, 'python', main, 4867)
+    host.line(2, 'pool', pool, 4867)
+    meta = Plane('/host:metadata')
+    meta.name_event('jit_step(4)', **{'Hlo Proto': program('jit_step', {'dot.1': 'dot', operation: opcode})})
+    return [host, meta]
+
+
 def cpu(steps=2):
     host = Plane('/host:CPU')
     host.set('process_id', 77)

@@ -183,6 +183,8 @@ class HostReader {
       }
       Facts event_facts = facts;
       name = take_arguments(name, event_facts);
+      std::string spelt;
+      if (facts.has_hlo) name = spelt = operation_name(name, facts);
       const Kind kind = system ? kSystem : host_kind(name, event_facts);
       std::string decoded;
       if (kind == kPython) name = decoded = frame_name(name);
@@ -207,6 +209,19 @@ class HostReader {
                  host_->text("ProfilerStep#" + std::to_string(small(event_facts.step_number))));
       host_steps_.push_back({event_facts.step_number, start, end, 0});
     }
+  }
+
+  // Names an operation of XLA on a host so that it shows whether it communicates: "xla:all-reduce psum_invariant.7".
+  std::string operation_name(std::string_view name, const Facts& facts) const {
+    const std::string_view opcode = opcode_of(name, facts);
+    if (name.starts_with("end: ") || !is_xla_collective(opcode, name)) return std::string(name);
+    const bool says_it = opcode.empty() || name.starts_with(opcode);
+    return "xla:" + (says_it ? "" : std::string(opcode) + " ") + std::string(name);
+  }
+
+  // The category that XProf gave, or the opcode in the program; empty where neither says it.
+  std::string_view opcode_of(std::string_view name, const Facts& facts) const {
+    return facts.hlo_category.empty() ? facts_.opcode(facts.hlo_module, name) : facts.hlo_category;
   }
 
   // Returns what an event of a thread is; annotations are those that nothing else claims.
@@ -319,9 +334,10 @@ class HostReader {
       }
       const std::string_view name = name_of(plane, event.name);
       Kind kind = kKernel;
-      const bool collective = is_xla_collective(facts.hlo_category, name);
-      const bool transfer = !is_stream && !collective &&
-                            (line.name.ends_with("Async XLA Ops") || is_xla_transfer(facts.hlo_category, name));
+      const std::string_view opcode = opcode_of(name, facts);
+      const bool collective = is_xla_collective(opcode, name);
+      const bool transfer =
+          !is_stream && !collective && (line.name.ends_with("Async XLA Ops") || is_xla_transfer(opcode, name));
       if (!facts.copy_details.empty() || name.starts_with("Memcpy") || transfer) kind = kMemcpy;
       if (!facts.memset_details.empty() || name.starts_with("Memset")) kind = kMemset;
       if (encloses[k]) kind = kDeviceRange;
@@ -344,8 +360,7 @@ class HostReader {
       if (kind == kKernel && collective) {
         CollectiveFact fact;
         fact.slice = row;
-        fact.name = out.text(facts.hlo_category.empty() ? std::string(name.substr(0, name.find('.')))
-                                                        : std::string(facts.hlo_category));
+        fact.name = out.text(std::string(xla_opcode(opcode, name)));
         fact.bytes = facts.bytes;
         out.collectives.push_back(fact);
       }

@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
+#include "readers/common/xla_ops.h"
 #include "readers/xplane/problems.h"
 
 namespace stageline::xplane {
@@ -167,8 +168,41 @@ void read_stat_name(std::string_view entry, Plane& plane) {
   plane.stats[id] = std::move(name);
 }
 
+std::string operation_key(std::string_view program, std::string_view operation) {
+  return std::string(program) + '\n' + std::string(operation);
+}
+
+// A field of a message that holds text or a message; empty where it has none.
+std::string_view field_of(std::string_view message, uint32_t id) {
+  for (ProtoScan scan(message); scan.next();)
+    if (scan.id == id && scan.is_bytes()) return scan.bytes;
+  return {};
+}
+
+// Calls use(bytes) for each of the messages that a field repeats.
+template <class Use>
+void for_each_field(std::string_view message, uint32_t id, const Use& use) {
+  for (ProtoScan scan(message); scan.next();)
+    if (scan.id == id && scan.is_bytes()) use(scan.bytes);
+}
+
+// Reads the opcodes of a program: an entry of the metadata, whose stat holds an HloProto (xla/service/hlo.proto).
+void read_program(std::string_view entry, std::unordered_map<std::string, std::string>& opcodes) {
+  for_each_field(field_of(entry, 2), 5, [&](std::string_view stat) {
+    const std::string_view module = field_of(field_of(stat, 6), 1), program = field_of(module, 1);
+    for_each_field(module, 3, [&](std::string_view computation) {
+      for_each_field(computation, 2, [&](std::string_view operation) {
+        const std::string_view name = field_of(operation, 1), opcode = field_of(operation, 2);
+        if (is_xla_collective(opcode, name) || is_xla_transfer(opcode, name))
+          opcodes.emplace(operation_key(program, name), valid_utf8(opcode));
+      });
+    });
+  });
+}
+
 // Reads one plane from its first field to `end`. With `lines`, what is drawn of it is kept.
-void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t& left_out) {
+void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t& left_out,
+                std::unordered_map<std::string, std::string>* opcodes = nullptr) {
   std::string entry;
   FieldStream::Field field;
   while (in.next(end, field)) {
@@ -194,8 +228,13 @@ void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t&
         plane.lines_.back().second = plane.bytes_.size() - plane.lines_.back().first;
         continue;
       case kEventNames:
-        if (plane.name == "/host:metadata") ++plane.programs;
-        if (!lines || plane.name == "/host:metadata" || field.value > kLongestEntry) break;
+        if (plane.name == "/host:metadata") {
+          ++plane.programs;
+          if (opcodes == nullptr || field.value > kLongestEntry) break;
+          if (in.take(field.value, entry)) read_program(entry, *opcodes);
+          continue;
+        }
+        if (!lines || field.value > kLongestEntry) break;
         if (in.take(field.value, entry)) read_event_name(entry, plane);
         continue;
       case kStatNames:
@@ -262,6 +301,11 @@ Stat read_stat(std::string_view message, const std::unordered_map<int64_t, std::
   return stat;
 }
 
+std::string_view SpaceFacts::opcode(std::string_view program, std::string_view operation) const {
+  const auto at = opcodes.empty() ? opcodes.end() : opcodes.find(operation_key(program, operation));
+  return at == opcodes.end() ? std::string_view() : std::string_view(at->second);
+}
+
 Result<SpaceFacts> read_facts(const std::string& path) {
   TRY(input, Input::open(path));
   SpaceFacts facts;
@@ -269,7 +313,7 @@ Result<SpaceFacts> read_facts(const std::string& path) {
   const auto on_plane = [&](int64_t end) {
     Plane plane;
     int64_t left_out = 0;
-    read_plane(in, end, false, plane, left_out);
+    read_plane(in, end, false, plane, left_out, &facts.opcodes);
     for (const std::string& message : plane.own_stats) {
       const Stat stat = read_stat(message, plane.stats);
       const auto name = plane.stats.find(stat.id);

@@ -5,7 +5,8 @@
 //
 // The names that a plane's lines refer to come after the lines, so a plane is kept undecoded until its end; this takes
 // some 50 bytes an event. The HLO programs of /host:metadata, which are not drawn and often make up nine tenths of the
-// file, are skipped.
+// file, are read for one thing only: which operations communicate or copy. Names do not say it, because JAX calls an
+// all-reduce "psum_invariant.7".
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ struct Plane {
   std::unordered_map<int64_t, EventName> events;   // event_metadata
   std::unordered_map<int64_t, std::string> stats;  // the names of stat_metadata
   std::vector<std::string> own_stats;              // XStat messages of the plane itself
-  int64_t programs = 0;                            // number of HLO modules that were skipped
+  int64_t programs = 0;                            // number of HLO modules
 
   size_t line_count() const { return lines_.size(); }
   std::string_view line(size_t i) const { return std::string_view(bytes_).substr(lines_[i].first, lines_[i].second); }
@@ -49,6 +50,10 @@ struct SpaceFacts {
   int64_t start_ns = -1, stop_ns = -1;  // profile_start_time and profile_stop_time, since the epoch
   std::vector<std::pair<std::string, std::string>> versions;  // texts of /host:metadata: "jax_version"
   int64_t process_id = -1;
+  // The opcode ("all-reduce") of each operation that communicates or copies, by program and operation.
+  std::unordered_map<std::string, std::string> opcodes;
+
+  std::string_view opcode(std::string_view program, std::string_view operation) const;
 };
 
 // Errors: those of Input, and kBadInput when no plane could be read. `notes`: xplane.truncated, xplane.damaged.
