@@ -27,6 +27,23 @@ class Ranges(Case):
             self.assertEqual(shares[0], shares[1])
             self.assertAlmostEqual(shares[0]['compute'], 100 * op / step, delta=0.5)
 
+    def test_a_step_that_is_long_on_several_ranks_names_none(self):
+        """Ranks wait for each other: swapping them, or making the others wait too, blames nobody by the length alone."""
+        def told(*lengths):
+            for rank, long in enumerate(lengths):
+                events, t = [], 0
+                for k in range(6):
+                    step = long if k == 3 else 10_000
+                    events += [x('user_annotation', f'ProfilerStep#{k}', t, step), x('cpu_op', 'aten::mm', t + 100, step - 200)]
+                    t += step
+                self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': len(lengths)}))
+            found = next(f for f in answer(self.dir)['findings'] if f['id'] == 'step.outlier')
+            self.assertEqual(found['step'], 3)
+            return found['detail_en']
+        self.assertIn('long on rank 1;', told(10_000, 40_000, 11_000))
+        for lengths in ((39_000, 40_000, 11_000), (40_000, 39_000, 11_000)):
+            self.assertIn('long on 2 of 3 ranks, so its length does not tell which one delays it;', told(*lengths))
+
     def test_a_call_in_flight_takes_no_operator_s_time(self):
         for rank in (0, 1):
             events = []

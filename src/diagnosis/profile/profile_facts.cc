@@ -1,6 +1,7 @@
 #include "diagnosis/profile/profile_facts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -43,6 +44,7 @@ void read_devices(const ProfileSums& sums, ProfileFacts& f) {
 void read_steps(const ProfileSums& sums, ProfileFacts& f) {
   std::set<int64_t> numbers;
   std::vector<double> durations;
+  std::map<int64_t, std::vector<std::pair<double, int32_t>>> by_number;  // lengths and ranks
   int64_t first = INT64_MAX, last = 0;
   for (const DeviceSums& rank : sums.ranks)
     for (const DeviceStep& step : rank.steps) f.device_steps |= step.any;
@@ -53,16 +55,21 @@ void read_steps(const ProfileSums& sums, ProfileFacts& f) {
       last = std::max(last, step.host_start_ns + step.host_ns);
       if (f.device_steps && !step.any) continue;
       durations.push_back(f.device_steps ? step.length_ns : step.host_ns);
+      by_number[step.number].emplace_back(durations.back(), rank.rank);
       if (durations.back() <= f.max_step_ns) continue;
       f.max_step_ns = durations.back();
       f.max_step = step.number;
-      f.max_step_rank = rank.rank;
     }
   f.step_count = numbers.size();
   if (!numbers.empty()) f.host_steps_ns = last - first;
   f.median_step_ns = median_of(durations);
   for (const double d : durations) f.slow_steps += d >= kSlowStepRatio * f.median_step_ns;
   f.step_ns = mean_of(durations);
+  auto& longest = by_number[f.max_step];
+  std::ranges::stable_sort(longest, std::greater(), &std::pair<double, int32_t>::first);
+  for (const auto& [ns, rank] : longest)
+    if (ns >= kSlowStepRatio * f.median_step_ns) f.max_step_ranks.push_back(rank);
+  f.max_step_of = longest.size();
 }
 
 void read_queues(const ProfileSums& sums, ProfileFacts& f) {

@@ -56,7 +56,8 @@ struct ProfileFacts {
   double host_steps_ns = 0;  // first start to last end of the host's rows
   double median_step_ns = 0, max_step_ns = 0;
   int64_t max_step = 0;
-  int32_t max_step_rank = 0;
+  std::vector<int32_t> max_step_ranks;  // on which the longest step is slow; the first is the one where it is longest
+  size_t max_step_of = 0;               // ranks that have this step
   size_t slow_steps = 0;
   double pageable_ns = 0;
   std::string pageable_name;
