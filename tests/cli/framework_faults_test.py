@@ -44,6 +44,15 @@ class Ranges(Case):
         for lengths in ((39_000, 40_000, 11_000), (40_000, 39_000, 11_000)):
             self.assertIn('long on 2 of 3 ranks, so its length does not tell which one delays it;', told(*lengths))
 
+    def test_a_loader_with_worker_processes_is_not_told_to_get_some(self):
+        for iterator, advice in (('_SingleProcessDataLoaderIter', 'set num_workers'), ('_MultiProcessingDataLoaderIter', 'raise num_workers')):
+            events = []
+            for k in range(5):
+                events += [x('user_annotation', f'ProfilerStep#{k}', 10_000 * k, 10_000), x('cpu_op', 'aten::mm', 10_000 * k + 5_000, 4_900),
+                           x('user_annotation', f'enumerate(DataLoader)#{iterator}.__next__', 10_000 * k + 100, 4_500)]
+            found = next(f for f in answer(self.write('rank0.json', kineto(events)))['findings'] if f['id'] == 'input.loading')
+            self.assertIn(advice, found['detail_en'] + found['fix_en'])
+
     def test_a_call_in_flight_takes_no_operator_s_time(self):
         for rank in (0, 1):
             events = []

@@ -133,7 +133,7 @@ void advise_larger_kernels(const ProfileFacts& f, const RankLoss& loss, Finding&
 void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sentence, Finding& x) {
   std::string advice = sentence + ".advice";
   if (loss.kind == LossKind::kIdle) {
-    if (loss.owner == IdleCause::kInput) advice = f.loader_processes ? "profile.input.more" : "profile.input.processes";
+    if (loss.owner == IdleCause::kInput) advice = loader_advice(f);
     if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(f, loss, x);
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
     if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);

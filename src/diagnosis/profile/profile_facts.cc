@@ -209,6 +209,10 @@ Text time_per_step(const ProfileFacts& facts, double sum_ns) {
   return words("profile.per_step", args);
 }
 
+const char* loader_advice(const ProfileFacts& f) {
+  return f.loader_processes ? "profile.input.more" : "profile.input.processes";
+}
+
 Text device_graphs(const ProfileFacts& facts) { return words("profile.graphs", Args().flag("npu", facts.npu)); }
 
 }  // namespace stageline

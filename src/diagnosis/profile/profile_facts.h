@@ -94,6 +94,9 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
 // Returns "12 ms per step" for a sum over the steps of a rank; without several steps, the sum.
 Text time_per_step(const ProfileFacts& facts, double sum_ns);
 
+// The name of the sentence on loading data faster: other advice for a DataLoader that has worker processes.
+const char* loader_advice(const ProfileFacts& facts);
+
 // Returns "CUDA graphs", or the equivalent of the devices.
 Text device_graphs(const ProfileFacts& facts);
 

@@ -51,7 +51,7 @@ void add_input_loading(const ProfileFacts& facts, const ProfileSums& sums, std::
   args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
   args.flag("devices", !facts.ranks.empty());
   say(x, "profile.input", args.set("rank", steps.worst_rank));
-  x.detail += words("profile.input.processes");
+  x.detail += words(loader_advice(facts));
   out.push_back(std::move(x));
 }
 
