@@ -28,7 +28,7 @@ class Ranges(Case):
             self.assertAlmostEqual(shares[0]['compute'], 100 * op / step, delta=0.5)
 
     def test_a_step_that_is_long_on_several_ranks_names_none(self):
-        """Ranks wait for each other: swapping them, or making the others wait too, blames nobody by the length alone."""
+        """Ranks wait for each other: swapping them, or making the others wait too, names no rank by the length alone."""
         def told(*lengths):
             for rank, long in enumerate(lengths):
                 events, t = [], 0

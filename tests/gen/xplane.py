@@ -157,7 +157,7 @@ def tpu(devices=2, steps=3):
 
 
 def program(name, operations):
-    """An HloProto with one computation: {operation: opcode}."""
+    """Returns an HloProto with one computation: {operation: opcode}."""
     body = b''.join(field(2, field(1, operation) + field(2, opcode)) for operation, opcode in operations.items())
     return field(1, field(1, name) + field(3, field(1, 'main') + body))
 

@@ -290,7 +290,7 @@ print('shown')
 class Typed(unittest.TestCase):
     WRONG = ('trace.operators(row_limits=5)', 'trace.operatorz()', "trace.operators(format='pdf')", 'TraceAnalysis(trace_folder=1)',
              'stageline.torch.key_averages(trace, group_by=5)', "record.init(folder='x')", "record.job('X')", "stageline.f.name.like('x')")
-    # What is no stub and yet for users; the hooks are for the frameworks that they are put into.
+    # These modules are for users and have no stub. The hooks are for the frameworks into which they are put.
     MODULES = ('torch', 'filters', 'magic', 'pytest_plugin', 'command')
     UNTYPED = ('stageline.hooks.', 'stageline.launch.')
 

@@ -11,7 +11,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = ('stageline_record/_record.abi3.so', 'stageline_record/lib/libstageline_record.so.1', 'stageline/bin/stageline', 'stageline/command.py',
          'stageline/launch/sitecustomize.py', 'stageline/hooks/__init__.py', 'stageline/record/__init__.py', 'stageline_record/__init__.py')
-ENGINE = 'stageline/_engine.abi3.so'  # built beside the program where Python has its headers
+ENGINE = 'stageline/_engine.abi3.so'  # built with the program where Python has its headers
 
 
 def build(program, to):

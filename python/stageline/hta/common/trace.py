@@ -287,7 +287,7 @@ _OWN_WRITER = Trace.write_raw_trace
 
 
 def _write_trace_text(path, text):
-    """Writes JSON as it is, compressed; a write_raw_trace that somebody has put in the place of ours gets Python's objects, as in HTA."""
+    """Writes JSON as it is, compressed; a write_raw_trace that the user's program has replaced gets Python's objects, as in HTA."""
     if Trace.write_raw_trace is _OWN_WRITER:
         _engine.write_file(path, gzip.compress(text))
     else:

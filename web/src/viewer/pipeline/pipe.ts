@@ -38,8 +38,8 @@ export interface Other {
   between: string; // which two those are
 }
 
-// The what-if that is tried, and those that are kept, as the address has them (scenario.ts), and the model and memory
-// that they respect. `restore`: takes them from there.
+// The current what-if and the kept ones, as the address has them (scenario.ts), with their model and memory. `restore`
+// takes them from the address.
 export interface Bench {
   now: string;
   kept: string;

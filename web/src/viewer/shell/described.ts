@@ -12,7 +12,8 @@ export function sizesOf(text: string): string {
   return JSON.stringify(pick(JSON.parse(text) as Record<string, unknown>));
 }
 
-// The description of the model and of its devices, with the names of what-if's flags. Without it memory is not checked.
+// The description of the model and of its devices, with the names of what-if's flags. Memory is checked only where a
+// description is given.
 const DESCRIBED = ['model', 'memory', 'seq', 'micro_batch_size', 'tp', 'ep', 'recompute'] as const;
 export type Described = Partial<Record<typeof DESCRIBED[number], string>>;
 const LONGEST_MODEL = 2000; // that a link may hold
