@@ -42,7 +42,7 @@ class Ranges(Case):
             return found['detail_en']
         self.assertIn('long on rank 1;', told(10_000, 40_000, 11_000))
         for lengths in ((39_000, 40_000, 11_000), (40_000, 39_000, 11_000)):
-            self.assertIn('long on 2 of 3 ranks, so its length does not tell which one delays it;', told(*lengths))
+            self.assertIn('long on 2 of 3 ranks, so its length does not show which one delays it;', told(*lengths))
 
     def test_a_loader_with_worker_processes_is_not_told_to_get_some(self):
         for iterator, advice in (('_SingleProcessDataLoaderIter', 'set num_workers'), ('_MultiProcessingDataLoaderIter', 'raise num_workers')):
