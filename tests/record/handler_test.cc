@@ -212,6 +212,11 @@ int end_of_forking(const RecordFolder& folder, const Calls& calls, int times, st
       exit(44);
     }
   }
+  // A late signal must not fork inside exit(45): that child could only end with 45.
+  sigset_t late;
+  sigemptyset(&late);
+  sigaddset(&late, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &late, nullptr);
   exit(is_child ? 44 : 45);  // a child that was forked behind the last call
 }
 
