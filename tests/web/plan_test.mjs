@@ -54,6 +54,10 @@ export const cases = [
     same('--pp', 8, '--schedule', 'vpp', '--chunks', 2, '--micro-batches', 24);
     await page.waitForFunction(() => location.hash.includes('pp=8') && location.hash.includes('micro_batches=24'));
     assert.match(await page.textContent('.plan-type'), /--pipeline-model-parallel-size 8/);
+    const address = new URL(page.url()),
+      again = await open('slower', address.search + address.hash, {raw: true, complaints: true, again: page});
+    assert.deepEqual((await rest(again)).answer.plans, now.answer.plans, 'the address has the description');
+    assert.equal(await again.textContent('#plan-model + output'), 'plan-config.json');
   }],
   ['plan: what does not fit says why, and in which change it fits', async open => {
     const page = await open('slower', ESTIMATED + '&memory=16&pp=1&gpus=1', {raw: true}), now = await rest(page);

@@ -6,7 +6,7 @@ import {duration, grouped, percent} from '../../format';
 import {t, type Key} from '../../i18n/i18n';
 import {ApiError} from '../shell/api';
 import {commandLine} from '../shell/command';
-import {sizesOf} from '../shell/described';
+import {inAddress, sizesOf} from '../shell/described';
 import type {Page, Shell} from '../shell/page';
 import {hasPipeline} from '../shell/shell';
 import {filled, firstOf, fromQuery, hasChunks, paramsOf, PARTS, RECOMPUTE, SCHEDULES, STOPS, toQuery, type Answer,
@@ -119,11 +119,23 @@ export function makePlan(shell: Shell): Page {
     if (!file) return;
     try {
       model = {name: file.name, sizes: sizesOf(await file.text())};
+      shell.moved();
       void ask();
     } catch (error) {
       failed = error;
       draw();
     }
+  }
+
+  // The address has a chosen description, too, unless it is too long for a link.
+  function query(): string {
+    const sizes = model === EXAMPLE ? undefined : inAddress({model: model.sizes}).model;
+    const fields = new URLSearchParams(toQuery(asked, measured));
+    if (sizes) {
+      fields.set('name', model.name);
+      fields.set('model', sizes);
+    }
+    return fields.toString();
   }
 
   const range = (name: Slider, unit = ''): preact.ComponentChildren => {
@@ -283,11 +295,15 @@ export function makePlan(shell: Shell): Page {
   return {
     element: main,
     show(route) {
-      if (route) asked = fromQuery(route.query, measured);
+      if (route) {
+        asked = fromQuery(route.query, measured);
+        const fields = new URLSearchParams(route.query), sizes = fields.get('model');
+        if (sizes) model = {name: fields.get('name') ?? '', sizes};
+      }
       if (!asked.recorded && !model.sizes) model = EXAMPLE;
       void ask();
     },
-    address: () => ({rest: '', query: toQuery(asked, measured)}),
+    address: () => ({rest: '', query: query()}),
     restyle: draw,
   };
 }
