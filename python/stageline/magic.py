@@ -31,11 +31,12 @@ def stageline_cell(shell: Any, line: str, cell: str) -> Trace | None:
     try:
         done = shell.run_cell(cell)
     finally:
+        taken = record.stats()['records']
         record.shutdown()
     if done.error_in_exec or done.error_before_exec:
         return None  # the cell's own error is shown already
-    if not any(folder.glob('*')):
-        print('stageline: this cell recorded nothing; stageline.record.job(…) in it, or in what it calls, is what is recorded')
+    if not taken:
+        print('stageline: this cell recorded nothing; record.job(…) and record.range(…) in it, or in what it calls, are recorded')
         return None
     return stageline.open(folder)
 

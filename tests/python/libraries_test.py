@@ -280,11 +280,14 @@ for s in range(2):
 assert len(trace.cells) >= 4, trace
 again = shell.run_cell_magic('stageline', '', "from stageline import record\\nwith record.job('F', micro_batch=1): pass")
 assert again is not None and len(again.cells) == 1, again
+for nothing in ('\\n', '# nothing', 'x = 1'):
+    assert shell.run_cell_magic('stageline', '', nothing) is None
 print('shown')
 '''
         done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, env={**os.environ, 'PYTHONPATH': str(PACKAGE),
                                                                                               'STAGELINE_RANK': '0'})
         self.assertIn('shown', done.stdout, done.stdout + done.stderr)
+        self.assertEqual((done.stdout.count('the cell is empty'), done.stdout.count('this cell recorded nothing')), (1, 2))
 
 
 class Typed(unittest.TestCase):

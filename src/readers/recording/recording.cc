@@ -397,7 +397,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (maker.ops.empty())
     return make_error(ErrorCode::kBadInput, "the recording holds no range",
                       rows > 0 ? "it has marks or counters only"
-                               : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop",
+                               : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop; "
+                                 "in Python init(), then job(…) or range(…)",
                       {source.roots.empty() ? "" : source.roots[0]});
   if (maker.ops.size() > kMaxOps)
     return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " ranges", "read fewer ranks at once",
