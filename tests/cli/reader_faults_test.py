@@ -264,6 +264,17 @@ class Files(Case):
             self.assertEqual((told['ranks'], told['end_ns'] - told['start_ns']), (1, 4_000_000))
             self.assertIn('kineto.earlier_run', flaws(told))
 
+    def test_two_runs_of_a_job_are_not_one(self):
+        """A folder for each run, and the ranks of both runs say who they are. The profiler's cycles of one process are one run."""
+        for gap, restarted in ((40, True), (3, True), (40, False)):
+            for k, name in enumerate(('first', 'second')):
+                for rank in (0, 1):
+                    events = launches(pid=811 + rank + 20 * k * restarted, first_step=1 if restarted else 1 + 10 * k)
+                    self.write(f'{gap}{restarted}/{name}/rank{rank}.json', kineto(events, host_name='vm', baseTimeNanoseconds=BASE_NS + gap * 10**9 * k,
+                                                                                 distributedInfo={'backend': 'nccl', 'rank': rank, 'world_size': 2}))
+            told = info(self.dir / f'{gap}{restarted}')
+            self.assertEqual((told['ranks'], told['steps'], 'kineto.earlier_run' in flaws(told)), (2, 4 if restarted else 8, restarted))
+
     def test_two_runs_of_other_profilers_are_not_two_ranks(self):
         """Names as the profilers number runs; NCCL says rank 0 in both reports, and records of AMD say none."""
         def later(path, seconds, process):

@@ -128,9 +128,20 @@ void join_processes(std::vector<FileFacts>& files) {
     }
 }
 
+namespace {
+
+std::optional<int32_t> rank_of(const Identity& id) { return id.stated_rank ? id.stated_rank : id.named_rank; }
+
+}  // namespace
+
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
   std::vector<size_t> out;
-  if (std::ranges::any_of(files, says_rank)) return out;
+  const bool ranked = std::ranges::any_of(files, says_rank);
+  // Runs use one place in turn: a rank, or a device of files that say no rank.
+  const auto same_place = [&](const FileFacts& a, const FileFacts& b) {
+    if (ranked) return rank_of(a.identity).has_value() && rank_of(a.identity) == rank_of(b.identity);
+    return a.device == b.device && a.identity.worker != b.identity.worker;
+  };
   for (size_t f = 0; f < files.size(); ++f) {
     const FileFacts& file = files[f];
     // A process that was recorded at the same time belongs to the same job, whatever it recorded later.
@@ -142,8 +153,8 @@ std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
     const bool superseded = std::ranges::any_of(files, [&](const FileFacts& later) {
       const int64_t apart = std::max(file.end_ns - file.start_ns, later.end_ns - later.start_ns);
       return !file.process.empty() && !later.process.empty() && later.process != file.process &&
-             later.device == file.device && later.identity.worker != file.identity.worker &&
-             may_share_host(file, later) && later.start_ns - file.end_ns > apart && !is_of_this_run(later);
+             same_place(file, later) && may_share_host(file, later) && later.start_ns - file.end_ns > apart &&
+             !is_of_this_run(later);
     });
     if (superseded) out.push_back(f);
   }
@@ -151,7 +162,6 @@ std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
 }
 
 std::vector<size_t> merged_copies(const std::vector<FileFacts>& files) {
-  const auto rank_of = [](const Identity& id) { return id.stated_rank ? id.stated_rank : id.named_rank; };
   std::vector<size_t> out;
   for (size_t f = 0; f < files.size(); ++f) {
     const FileFacts& file = files[f];

@@ -49,8 +49,8 @@ std::pair<int64_t, int64_t> times_of(const Part& part);
 void find_process(const Part& part, FileFacts& file);
 // Makes files of one process that do not overlap (a profiler's cycles, under names of any kind) files of one worker.
 void join_processes(std::vector<FileFacts>& files);
-// Returns, in order, the files of earlier runs. They have no rank, and another process used the same device later,
-// further apart than either recording is long, and not before. Ranks of one job overlap.
+// Returns, in order, the files of earlier runs. Another process was the same rank later, or used the same device where
+// no file says a rank: further apart than either recording is long, and not before. Ranks of one job overlap.
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
 // The same for processes that are read from other files: takes those of earlier runs from `all`, whose elements have a
 // `process` with `part` and `pid`. Returns true if there was one.
