@@ -137,6 +137,13 @@ def explain_json(run):
     return of_explanation(answer('explain', run, '--json'))
 
 
+def links_told(run):
+    """The links that causes are told of, one for each cause and direction: (from stage, to stage, replica)."""
+    places = [p for f in answer('explain', run, '--json')['findings'] if f['key'].startswith('link:') for p in f['places'] if p['kind'] == 'link']
+    both = [{**p, 'from_stage': p['stage'], 'stage': p['from_stage']} for p in places if p.get('both_ways')]
+    return [(p['from_stage'], p['stage'], p.get('replica')) for p in places + both]
+
+
 def explain_text(run):
     """The bars, to the tenth of a percent that is printed; all bars of one group add up to 100.0."""
     text = stageline('explain', run)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One figure, one number: every place that shows a figure of a run shows the same value.
+"""One figure, one number: every place that shows a figure of a run shows the same value. One link, one cause: no two findings are of the same messages.
 
   run.py [--shared[=PART/OF]] [--verbose] [PATH…]
 
-Each fixture of tests/golden and some simulated runs are asked of every place (places.py); with --shared also every input of
+Each fixture of tests/golden and some simulated and generated runs are asked of every place (places.py); with --shared also every input of
 ../shared/data (skipped with a count where it is absent). A figure of one name must be one number. Whole numbers agree to the digit,
 times to the nanosecond that rounding leaves, shares of a bar to 1e-9 of the step, printed bars to 100.0. There is no list of
 exceptions: two numbers that differ rightly need two names. docs/figures.md is checked to be the list; --write-page makes it.
@@ -19,6 +19,8 @@ import tempfile
 import places
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'gen'))
+import gloo_pipeline  # noqa: E402
 GOLDEN = HERE.parent / 'golden'
 SHARED = HERE.parents[2] / 'shared' / 'data'
 PAGE = HERE.parents[1] / 'docs' / 'figures.md'
@@ -31,6 +33,11 @@ SIMULATED = {
     'pauses': ['1f1b', '--dp', '2', '--fault', 'gc:40ms,0.01', '--jitter', '0.05', '--steps', '20', '--optimizer', '4', '--reduce', '3'],
     'skew': ['1f1b', '--machines', '2', '--clock-skew', '5', '--steps', '4'],
     'zb': ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '5', '--jitter', '0.05'],
+}
+# Pipelines of torch on hosts alone, whose messages are late by chance (tests/gen/gloo_pipeline.py).
+GENERATED = {
+    'late-wakes-2': {'stages': 2, 'wake': 8.0, 'seed': 1},
+    'late-wakes-3': {'stages': 3, 'wake': 8.0, 'seed': 2, 'fault': 'link:0,4'},
 }
 SIMPLE = (places.sql_figures, places.by_name, places.sql, places.explain_json, places.explain_text, places.info, places.waterfall, places.what_if, places.diff,
           places.view, places.idle_tables, places.sql_gaps, places.pipeline_summary)
@@ -92,6 +99,11 @@ def compare(label, run, folder):
             flaw = same(name, owner, value, owner)
             if flaw:
                 wrong.append(f'{label}: {name}: {place_name} has {flaw}')
+    # One link has one cause: no two findings are of the same messages.
+    links = places.links_told(run)
+    count += len(links)
+    wrong += [f'{label}: two findings are of messages from stage {a[0]} to stage {a[1]}' for k, a in enumerate(links) for b in links[:k]
+              if a[:2] == b[:2] and (a[2] is None or b[2] is None or a[2] == b[2])]
     # Parts of a whole add up to it.
     for family, whole in (('part.', 'step_period_no_outliers'),):
         parts = [value for name, value in owner.items() if name.startswith(family) and value is not None]
@@ -140,6 +152,9 @@ def main():
                 runs['sim:' + name] = pathlib.Path(folder) / name
                 subprocess.run([places.BIN, 'simulate', *arguments, '-o', runs['sim:' + name]], check=True, env=places.ENVIRONMENT,
                                capture_output=True)
+            for name, arguments in GENERATED.items():
+                runs['gen:' + name] = pathlib.Path(folder) / name
+                gloo_pipeline.write(runs['gen:' + name], gloo_pipeline.make(**arguments)[0])
             wrong += check_page(runs['sim:slow-rank'], GOLDEN / 'readers/kineto/input')
             part, of = next(([int(n) for n in word[9:].split('/')] for word in sys.argv if word.startswith('--shared=')), (1, 1))
             if any(word.startswith('--shared') for word in sys.argv):

@@ -40,6 +40,12 @@ class Faults(Case):
         self.assertIn('(DataLoader)', first['title_en'])
         self.assertIn('on rank 0', first['detail_en'])
 
+    def test_one_link_has_one_cause(self):
+        for stages, fault, seed in ((2, '', 1), (2, '', 3), (3, 'link:0,4', 2), (4, 'link:0,4', 3), (2, 'link:0,4', 1)):
+            keys = [f['key'] for f in self.told(f'{stages}{fault[:4]}{seed}', stages=stages, fault=fault, seed=seed, wake=8.0)[0]['findings'] if f['key'].startswith('link:')]
+            self.assertTrue(keys)
+            self.assertEqual(len(keys), len(set(keys)), keys)
+
     def test_our_export_keeps_what_fills_a_gap(self):
         self.told('data', fault='data:0,30')
         run('export', self.dir / 'data', '--to', 'perfetto', '-o', self.dir / 'run.pftrace', '-q', check=0)

@@ -4,7 +4,8 @@
 
 Faults, each RANK,MS:  sleep  before every forward, after its receive has ended      gc    before forward 4 of every second step
                        send   before the send of forward 4, in every step            data  in the rank's DataLoader, before every step
-With `noise`, every twentieth cell of all ranks, by chance, starts 1 to 3 ms late, as on a busy machine. `frames` adds Python frames (with_stack=True), with the
+                       link   about as long, each fifth message that the rank sends forward
+With `wake`, a seventh of all receives, by chance, end up to so many ms late, as where threads wait for processors. With `noise`, every twentieth cell of all ranks, by chance, starts 1 to 3 ms late, as on a busy machine. `frames` adds Python frames (with_stack=True), with the
 line of the program that makes the fault. `shapes` adds the pass that finds them before the first step. c10d::send and c10d::recv_ return at once; gloo:recv lasts until the message is there.
 """
 import json
@@ -81,7 +82,7 @@ def shape_pass(ranks):
             arrived = r.now
 
 
-def make(stages=4, micro_batches=8, steps=8, fault='', frames=False, noise=False, forward=4.0, backward=8.0, seed=1, shapes=False):
+def make(stages=4, micro_batches=8, steps=8, fault='', frames=False, noise=False, forward=4.0, backward=8.0, seed=1, shapes=False, wake=0.0):
     what, _, rest = fault.partition(':')
     where, size = (int(rest.split(',')[0]), float(rest.split(',')[1])) if rest else (-1, 0.0)
     chance = random.Random(seed)
@@ -110,6 +111,8 @@ def make(stages=4, micro_batches=8, steps=8, fault='', frames=False, noise=False
                     continue
                 if receives:
                     end = max(r.now, arrives[kind, peer, number])
+                    if wake and chance.random() < 0.15:
+                        end += chance.uniform(200, 1000 * wake)
                     r.x('user_annotation', 'gloo:recv', r.waiting, end)
                     r.now, r.waiting = end, None
                 r.now += BETWEEN
@@ -125,8 +128,9 @@ def make(stages=4, micro_batches=8, steps=8, fault='', frames=False, noise=False
                     r.x('cpu_op', 'aten::detach', r.now, r.now + 6)
                     r.now += 20
                     posted = r.call('send', to)
-                    arrives[kind, r.rank, number] = posted + LATENCY
-                    r.x('user_annotation', 'gloo:send', posted, posted + LATENCY)
+                    late = chance.uniform(600, 1400) * size if (what, where, kind) == ('link', r.rank, 'F') and chance.random() < 0.2 else 0.0
+                    arrives[kind, r.rank, number] = posted + LATENCY + late
+                    r.x('user_annotation', 'gloo:send', posted, posted + LATENCY + late)
                 at[r.rank] += 1
         for r in ranks:
             r.frame(f'{SCHEDULES}(740): step', started[r.rank], r.now)

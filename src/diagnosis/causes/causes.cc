@@ -202,6 +202,41 @@ void sort_list(CauseList& list) {
     std::ranges::stable_sort(*others, std::greater(), [](const Cause& cause) { return cause.price.lost_ns; });
 }
 
+// Whether messages of two places share a link in the same direction.
+bool share_link(const Place& a, const Place& b) {
+  if (a.kind != PlaceKind::kLink || b.kind != PlaceKind::kLink) return false;
+  if (a.replica != b.replica && a.replica != kUnknown && b.replica != kUnknown) return false;
+  const bool same = a.from_stage == b.from_stage && a.stage == b.stage;
+  const bool back = a.from_stage == b.stage && a.stage == b.from_stage;
+  return same || (back && (a.both_ways || b.both_ways));
+}
+
+// A link has one cause: its messages and the cells that wait for them may both show it, and some may be late on a link
+// that is slow. The suspicion that costs more says it, and both are gone without it.
+void join_links(const Search& search, std::vector<Suspect>& suspects) {
+  std::vector<CauseWorlds::World> worlds(1);
+  std::vector<size_t> world_of(suspects.size(), 0);  // 0: it shares its link with no other
+  for (size_t i = 0; i < suspects.size(); ++i)
+    for (size_t j = 0; j < suspects.size() && world_of[i] == 0; ++j) {
+      if (i == j || !share_link(suspects[i].cause.place(), suspects[j].cause.place())) continue;
+      world_of[i] = worlds.size();
+      worlds.push_back({suspects[i].without});
+    }
+  if (worlds.size() == 1) return;
+  const WorldTimes times = search.model.replay(worlds);
+  for (size_t i = 0; i < suspects.size(); ++i)
+    for (size_t j = suspects.size(); --j > i;) {
+      if (!share_link(suspects[i].cause.place(), suspects[j].cause.place())) continue;
+      if (search.gain(times, 0, world_of[i]).ns < search.gain(times, 0, world_of[j]).ns) {
+        std::swap(suspects[i], suspects[j]);
+        std::swap(world_of[i], world_of[j]);
+      }
+      suspects[i].without = both(suspects[i].without, suspects[j].without);
+      suspects.erase(suspects.begin() + static_cast<ptrdiff_t>(j));
+      world_of.erase(world_of.begin() + static_cast<ptrdiff_t>(j));
+    }
+}
+
 CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseList list;
   list.unpriced = graph.source == GraphSource::kNone;
@@ -224,6 +259,7 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseWorlds model(scene);
   JudgeFacts facts{coverage, periods, list.step_ns, shortest_kind_ns(graph) * scene.times.chunks()};
   const Search search{scene, model, facts, steps, list};
+  join_links(search, suspects);
   const PricedSuspects priced = price_each(search, std::move(suspects));
   Kept kept = judge_each(search, priced);
   const KnownFacts known{run.trace(), graph,   steps.counts,      theory,

@@ -50,6 +50,14 @@ class CauseWorld {
   std::shared_ptr<const Apply> apply_;
 };
 
+// The world without either.
+inline CauseWorld both(const CauseWorld& first, const CauseWorld& second) {
+  return [first, second](uint32_t op, double& dur, double& delay) {
+    const WorldStretch own{op, op + 1, 0, 1, 1, &dur, &delay};
+    first.apply(own), second.apply(own);
+  };
+}
+
 struct Suspect {
   Cause cause;
   CauseWorld without = {}, evened = {};  // without the cause; with its work evened out (may be empty)

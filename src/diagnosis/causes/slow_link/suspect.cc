@@ -38,13 +38,6 @@ CauseWorld as_quick_as_others(const CauseScene& scene, const SlowTransfer& link)
       };
 }
 
-CauseWorld both(const CauseWorld& first, const CauseWorld& second) {
-  return [first, second](uint32_t op, double& dur, double& delay) {
-    const WorldStretch own{op, op + 1, 0, 1, 1, &dur, &delay};
-    first.apply(own), second.apply(own);
-  };
-}
-
 // Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
 bool share_out_gaps(const CauseScene& scene) {
   return !scene.measured<LinkTimes>().all.recorded && scene.trace.alignment == AlignState::kMapped;
