@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "base/string_pool.h"
+
 namespace stageline {
 
 inline constexpr std::string_view kDataLoader = "DataLoader";
@@ -14,6 +16,13 @@ inline std::string_view phase_name(std::string_view row) {
   if (row == "data wait") return kDataLoader;
   const size_t end = row.find(")#");
   return row.starts_with(kEnumerate) && end != row.npos ? row.substr(kEnumerate.size(), end - kEnumerate.size()) : row;
+}
+
+// Whether a DataLoader with worker processes is among the names of a run's rows.
+inline bool has_loader_processes(const StringPool& names) {
+  for (StringId id = 0; id < names.size(); ++id)
+    if (names.text(id).find("_MultiProcessingDataLoaderIter") != std::string_view::npos) return true;
+  return false;
 }
 
 }  // namespace stageline

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "model/row_names.h"
 #include "model/statistics.h"
 #include "profile/tb_operators.h"
 
@@ -100,6 +101,7 @@ TbOverview tb_overview(const TbRun& run, const FunctionNames& names, const TbRan
   }
   out.devices = tb_devices(run, rank);
   note_facts(run, names, rank.rank, out);
+  out.loader_processes = has_loader_processes(run.torch.trace->names);
   return out;
 }
 
@@ -107,7 +109,9 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   std::vector<TbAdvice> out;
   const double loading = share_or_zero(r.sums[TbRole::kDataLoader], r.total_ns);
   if (loading > kMuchLoading)
-    out.push_back({"input-loading", loading, words("tb.advice.loading", Args().set("share", percent(loading)))});
+    out.push_back(
+        {"input-loading", loading,
+         words("tb.advice.loading", Args().set("share", percent(loading)).flag("workers", r.loader_processes))});
   if (r.data_parallel && r.devices.size() > 1) out.push_back({"data-parallel", NAN, words("tb.advice.data_parallel")});
   const bool capable = std::ranges::any_of(r.devices, [](const TbDevice& d) {
     return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // NCCL needs this version

@@ -21,7 +21,7 @@ struct TbOverview {  // one rank
   int64_t total_ns = 0;
   std::vector<TbDevice> devices;
   // The fields below are for recommendations.
-  bool data_parallel = false, distributed_data_parallel = false, uses_nccl = false;
+  bool data_parallel = false, distributed_data_parallel = false, uses_nccl = false, loader_processes = false;
   double tensor_core_share = 0;  // share of the kernel time of the whole capture
   // Kernel time of operators that could use tensor cores, as a share of that of all operators.
   double eligible_share = 0;

@@ -40,6 +40,21 @@ class Faults(Case):
         self.assertIn('(DataLoader)', first['title_en'])
         self.assertIn('on rank 0', first['detail_en'])
 
+    def test_a_loader_with_worker_processes_needs_more_of_them(self):
+        ranks, _ = gloo_pipeline.make(fault='data:0,30')
+        for event in (e for events in ranks for e in events):
+            event['name'] = event['name'].replace('_SingleProcessDataLoaderIter', '_MultiProcessingDataLoaderIter')
+        gloo_pipeline.write(self.dir, ranks)
+        found = json.loads(run('explain', self.dir, '--format', 'json', '-q', check=0).out)['findings']
+        told = next(f for f in found if f['id'] == 'between.steps')
+        self.assertIn('raise num_workers', told['detail_en'])
+        self.assertNotIn('Give the DataLoader worker processes', told['detail_en'])
+        rows = json.loads(run('analyze', 'tb-overview', self.dir, '--table', 'recommendations', '--format', 'json', '-q', check=0).out)['tables'][0]['rows']
+        advice = [row['text'] for row in rows if row['recommendation'] == 'input-loading']
+        self.assertTrue(advice)
+        for text in advice:
+            self.assertIn('raise num_workers', text)
+
     def test_one_link_has_one_cause(self):
         for stages, fault, seed in ((2, '', 1), (2, '', 3), (3, 'link:0,4', 2), (4, 'link:0,4', 3), (2, 'link:0,4', 1)):
             keys = [f['key'] for f in self.told(f'{stages}{fault[:4]}{seed}', stages=stages, fault=fault, seed=seed, wake=8.0)[0]['findings'] if f['key'].startswith('link:')]

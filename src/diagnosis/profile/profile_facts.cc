@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "model/row_names.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -163,13 +164,13 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
 }
 
 void read_names(const Trace& trace, ProfileFacts& f) {
+  f.loader_processes = has_loader_processes(trace.names);
   for (StringId id = 0; id < trace.names.size(); ++id) {
     const std::string_view name = trace.names.text(id);
     const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
     f.graphs |= has("GraphLaunch");
     f.compiled |= has("Torch-Compiled Region") || has("CompiledFunction") || name.starts_with("triton_");
     f.fused_optimizer |= has("aten::_fused_") || has("aten::_foreach_");
-    f.loader_processes |= has("_MultiProcessingDataLoaderIter");
   }
 }
 

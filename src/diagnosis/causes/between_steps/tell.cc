@@ -19,10 +19,11 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   const bool only = c.figures.rank != kUnknown && !name.empty();  // it is on one rank
   args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", context.list.replicas_unread);
+  args.flag("workers", has_loader_processes(context.trace.names));
   if (name.empty())
     args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));
   else
-    args.set("unknown", name == kDataLoader ? words("between.steps.loader") : Text());
+    args.set("unknown", name == kDataLoader ? words("between.steps.loader", args) : Text());
   args.set("saves", words(c.sometimes ? "between.steps.saves.mean" : "between.steps.saves", args));
   Telling telling = say_cause("between.steps", "between.steps", args);
   if (c.sometimes) telling.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);
