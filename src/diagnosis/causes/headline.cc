@@ -36,9 +36,10 @@ std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<Sp
 std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool replays) {
   const WaterfallStep mean = mean_of(w);
   const double unknown = w.unnumbered + w.without_producer;
-  // Where only a part of the run was read, or work repeats, the sum says nothing.
-  if (!replays || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() || !(mean.span_ns > 0) ||
-      unknown > kMaxUnknownWaits * w.units)
+  // Where only a part of the run was read, work repeats, or several steps are under way at once, the sum says nothing.
+  const bool steps_meet = f.coverage.forwards_alone() && f.usual_period_ns < mean.span_ns;
+  if (!replays || steps_meet || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() ||
+      !(mean.span_ns > 0) || unknown > kMaxUnknownWaits * w.units)
     return of_period(f.usual_period_ns, f.mean_step_ns,
                      {span_part("compute", "part.compute", f.compute), span_part("waiting", "part.waiting", f.bubble),
                       span_part("outside", "part.outside", f.outside)});

@@ -52,6 +52,8 @@ class RunCoverage {
   // Returns a clause with the reason why not_analysable() is true and a remedy; "" where it is false.
   Text why_not_analysed() const;
 
+  // Whether no backwards were recorded, so that steps may run into one another.
+  bool forwards_alone() const { return no_backwards_; }
   // Returns true if only the length of the warm-up shows that stages at the end are missing.
   bool by_warm_up() const { return by_warm_up_; }
   int32_t stages() const { return stages_; }  // of the whole run, as far as known; at least 1
