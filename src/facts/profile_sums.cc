@@ -101,6 +101,9 @@ ProfileSums sums_of(const Trace& trace) {
     sums.communicates |= !work[k].calls.empty();
     if (!work[k].steps.empty()) sums.ranks[k].work = work[k].mean();
     sums.ranks[k].overlaps_of_steps = std::move(work[k].overlaps);
+    sums.ranks[k].step_waits = std::move(work[k].step_waits);
+    sums.ranks[k].joined_collectives = work[k].collectives;
+    sums.ranks[k].came_last = work[k].came_last;
   }
   if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, ops, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };

@@ -38,6 +38,8 @@ struct DeviceSums {
   // The same step by step: both lists have the steps of `step_costs`.
   std::vector<TbCosts> costs_of_steps;
   std::vector<TbOverlap> overlaps_of_steps;
+  std::vector<TbStepWait> step_waits;             // in collectives, step by step
+  int64_t joined_collectives = 0, came_last = 0;  // those found on other ranks too
   std::vector<TbAdvice> advice;
   std::optional<ClusterSum> cluster;  // of Ascend
 };

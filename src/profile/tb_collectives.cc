@@ -184,13 +184,15 @@ struct Calls {  // the calls of one kind on one rank
 void find_transfers(std::vector<std::vector<TbCollective>>& ranks, const std::vector<Calls>& same, size_t max,
                     bool one_clock, TbJoin& join) {
   std::vector<int64_t> shortest(max, INT64_MAX), last_start(max, INT64_MIN), shortest_start(max);
+  std::vector<size_t> shortest_rank(max), last_rank(max);
   std::vector<int32_t> sharing(max, 0);
   for (const Calls& calls : same)
     for (size_t i = calls.begin; i < calls.end; ++i) {
       const TbCollective& call = ranks[calls.rank][i];
       const size_t k = i - calls.begin;
-      if (call.dur_ns < shortest[k]) shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns;
-      last_start[k] = std::max(last_start[k], call.start_ns);
+      if (call.dur_ns < shortest[k])
+        shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns, shortest_rank[k] = calls.rank;
+      if (call.start_ns > last_start[k]) last_start[k] = call.start_ns, last_rank[k] = calls.rank;
       ++sharing[k];
     }
   for (const Calls& calls : same)
@@ -202,6 +204,7 @@ void find_transfers(std::vector<std::vector<TbCollective>>& ranks, const std::ve
       const bool by_start = one_clock && last_start[k] > shortest_start[k];
       if (shared)
         call.transfer_ns = by_start ? call.dur_ns - std::min(call.dur_ns, last_start[k] - call.start_ns) : shortest[k];
+      call.last = by_start ? last_rank[k] : shortest_rank[k];
       ++(shared ? join.joined : join.alone);
     }
 }

@@ -35,6 +35,7 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   // A message without a number, so no call of another rank can be found as its other end.
   bool one_end = false;
   int64_t transfer_ns = -1;  // the shortest among its ranks; −1: not matched with other ranks
+  size_t last = 0;           // index of the rank that came last, where transfer_ns is known
 
   auto kind() const { return std::tie(comms_id, group, group_ranks, name, number, from, to, step, size); }
   bool by_order() const { return comms_id == 0 && number < 0; }

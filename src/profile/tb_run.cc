@@ -60,7 +60,7 @@ bool sets_memory(std::string_view name) {  // for ROCm, whose copies and fills r
 class Sorter {
   struct HostOp {
     Interval at;
-    bool talks = false;
+    bool talks = false, encloses = false;  // it is a call of a communication library; there is one within it
   };
 
  public:
@@ -87,7 +87,10 @@ class Sorter {
   void finish() {
     auto& communication = out_.cover[TbRole::kCommunication];
     out_.host_communicates = !any_communication_kernel_;
-    for (std::vector<HostOp>& ops : host_ops_) put_host(ops);
+    std::vector<Interval> in_flight = communication;
+    in_flight.insert(in_flight.end(), host_collectives_.begin(), host_collectives_.end());
+    in_flight = union_of(std::move(in_flight));
+    for (std::vector<HostOp>& ops : host_ops_) put_host(ops, in_flight);
     if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
@@ -115,15 +118,23 @@ class Sorter {
   }
 
   // Adds the operators of one thread. Where no device communicates, calls of a communication library do: a thread in
-  // such a call computes only in the operators within it.
-  void put_host(std::vector<HostOp>& ops) {
+  // such a call computes only in the operators within it. So it does in an operator around such calls, as in autograd's
+  // nodes in which FSDP waits, while communication is in flight.
+  void put_host(std::vector<HostOp>& ops, const std::vector<Interval>& in_flight) {
     std::ranges::stable_sort(ops, [](const HostOp& a, const HostOp& b) {
       return a.at.start != b.at.start ? a.at.start < b.at.start : a.at.end > b.at.end;
     });
-    std::vector<Interval> all, calls, within;
+    std::vector<HostOp*> open;
+    for (HostOp& op : ops) {
+      while (!open.empty() && open.back()->at.end <= op.at.start) open.pop_back();
+      for (HostOp* outer : open) outer->encloses |= op.talks;
+      open.push_back(&op);
+    }
+    std::vector<Interval> all, calls, within, around, others;
     int64_t call_ends = INT64_MIN;
     for (const HostOp& op : ops) {
       all.push_back(op.at);
+      (op.encloses && !op.talks ? around : others).push_back(op.at);
       if (op.talks && out_.host_communicates) {
         calls.push_back(op.at);
         call_ends = std::max(call_ends, op.at.end);
@@ -131,7 +142,13 @@ class Sorter {
         within.push_back(op.at);
       }
     }
-    const std::vector<Interval> talking = without(union_of(std::move(calls)), union_of(std::move(within)));
+    std::vector<Interval> talking = without(union_of(std::move(calls)), union_of(std::move(within)));
+    if (out_.host_communicates) {
+      const std::vector<Interval> waits =
+          shared_of(without(union_of(std::move(around)), union_of(std::move(others))), in_flight);
+      talking.insert(talking.end(), waits.begin(), waits.end());
+      talking = union_of(std::move(talking));
+    }
     for (const Interval& at : talking) put(TbRole::kCommunication, at);
     for (const Interval& at : without(union_of(std::move(all)), talking)) put(TbRole::kCpuExec, at);
   }

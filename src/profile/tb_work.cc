@@ -1,6 +1,8 @@
 #include "profile/tb_work.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/parallel.h"
 
@@ -62,6 +64,51 @@ void split_waits(TbRankWork& rank) {
   }
 }
 
+struct WaitFor {
+  size_t rank, step;  // their indexes
+  int64_t ns;
+};
+
+// The exposed waiting of a rank in collectives, and for whom. Where it waits in several at a time, it is in the first.
+std::vector<WaitFor> exposed_waits(const TbRankWork& rank) {
+  std::vector<const TbCollective*> calls;
+  for (const TbCollective& call : rank.calls)
+    if (!call.message && call.transfer_ns >= 0) calls.push_back(&call);
+  std::ranges::stable_sort(calls, {}, &TbCollective::start_ns);
+  const CoveredTime exposed(rank.exposed);
+  std::vector<WaitFor> out;
+  int64_t waited_until = INT64_MIN;
+  for (const TbCollective* call : calls) {
+    const int64_t begin = std::max(waited_until, call->start_ns);
+    const int64_t end = call->start_ns + call->dur_ns - call->transfer_ns;
+    if (end <= begin) continue;
+    waited_until = end;
+    const auto after = std::ranges::upper_bound(rank.steps, begin, {}, &TbStep::start_ns);
+    if (after == rank.steps.begin() || begin >= std::prev(after)->end_ns) continue;
+    out.push_back({call->last, static_cast<size_t>(after - rank.steps.begin() - 1), exposed.within(begin, end)});
+  }
+  return out;
+}
+
+void sum_step_waits(std::vector<TbRankWork>& ranks) {
+  std::vector<std::vector<WaitFor>> waits(ranks.size());
+  parallel_for(ranks.size(), [&](size_t k) { waits[k] = exposed_waits(ranks[k]); });
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    for (const TbStep& step : ranks[k].steps) ranks[k].step_waits.push_back({.number = step.number});
+    for (const TbCollective& call : ranks[k].calls) {
+      if (call.message || call.transfer_ns < 0) continue;
+      ++ranks[k].collectives;
+      ranks[k].came_last += call.last == k ? 1 : 0;
+    }
+  }
+  for (size_t k = 0; k < ranks.size(); ++k)
+    for (const WaitFor& wait : waits[k]) {
+      ranks[k].step_waits[wait.step].own_ns += wait.ns;
+      std::vector<TbStepWait>& last = ranks[wait.rank].step_waits;
+      if (wait.step < last.size()) last[wait.step].others_ns += wait.ns;
+    }
+}
+
 }  // namespace
 
 TbJoin join_work(std::vector<TbRankWork>& ranks, bool one_clock) {
@@ -70,6 +117,7 @@ TbJoin join_work(std::vector<TbRankWork>& ranks, bool one_clock) {
   const TbJoin join = join_collectives(calls, one_clock);
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].calls = std::move(calls[k]);
   parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
+  sum_step_waits(ranks);
   return join;
 }
 

@@ -19,6 +19,13 @@ struct TbWait {  // parts of one step's communication; they sum to it
   int64_t exposed_wait_ns = 0;                           // waiting in collectives while nothing computes
 };
 
+// What waiting in collectives costs in one step, while nothing computes.
+struct TbStepWait {
+  int64_t number = 0;     // of the step
+  int64_t own_ns = 0;     // what the rank waits
+  int64_t others_ns = 0;  // what all others wait in collectives to which this rank comes last
+};
+
 // The means over the steps of a rank, to the nanosecond.
 struct TbMeanWork {
   int64_t step_ns = 0;
@@ -29,9 +36,11 @@ struct TbMeanWork {
 struct TbRankWork {
   int32_t rank = 0;
   std::vector<TbStep> steps;
-  std::vector<TbOverlap> overlaps;  // for each step
-  std::vector<TbWait> waits;        // for each step
-  std::vector<Interval> exposed;    // communication while nothing computes
+  std::vector<TbOverlap> overlaps;         // for each step
+  std::vector<TbWait> waits;               // for each step
+  std::vector<TbStepWait> step_waits;      // for each step
+  int64_t collectives = 0, came_last = 0;  // those that were found on other ranks too
+  std::vector<Interval> exposed;           // communication while nothing computes
   bool communicates = false;
   std::vector<TbCollective> calls;
   TbMeanWork mean() const;  // 0 without steps

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "diagnosis/causes/beyond_noise.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -167,6 +168,19 @@ void see_late_rank(ProfileFacts& f) {
   }
 }
 
+namespace {
+
+// Whether the others wait for a rank by more than what it waits itself, beyond the scatter over the steps.
+bool late_in_all_steps(const ProfileSums& sums, const DeviceSums& rank) {
+  std::vector<double> net;
+  for (const TbStepWait& step : rank.step_waits)
+    net.push_back(step.others_ns / (sums.ranks.size() - 1.0) - static_cast<double>(step.own_ns));
+  const auto count = static_cast<int64_t>(net.size());
+  return count > 1 && mean_of(net) > 0 && beyond_noise(mean_of(net), sample_std(net) / std::sqrt(count), count);
+}
+
+}  // namespace
+
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   // Devices leave a collective together, hosts one by one: only starts on one clock say how long they waited.
   if (f.ranks.empty() && trace.clock != ClockState::kShared) return;
@@ -178,7 +192,6 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   CollectiveWaits reported;
   reported.share = share;
   reported.weight = share_or_zero(exposed, w.sum(&RankWait::step));
-  if (share < kMostlyWaiting || reported.weight < kWaitingShare) return;
   reported.mean_ns = exposed / w.by_rank.size();
   const auto min = std::ranges::min_element(w.by_rank, {}, &RankWait::waiting);
   std::vector<double> waiting, cost, step, computing;  // of the others
@@ -187,16 +200,21 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
       waiting.push_back(rank.waiting), cost.push_back(rank.exposed);
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
+  bool told = share >= kMostlyWaiting && reported.weight >= kWaitingShare;
   if (min->waiting < kLateRatio * median_of(waiting)) {
     // The one that waits least is late, and costs what each of the others waits: that cost excludes the waiting of the
     // late rank.
     reported.min_rank = min->rank, reported.min_ns = min->waiting;
     reported.mean_ns = mean_of(cost);
     reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));
+    const DeviceSums& late = *std::ranges::find(sums.ranks, min->rank, &DeviceSums::rank);
+    reported.came_last = late.came_last, reported.collectives = late.joined_collectives;
+    told |= reported.late_weight >= kWaitingShare && late_in_all_steps(sums, late);
     const double others = median_of(std::move(computing));
     if (min->computing - others >= kExplains * mean_of(cost))
       reported.computing_ns = min->computing, reported.others_computing_ns = others;
   }
+  if (!told) return;
   f.waits = reported;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
@@ -264,6 +282,7 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   Args args;
   args.set("share", percent(waits.share)).set("time", human_duration(waits.mean_ns));
   args.set("rank", waits.min_rank.value_or(0));
+  args.set("last", waits.collectives > 0 ? grouped(waits.came_last) : "").set("of", grouped(waits.collectives));
   args.set("least", waits.min_rank ? human_duration(waits.min_ns) : "");
   say(x, "profile.collectives", args);
   if (waits.min_rank) {

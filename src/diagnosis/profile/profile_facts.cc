@@ -1,6 +1,7 @@
 #include "diagnosis/profile/profile_facts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -64,13 +65,32 @@ void read_steps(const ProfileSums& sums, ProfileFacts& f) {
   f.step_count = numbers.size();
   if (!numbers.empty()) f.host_steps_ns = last - first;
   f.median_step_ns = median_of(durations);
-  for (const double d : durations) f.slow_steps += d >= kSlowStepRatio * f.median_step_ns;
+  // A step is slow that stands out of the scatter of all, by the rule of Iglewicz and Hoaglin: 3.5 modified z-scores.
+  constexpr double kStandsOut = 3.5 / 0.6745;
+  std::vector<double> away;
+  for (const double d : durations) away.push_back(std::abs(d - f.median_step_ns));
+  const double least =
+      std::max(kSlowStepRatio * f.median_step_ns, f.median_step_ns + kStandsOut * median_of(std::move(away)));
+  for (const double d : durations) f.slow_steps += d >= least;
   f.step_ns = mean_of(durations);
   auto& longest = by_number[f.max_step];
   std::ranges::stable_sort(longest, std::greater(), &std::pair<double, int32_t>::first);
   for (const auto& [ns, rank] : longest)
     if (ns >= kSlowStepRatio * f.median_step_ns) f.max_step_ranks.push_back(rank);
   f.max_step_of = longest.size();
+  for (const DeviceSums& rank : sums.ranks) {
+    std::vector<double> caused;
+    double own = 0;
+    for (const TbStepWait& step : rank.step_waits) {
+      caused.push_back(step.others_ns / std::max(1.0, sums.ranks.size() - 1.0));
+      if (step.number == f.max_step) own = caused.back();
+    }
+    const double extra = own - median_of(caused);
+    if (!(extra > f.max_step_wait_ns)) continue;
+    f.max_step_wait_ns = extra;
+    f.max_step_late = rank.rank;
+  }
+  if (2 * f.max_step_wait_ns < f.max_step_ns - f.median_step_ns) f.max_step_late.reset();
 }
 
 void read_queues(const ProfileSums& sums, ProfileFacts& f) {

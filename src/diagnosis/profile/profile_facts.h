@@ -36,7 +36,8 @@ struct CollectiveWaits {
   double mean_ns = 0;               // exposed waiting of a rank; with min_rank, of each of the others
   std::optional<int64_t> min_rank;  // waits far less than the others, so they wait for it
   double min_ns = 0;
-  double late_weight = 0;  // with min_rank: mean_ns of the others' step
+  double late_weight = 0;                  // with min_rank: mean_ns of the others' step
+  int64_t came_last = 0, collectives = 0;  // of min_rank, where they are known
   // Set where min_rank is late because it computes longer: its time in a step, and that of the others.
   double computing_ns = 0, others_computing_ns = 0;
 };
@@ -58,6 +59,9 @@ struct ProfileFacts {
   int64_t max_step = 0;
   std::vector<int32_t> max_step_ranks;  // on which the longest step is slow; the first is the one where it is longest
   size_t max_step_of = 0;               // ranks that have this step
+  // The rank for which the others wait longer than usual in that step, by most of its extra time; that, on average.
+  std::optional<int32_t> max_step_late;
+  double max_step_wait_ns = 0;
   size_t slow_steps = 0;
   double pageable_ns = 0;
   std::string pageable_name;

@@ -114,10 +114,12 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = std::min(1.0, share_or_zero(f.max_step_ns - f.median_step_ns, all));
   x.step = f.max_step;
   const auto step = static_cast<int32_t>(f.max_step);
-  x.places = {{.kind = PlaceKind::kSteps, .ranks = f.max_step_ranks, .first = step, .last = step}};
-  x.rank = f.max_step_ranks[0];
+  const std::vector<int32_t> ranks = f.max_step_late ? std::vector{*f.max_step_late} : f.max_step_ranks;
+  x.places = {{.kind = PlaceKind::kSteps, .ranks = ranks, .first = step, .last = step}};
+  x.rank = ranks[0];
   Args args;
   args.set("step", f.max_step).set("time", human_duration(f.max_step_ns)).set("rank", int64_t{f.max_step_ranks[0]});
+  if (f.max_step_late) args.set("late", int64_t{*f.max_step_late}).set("wait", human_duration(f.max_step_wait_ns));
   // Ranks wait for each other within a step, so the one where it is longest need not be the one that delays it.
   args.set("slow", grouped(f.max_step_ranks.size()))
       .set("of", grouped(f.max_step_of))
