@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "compat/paddle_timeline/problems.h"
-#include "readers/paddle_log/worker_logs.h"
+#include "readers/common/worker_logs.h"
 
 namespace stageline {
 namespace {

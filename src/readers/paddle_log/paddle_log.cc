@@ -3,53 +3,35 @@
 #include <string>
 
 #include "base/error_words.h"
-#include "base/input.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/join_ranks.h"
+#include "readers/common/worker_logs.h"
 #include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"
-#include "readers/paddle_log/worker_logs.h"
 #include "readers/reader.h"
 
 namespace stageline {
 namespace {
 
-constexpr std::string_view kMark = "Profiler Info: Job (";
-
-// Returns true when a log has a profiler line; the first may come late.
-bool has_job(const std::string& path) {
-  Result<Input> input = Input::open(path, nullptr);
-  if (!input) return false;
-  std::string window;
-  for (;;) {
-    window.erase(0, window.size() - std::min(window.size(), kMark.size()));
-    const size_t kept = window.size();
-    window.resize(kept + (size_t{1} << 20));
-    const Result<size_t> got = input->read(window.data() + kept, window.size() - kept);
-    if (!got || *got == 0) return false;
-    window.resize(kept + *got);
-    if (window.find(kMark) != std::string::npos) return true;
-  }
-}
-
 // Every job of paddle.distributed.launch leaves logs of these names, with or without profiler lines. Without any they
 // make room for files next to them.
 Match sniff(const Source& source) {
+  if (first_worker_lines(source) == WorkerLines::kDetails) return Match::kNo;
   std::vector<size_t> logs;
   for (size_t i = 0; i < source.files.size(); ++i)
     if (worker_log_number(file_name(source.files[i].rel)) >= 0) logs.push_back(i);
   if (!logs.empty() && logs.size() == source.files.size()) return Match::kCertain;
   for (const size_t i : logs)
-    if (source.head(i).find(kMark) != std::string_view::npos) return Match::kCertain;
+    if (source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
   for (const size_t i : logs)
-    if (has_job(source.files[i].path)) return Match::kCertain;
+    if (first_lines(source.files[i].path) == WorkerLines::kJobs) return Match::kCertain;
   if (!logs.empty()) return Match::kMaybe;
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && source.head(i).find(kMark) != std::string_view::npos) return Match::kCertain;
+    if (source.files[i].given && source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
   return Match::kNo;
 }
 

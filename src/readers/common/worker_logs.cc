@@ -1,13 +1,14 @@
-#include "readers/paddle_log/worker_logs.h"
+#include "readers/common/worker_logs.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/paddle_log/problems.h"
+#include "readers/common/problems.h"
 
 namespace stageline {
 
@@ -18,6 +19,43 @@ int32_t worker_log_number(std::string_view name) {
   if (!name.starts_with(prefix)) return -1;
   const auto number = parse_int(name.substr(prefix.size()));
   return number && *number >= 0 && *number < 1'000'000 ? static_cast<int32_t>(*number) : -1;
+}
+
+namespace {
+
+WorkerLines first_lines_in(std::string_view text) {
+  const size_t job = text.find(kProfilerJob), detail = text.find(kPipelineDetails);
+  return job == detail ? WorkerLines::kNone : job < detail ? WorkerLines::kJobs : WorkerLines::kDetails;
+}
+
+}  // namespace
+
+WorkerLines first_lines(const std::string& path) {
+  Result<Input> input = Input::open(path, nullptr);
+  if (!input) return WorkerLines::kNone;
+  std::string window;
+  for (;;) {
+    window.erase(0, window.size() - std::min(window.size(), kProfilerJob.size()));
+    const size_t kept = window.size();
+    window.resize(kept + (size_t{1} << 20));
+    const Result<size_t> got = input->read(window.data() + kept, window.size() - kept);
+    if (!got || *got == 0) return WorkerLines::kNone;
+    window.resize(kept + *got);
+    if (const WorkerLines found = first_lines_in(window); found != WorkerLines::kNone) return found;
+  }
+}
+
+WorkerLines first_worker_lines(const Source& source) {
+  constexpr int kMaxSearched = 8;
+  int searched = 0;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const bool log = worker_log_number(file_name(source.files[i].rel)) >= 0;
+    if (!log && !source.files[i].given) continue;
+    WorkerLines found = first_lines_in(source.head(i));
+    if (found == WorkerLines::kNone && log && searched++ < kMaxSearched) found = first_lines(source.files[i].path);
+    if (found != WorkerLines::kNone) return found;
+  }
+  return WorkerLines::kNone;
 }
 
 std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<int32_t>& devices,

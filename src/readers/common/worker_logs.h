@@ -27,6 +27,15 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
 // Reports gaps in the numbers of the logs that parts were read from ("paddle.missing_rank").
 void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics);
 
+// What Paddle's profilers print into worker logs: jobs of the static graph, or details of the dynamic graph's pipeline.
+inline constexpr std::string_view kProfilerJob = "Profiler Info: Job (";
+inline constexpr std::string_view kPipelineDetails = "[Pipeline details] ";
+enum class WorkerLines : uint8_t { kNone, kJobs, kDetails };
+// Returns which of these a log has first; the first may come late.
+WorkerLines first_lines(const std::string& path);
+// The same of the first worker logs of a source, or of files that the user named; kNone after eight without any.
+WorkerLines first_worker_lines(const Source& source);
+
 // Returns N of "workerlog.N"; −1 for any other name.
 int32_t worker_log_number(std::string_view file_name);
 
