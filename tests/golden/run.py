@@ -380,6 +380,8 @@ def make_inputs():
         path.write_bytes(text) if log.rank == 0 else path.with_name(f'{path.name}.gz').write_bytes(gzip.compress(text, mtime=0))
     import paddle_details
     paddle_details.write(HERE / 'readers' / 'paddle-details' / 'input', micro_batches=4)
+    import nccl_inspector
+    nccl_inspector.write(HERE / 'readers' / 'nccl-inspector' / 'input', steps=2, late=2)
     import chakra
     chakra.write(HERE / 'readers' / 'chakra' / 'input')
     import execution_trace

@@ -96,7 +96,7 @@ Text how_late(const ProfileFacts& f, const RankFacts& late, const Text& reason) 
   args.set("of", grouped(f.collectives)).set("waited", time_per_step(f, f.late->waiting_ns));
   args.set("own", time_per_step(f, late.comm_ns)).set("others", time_per_step(f, others));
   args.set("share", f.comm_wait_ns > 0 ? percent(share_or_zero(f.comm_wait_ns, f.whole.span_ns)) : "");
-  return words("profile.late.detail", args);
+  return words("profile.late.detail", args.flag("alone", f.only_communication));
 }
 
 // Waiting in collectives that compute cannot have hidden: exposed communication is longer than all transfers.

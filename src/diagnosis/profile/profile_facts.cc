@@ -27,6 +27,7 @@ void read_devices(const ProfileSums& sums, ProfileFacts& f) {
     r.exposed_comm_ns = time.exposed_communication_ns();
     r.exposed_memory_ns = time.exposed_memory_ns();
     r.idle_ns = time.idle_ns;
+    if (f.only_communication) r.span_ns = time.communication_ns, r.idle_ns = 0;
     r.comm_ns = time.communication_ns;
     r.wait_ns = rank.collectives.wait_ns;
     r.transfer_ns = rank.collectives.transfer_ns;
@@ -206,6 +207,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   ProfileFacts f;
   f.recorder = recorder_of(trace);
   f.npu = trace.device_family == DeviceFamily::kNpu;
+  f.only_communication = trace.format == "nccl-inspector";
   f.launches_unknown =
       !account.empty() && std::ranges::none_of(account, [](const RankAccount& rank) { return rank.linked; });
   read_names(trace, f);

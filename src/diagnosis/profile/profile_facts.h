@@ -83,8 +83,9 @@ struct ProfileFacts {
   double window_ns = 0;
   // True when the sums above were replaced by those of the ranks' accounts (rank_losses.h).
   bool accounted = false;
-  std::string_view recorder;  // "torch", "nsys", "rocpd", "xplane": whose options advice may name; "": another
-  bool npu = false;           // Ascend devices, where some remedies have other names
+  std::string_view recorder;        // "torch", "nsys", "rocpd", "xplane": whose options advice may name; "": another
+  bool only_communication = false;  // nothing else was recorded: its time is all the time, and nothing tells idle
+  bool npu = false;                 // Ascend devices, where some remedies have other names
   // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices

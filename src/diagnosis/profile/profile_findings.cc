@@ -196,7 +196,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
     add_loss_findings(facts, account, list);
   else
     add_idle(facts, list);
-  add_exposed_communication(facts, sums, list);
+  if (!facts.only_communication) add_exposed_communication(facts, sums, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
   add_slow_steps(facts, list);

@@ -35,7 +35,7 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
   part("compute", f.whole.compute_ns - f.whole_graphs_ns);
   part("graphs", f.whole_graphs_ns);
   part("comm-wait", f.comm_wait_ns);
-  part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
+  part(f.only_communication ? "transfer" : "comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
   part("memory", f.whole.exposed_memory_ns);
   if (f.accounted)
     add_idle_parts(account, h);
@@ -117,8 +117,12 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
   if (f.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(f.whole_graphs_ns, f.whole.span_ns)));
   if (f.step_count > 1) args.set("step", human_duration(f.step_ns));
   args.set("ranks", counted("profile.ranks", rank_count));
-  Text lead = words("profile.lead", args);
+  Text lead = words(f.only_communication ? "profile.lead.communication" : "profile.lead", args);
   add_span_parts(f, account, h);
+  if (f.only_communication) {
+    say(h, words("profile.title.communication", args), lead);
+    return h;
+  }
   const SpanPart* worst = nullptr;
   for (const SpanPart& p : h.parts)
     if (p.id != "compute" && p.id != "graphs" && (!worst || p.share > worst->share)) worst = &p;
