@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -65,16 +68,31 @@ void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   }
 }
 
+// Calls take(slice) for every annotation of the device. Where a CUDA graph is replayed, they stand for the marks of its
+// nodes, and the host has none.
+template <class Take>
+void for_each_device_annotation(const Trace& trace, const Part& part, Take take) {
+  if (!has_facts(part)) return;
+  for (uint32_t l = 0; l < part.lanes.size(); ++l)
+    if (const Lane& lane = part.lanes[l]; lane.kind == LaneKind::kDeviceStream)
+      for (size_t i = lane.begin; i < lane.end; ++i)
+        if (trace.categories[part.slices.category_id[i]].kind == Category::kGpuAnnotation)
+          take(l, static_cast<uint32_t>(i));
+}
+
 // Returns for each name where it occurs: bit w is set when a slice of where w has the name.
 std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
   std::vector<uint8_t> used(trace.names.size());
   parallel_for(trace.parts.size(), [&](size_t p) {
     const Part& part = trace.parts[p];
-    for_each_candidate(part, lookup, [&](uint32_t, uint32_t slice, uint8_t where) {
+    const auto use = [&](uint32_t slice, uint8_t where) {
       const std::atomic_ref<uint8_t> flags(used[part.slices.name_id[slice]]);
       const auto bit = static_cast<uint8_t>(1u << where);
       if ((flags.load(std::memory_order_relaxed) & bit) == 0) flags.fetch_or(bit, std::memory_order_relaxed);
-    });
+    };
+    for_each_candidate(part, lookup, [&](uint32_t, uint32_t slice, uint8_t where) { use(slice, where); });
+    for_each_device_annotation(
+        trace, part, [&](uint32_t, uint32_t slice) { use(slice, static_cast<uint8_t>(RuleWhere::kAnnotation)); });
   });
   return used;
 }
@@ -160,7 +178,7 @@ class MarkMaker {
   struct PartMarks {
     std::vector<CellMark> marks;
     std::vector<StepMark> steps;
-    int64_t slices = 0, nested = 0, frames = 0;
+    int64_t slices = 0, nested = 0, frames = 0, captured = 0;
   };
 
   PartMarks of_part(uint32_t p) const {
@@ -204,10 +222,69 @@ class MarkMaker {
       }
     });
     keep_outermost(out.steps);
+    out.captured = drop_captured(part, out.marks);
+    if (std::ranges::none_of(out.marks, [](const CellMark& mark) { return is_compute(mark.kind); }))
+      add_node_marks(p, out);
     return out;
   }
 
  private:
+  // Removes what ran while a graph was captured: nothing of it was done then. Returns how many.
+  int64_t drop_captured(const Part& part, std::vector<CellMark>& marks) const {
+    const Slices& s = part.slices;
+    std::vector<std::pair<int64_t, bool>> borders;  // of captures: when, and whether one begins
+    if (!marks.empty())
+      for (size_t i = 0; i < s.size(); ++i)
+        if (is_launch_call(trace_.categories[s.category_id[i]].kind)) {
+          const std::string_view name = trace_.names.text(s.name_id[i]);
+          if (name.starts_with("cudaStreamBeginCapture")) borders.emplace_back(s.start_ns[i], true);
+          if (name.starts_with("cudaStreamEndCapture")) borders.emplace_back(s.start_ns[i], false);
+        }
+    std::ranges::sort(borders);
+    return static_cast<int64_t>(std::erase_if(marks, [&](const CellMark& mark) {
+      const auto next = std::ranges::upper_bound(borders, std::pair(mark.start_ns, true));
+      return next != borders.begin() && std::prev(next)->second && next != borders.end();
+    }));
+  }
+
+  // Adds cells of replayed graphs. All nodes of one mark and one replay, on any stream, are one cell.
+  void add_node_marks(uint32_t p, PartMarks& out) const {
+    const Part& part = trace_.parts[p];
+    const Slices& s = part.slices;
+    constexpr auto kWhere = static_cast<size_t>(RuleWhere::kAnnotation);
+    std::map<std::tuple<StringId, uint32_t, size_t>, size_t> known;  // by name, launch and half: the mark
+    for_each_device_annotation(trace_, part, [&](uint32_t l, uint32_t i) {
+      const uint32_t found = match_of_[size_t{s.name_id[i]} * kWheres + kWhere];
+      if (found == kNoMatch) return;
+      const RuleMatch& match = sets_[found >> 28].matches[found & 0x0fffffff];
+      const CellRule& rule = rules_.rules()[match.rule];
+      uint32_t node = i;  // the first kernel below, which may start with it
+      while (node > part.lanes[l].begin && s.start_ns[node - 1] == s.start_ns[i]) --node;
+      while (node < part.lanes[l].end && s.start_ns[node] <= s.end_ns(i) && s.class_of(node) == KernelClass::kNone)
+        ++node;
+      if (rule.role != RuleRole::kCell || node >= part.lanes[l].end || s.start_ns[node] > s.end_ns(i)) return;
+      ++out.slices;
+      for (size_t h = 0; h < rule.half_count; ++h) {
+        const auto [at, fresh] = known.try_emplace({s.name_id[i], s.partner[node], h}, out.marks.size());
+        if (!fresh) {
+          CellMark& mark = out.marks[at->second];
+          mark.start_ns = std::min(mark.start_ns, s.start_ns[i]);
+          mark.end_ns = std::max(mark.end_ns, s.end_ns(i));
+          continue;
+        }
+        const RuleHalf& half = match.halves[h];
+        CellMark mark{.part = p, .lane = l, .slice = i, .start_ns = s.start_ns[i], .end_ns = s.end_ns(i)};
+        mark.kind = half.kind;
+        mark.stage = half.stage;
+        mark.chunk = half.chunk;
+        mark.micro_batch = half.micro_batch;
+        mark.piece = rule.piece;
+        if (s.step[node] > 0) mark.step = static_cast<int32_t>(part.steps[s.step[node] - 1u].number);
+        out.marks.push_back(mark);
+      }
+    });
+  }
+
   static void keep_outermost(std::vector<StepMark>& steps) {
     std::ranges::sort(steps, [](const StepMark& a, const StepMark& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
@@ -257,6 +334,7 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
     out.steps.push_back(std::move(part.steps));
     out.slices += part.slices;
     out.nested += part.nested;
+    out.captured += part.captured;
     frames += part.frames;
   }
   out.by_frames = frames * 2 > std::ssize(out.marks);
@@ -272,7 +350,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   const auto count = static_cast<uint32_t>(rules.sets().size());
   say_unused_rules(trace, rules, used, diagnostics);
   FoundMarks out;
-  int64_t out_of_range = 0;
+  int64_t out_of_range = 0, captured = 0;
   std::optional<Proof> proof;  // filled when first asked
   for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
     const RuleSet& set = rules.sets()[s];
@@ -290,6 +368,8 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
     }
     if (own != Proof::kNone) {
       FoundMarks made = marks_of(trace, rules, lookup, used, std::move(found));
+      captured += made.captured;
+      if (std::ranges::none_of(made.marks, [](const CellMark& mark) { return is_compute(mark.kind); })) continue;
       if (own == Proof::kStages || sends_flow(trace, made.marks)) {
         made.set = set.name;
         made.example = example;
@@ -302,6 +382,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   const std::vector<CellMark> messages = message_marks(trace, out.marks);
   out.marks.insert(out.marks.end(), messages.begin(), messages.end());
   if (out_of_range > 0) diagnostics.add(problem::cells_bad_number, {}, out_of_range);
+  if (captured > 0) diagnostics.add(problem::cells_captured, {}, captured);
   if (out.nested > 0) diagnostics.add(problem::cells_nested_slice, {}, out.nested);
   return out;
 }

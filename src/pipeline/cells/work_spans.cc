@@ -111,6 +111,11 @@ class Spans {
     count_messages(out);
     out.spans.resize(count);
     for (size_t m = 0; m < count; ++m) {
+      if (part_.lanes[marks_[m].lane].kind == LaneKind::kDeviceStream) {  // of nodes of a graph: it ran there and then
+        out.spans[m] = {marks_[m].start_ns, marks_[m].end_ns, true};
+        out.on_device = true;
+        continue;
+      }
       if (const uint32_t place = work_.of_mark(m); place != kNone)
         out.spans[m] = compute_[place].found ? of_half(m, place) : copies_[place];
       if (const uint32_t place = messages_.of_mark(m); place != kNone) out.spans[m] = transfer_[place];

@@ -162,6 +162,8 @@ WholeField whole_field(rows::ArgKey key) {
     case rows::ArgKey::kRegisters: return &rows::Event::registers;
     case rows::ArgKey::kSharedMemory: return &rows::Event::shared_bytes;
     case rows::ArgKey::kPythonModule: return &rows::Event::python_module;
+    case rows::ArgKey::kGraphNode: return &rows::Event::graph_node;
+    case rows::ArgKey::kOriginalStream: return &rows::Event::original_stream;
     case rows::ArgKey::kStepNumber: return &rows::Event::step_number;
     default: return nullptr;
   }

@@ -11,7 +11,7 @@ namespace stageline::rows {
 namespace {
 
 // The keys are sorted by name for the binary search.
-constexpr std::array<std::pair<std::string_view, ArgKey>, 54> kKeys = {{
+constexpr std::array<std::pair<std::string_view, ArgKey>, 57> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
     {"Call stack", ArgKey::kCallStack},
@@ -53,8 +53,11 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 54> kKeys = {{
     {"dtype", ArgKey::kDtype},
     {"est. achieved occupancy %", ArgKey::kOccupancy},
     {"external id", ArgKey::kExternalId},
+    {"graph node id", ArgKey::kGraphNode},
     {"grid", ArgKey::kGrid},
     {"memory bandwidth (GB/s)", ArgKey::kBandwidth},
+    {"name", ArgKey::kNodeName},
+    {"original_stream", ArgKey::kOriginalStream},
     {"pid_raw", ArgKey::kRawPid},
     {"rank", ArgKey::kRank},
     {"registers per thread", ArgKey::kRegisters},
@@ -148,6 +151,8 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
     case ArgKey::kPythonModule: event.python_module = value; return true;
     case ArgKey::kStepNumber: event.step_number = value; return true;
     case ArgKey::kRank: event.rank = value; return true;
+    case ArgKey::kGraphNode: event.graph_node = value; return true;
+    case ArgKey::kOriginalStream: event.original_stream = value; return true;
     case ArgKey::kRawPid: event.raw_pid = value; return true;
     default: return false;
   }
@@ -169,6 +174,7 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
       event.has_collective = true;
       break;
     case ArgKey::kDtype: event.dtype = text; break;
+    case ArgKey::kNodeName: event.node_name = text; break;
     case ArgKey::kGroup: event.group = text; break;
     case ArgKey::kGroupDescription: event.group_description = text; break;
     case ArgKey::kGroupRanks: event.group_ranks = text; break;

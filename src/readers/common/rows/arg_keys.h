@@ -58,6 +58,9 @@ enum class ArgKey : uint8_t {
   kExactStart,
   kStepNumber,
   kRank,
+  kGraphNode,
+  kNodeName,
+  kOriginalStream,
   kRawPid,
 };
 

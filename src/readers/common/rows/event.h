@@ -36,7 +36,10 @@ struct Event {
   int64_t exact_start_ns = -1;      // Paddle's "start_time", from the writer's own zero
   int64_t step_number = -1;         // JAX's and TensorFlow's "step_num"
   int64_t rank = -1, raw_pid = -1;  // TraceFuse's: the rank of an event, and its process before the merge
-  std::string_view args;            // text of the args object, for metadata and counters
+  // Of work of a CUDA graph: its node, its mark (torch.cuda.graph_annotations), and the stream it was moved from.
+  int64_t graph_node = -1, original_stream = -1;
+  std::string_view node_name;
+  std::string_view args;  // text of the args object, for metadata and counters
 };
 
 }  // namespace stageline::rows

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -159,6 +161,7 @@ class RowBuilder {
   uint16_t category_of(std::string_view text);
   Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
+  void add_node_mark(const Event& event, Row row);
   void add_facts(const Event& event, uint32_t row);
   void add_operator_facts(const Event& event, uint32_t row);
   float number_of(std::string_view text);
@@ -180,6 +183,7 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> node_marks_;  // by thread, mark and replay: row
   bool block_ended_ = false;
   bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };

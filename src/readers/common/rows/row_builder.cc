@@ -1,6 +1,7 @@
 // Makes rows of a chunk from events.
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -72,7 +73,7 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   row.correlation = fold_number(event.correlation);
   row.external_id = fold_number(event.external_id);
   row.thread = thread_of(event.pid, event.tid);
-  row.stream = stream_of(event.stream);
+  row.stream = stream_of(event.original_stream >= 0 ? event.original_stream : event.stream);
   row.category = category_of(event.cat) & kManyCategories;
   return row;
 }
@@ -160,11 +161,27 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
     const Category category = stageline::category_of(event.cat);
     needs_arrows_ = is_launch_call(category) || is_device_work(category) || !event.has_cat;
   }
+  if (event.graph_node >= 0 && !event.node_name.empty()) add_node_mark(event, row);
   if (event.exact_start_ns >= 0) chunk_.exact_starts.push_back({number, event.exact_start_ns});
   if (event.step_number < 0 || event.has_cat) return;
   row.name = dictionaries_.names.intern("ProfilerStep#" + std::to_string(event.step_number));  // JAX's and TensorFlow's
   row.category = category_of("user_annotation") & kManyCategories;
   chunk_.rows.push_back(row);
+}
+
+// Makes an annotation of the device of the marked nodes of a graph: in one replay, of one mark, on one thread. Kineto
+// makes such rows of annotations of the host, which a replay does not have.
+void RowBuilder::add_node_mark(const Event& event, Row row) {
+  row.name = dictionaries_.names.intern(event.node_name);
+  row.category = category_of("gpu_user_annotation") & kManyCategories;
+  const std::tuple key(row.thread, row.name, row.correlation);
+  const auto [at, fresh] = node_marks_.try_emplace(key, static_cast<uint32_t>(chunk_.rows.size()));
+  row.correlation = kNoCorrelation;
+  if (fresh) return chunk_.rows.push_back(row);
+  Row& mark = chunk_.rows[at->second];
+  const int64_t end_ns = std::max(mark.start_ns + mark.dur_ns, row.start_ns + row.dur_ns);
+  mark.start_ns = std::min(mark.start_ns, row.start_ns);
+  mark.dur_ns = end_ns - mark.start_ns;
 }
 
 void RowBuilder::add_instant(const Event& event) {
@@ -320,6 +337,7 @@ void RowBuilder::add_mark(Mark mark) {
 ChunkRows RowBuilder::take() {
   if (!needs_arrows_) std::vector<Flow>().swap(chunk_.launch_flows);
   needs_arrows_ = block_ended_ = false;
+  node_marks_.clear();
   ChunkRows out = std::move(chunk_);
   chunk_ = ChunkRows();
   chunk_.rows.reserve(out.rows.size() + out.rows.size() / 8);

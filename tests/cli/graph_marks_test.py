@@ -1,0 +1,117 @@
+"""Pipelines in CUDA graphs: marks of nodes (torch.cuda.graph_annotations) make cells of every replay, the capture makes none."""
+import csv
+import io
+import json
+import random
+import unittest
+
+from support import SHARED, Case, flaws, info, needs_shared, run
+
+SAMPLES = SHARED / 'sources' / 'torch215'
+GRAPH = 9
+
+
+def trace(marks=True, capture=False, replays=3, late_us=0, lanes=False, rank=1):
+    """Returns events and cells as (step, kind, micro-batch, start µs, µs). A replay is one launch; two streams take turns."""
+    events, cells, at = [], [], 1000.0
+
+    def add(cat, name, ts, dur, tid, /, **args):
+        device = cat in ('kernel', 'gpu_memcpy')
+        events.append({'ph': 'X', 'cat': cat, 'name': name, 'pid': 0 if device else 500, 'tid': tid, 'ts': ts, 'dur': dur, 'args': args})
+
+    if capture:
+        add('user_annotation', 'ProfilerStep#4', at, 900, 500)
+        add('cuda_runtime', 'cudaStreamBeginCapture', at + 10, 5, 500, correlation=1)
+        for k, name in enumerate(['PP:1F0', 'PP:1F1', 'PP:1B0', 'PP:1B1']):
+            add('user_annotation', name, at + 50 + 100 * k, 90, 500)
+            add('cpu_op', 'aten::mm', at + 60 + 100 * k, 20, 500)
+            add('cuda_runtime', 'cudaLaunchKernel', at + 65 + 100 * k, 5, 500, correlation=10 + k)
+        add('cuda_runtime', 'cudaStreamEndCapture', at + 500, 5, 500, correlation=2)
+        at += 1000
+    for replay in range(replays):
+        step, correlation = 5 + replay, 100 + replay
+        add('user_annotation', f'ProfilerStep#{step}', at, 1400, 500)
+        add('cuda_runtime', 'cudaGraphLaunch', at + 10, 20, 500, correlation=correlation)
+        device = at + 40 + late_us
+        for kind, micro_batch, lengths in (('F', 0, (30, 40)), ('F', 1, (31, 42)), ('B', 0, (60, 70, 5)), ('B', 1, (61, 77, 6))):
+            start = device
+            for k, dur in enumerate(lengths):
+                node = GRAPH << 32 | len(events)
+                named = {'name': f'PP:1{kind}{micro_batch}'} if marks else {}
+                stream = (7, 20)[k % 2]
+                where = {'stream': 60 + k % 2, 'original_stream': stream} if lanes else {'stream': stream}
+                add('kernel', 'gemm', device, dur, where['stream'], device=0, correlation=correlation, **where, **{'graph id': GRAPH, 'graph node id': node}, **named)
+                device += dur + 2
+            cells.append((step, kind, micro_batch, start, device - 2 - start))
+            add('kernel', 'elementwise', device, 3, 7, device=0, correlation=correlation, stream=7, **{'graph id': GRAPH, 'graph node id': GRAPH << 32 | len(events)})
+            device += 10
+        at += 1500
+    return {'schemaVersion': 1, 'distributedInfo': {'backend': 'nccl', 'rank': rank, 'world_size': 2}, 'traceEvents': events}, cells
+
+
+def cells_of(path):
+    text = run('sql', path, "SELECT step, kind, micro_batch, start_ns, end_ns - start_ns AS dur FROM cells WHERE kind IN ('F', 'B')", '--format', 'csv', '-q', check=0).out
+    rows = [(int(r['step']), r['kind'], int(r['micro_batch']), int(r['start_ns']), int(r['dur'])) for r in csv.DictReader(io.StringIO(text))]
+    return sorted(rows)
+
+
+class GraphMarksTest(Case):
+    def write(self, made):
+        path = self.dir / 'rank1.json'
+        path.write_text(json.dumps(made))
+        return path
+
+    def wanted(self, cells, made):
+        first = min(e['ts'] for e in made['traceEvents'])
+        return sorted((step, kind, m, round((start - first) * 1000), round(dur * 1000)) for step, kind, m, start, dur in cells)
+
+    def test_marked_nodes_are_the_cells_of_each_replay(self):
+        for how in ({}, {'lanes': True}, {'capture': True}, {'late_us': 1450}):  # work may run while the host is a step ahead
+            made, cells = trace(**how)
+            path = self.write(made)
+            self.assertEqual(cells_of(path), self.wanted(cells, made), how)
+        self.assertIn('PP:1F0', run('sql', path, "SELECT DISTINCT name FROM slices WHERE category = 'gpu_user_annotation'", '--format', 'csv', '-q', check=0).out)
+
+    def test_the_order_of_events_does_not_matter(self):
+        made, cells = trace(capture=True)
+        draw = random.Random(4)
+        for _ in range(5):
+            draw.shuffle(made['traceEvents'])
+            self.assertEqual(cells_of(self.write(made)), self.wanted(cells, made))
+
+    def test_moved_nodes_count_for_their_own_stream(self):
+        streams = [run('sql', self.write(trace(lanes=lanes)[0]), 'SELECT DISTINCT stream FROM slices WHERE stream IS NOT NULL ORDER BY 1', '--format', 'csv', '-q', check=0).out.split()
+                   for lanes in (False, True)]
+        self.assertEqual(streams[0], ['stream', '7', '20'])
+        self.assertEqual(streams[1], streams[0])
+
+    def test_a_capture_is_no_pipeline(self):
+        path = self.write(trace(marks=False, capture=True)[0])
+        about = info(path)
+        self.assertEqual(cells_of(path), [])
+        self.assertEqual(flaws(about)['cells.captured']['count'], 4)
+        self.assertNotIn('cells.from_annotations', flaws(about))
+
+    def test_work_of_the_host_outside_a_capture_stays(self):
+        made, _ = trace(marks=False, capture=True)
+        for k in range(4):
+            made['traceEvents'] += [
+                {'ph': 'X', 'cat': 'user_annotation', 'name': f'PP:1{"FFBB"[k]}{k % 2}', 'pid': 500, 'tid': 500, 'ts': 2100.0 + 200 * k, 'dur': 150, 'args': {}},
+                {'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 500, 'tid': 500, 'ts': 2110.0 + 200 * k, 'dur': 5, 'args': {'correlation': 900 + k}},
+                {'ph': 'X', 'cat': 'kernel', 'name': 'gemm', 'pid': 0, 'tid': 31, 'ts': 2150.0 + 200 * k, 'dur': 50, 'args': {'correlation': 900 + k, 'stream': 31, 'device': 0}}]
+        self.assertEqual([(step, kind, m, dur) for step, kind, m, _, dur in cells_of(self.write(made))], [(5, 'B', 0, 50000), (5, 'B', 1, 50000), (5, 'F', 0, 50000), (5, 'F', 1, 50000)])
+
+    @needs_shared
+    def test_traces_of_torch_s_own_writers(self):
+        truth = json.loads((SAMPLES / 'truth.json').read_text())['cells']['rows']
+        want = sorted((step, kind, m, start, end - start) for step, kind, m, start, end, _ in truth)
+        for name in ('graph_lanes_none', 'graph_lanes_all', 'graph_annotated_214', 'cuspy_graph_deps'):
+            got = cells_of(SAMPLES / f'{name}.pt.trace.json.gz')
+            shift = want[0][3] - got[0][3] if got else 0
+            self.assertEqual([(s, k, m, start + shift, dur) for s, k, m, start, dur in got], want, name)
+        for name in ('graph_raw', 'graph_capture_and_replays'):
+            self.assertEqual(cells_of(SAMPLES / f'{name}.pt.trace.json.gz'), [], name)
+
+
+if __name__ == '__main__':
+    unittest.main()
