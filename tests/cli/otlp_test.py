@@ -37,6 +37,41 @@ def expected(stages, chunks, micro_batches, steps, replicas=1):
             for rank in range(stages * replicas)}
 
 
+def places(path):
+    return rows(path, 'SELECT rank, stage, kind, step, chunk, micro_batch, end_ns - start_ns AS dur, start_ns - (SELECT min(start_ns) FROM cells) AS start FROM cells '
+                      'ORDER BY rank, start_ns, dur, kind, micro_batch, chunk')
+
+
+class ExportTest(Case):
+    def test_exported_spans_are_read_as_the_same_cells(self):
+        for how in (['1f1b', '--stages', 4, '--dp', 2, '--optimizer', 5, '--latency', '1ms'], ['vpp', '--stages', 2, '--micro-batches', 4], ['zb-v', '--stages', 2, '--micro-batches', 4]):
+            run('simulate', *how, '--jitter', 0.1, '-o', self.dir / how[0], check=0)
+            out = self.dir / f'{how[0]}.jsonl'
+            run('export', self.dir / how[0], '--to', 'otlp', '-o', out, check=0)
+            self.assertEqual(places(out), places(self.dir / how[0]), how)
+            said = info(out)
+            self.assertEqual(said['format'], 'otlp')
+            self.assertFalse([d for d in said['diagnostics'] if d['severity'] == 'loss' or d['name'] in ('otlp.host_times', 'otlp.stages_by_order')], how)
+
+    def test_each_step_of_a_rank_is_a_trace_of_its_own(self):
+        run('simulate', '1f1b', '--stages', 2, '--steps', 2, '-o', self.dir / 'run', check=0)
+        run('export', self.dir / 'run', '--to', 'otlp', '-o', self.dir / 'a.jsonl', check=0)
+        roots, ids, traces = collections.Counter(), set(), set()
+        for line in (self.dir / 'a.jsonl').read_text().splitlines():
+            spans = json.loads(line)['resourceSpans'][0]['scopeSpans'][0]['spans']
+            roots[sum('parentSpanId' not in s for s in spans)] += 1
+            self.assertEqual({s['parentSpanId'] for s in spans[1:]}, {spans[0]['spanId']})
+            self.assertEqual(len({s['traceId'] for s in spans}), 1)
+            traces.add(spans[0]['traceId'])
+            for s in spans:
+                self.assertRegex(s['traceId'] + s['spanId'], '^[0-9a-f]{48}$')
+                self.assertGreaterEqual(int(s['startTimeUnixNano']), int(spans[0]['startTimeUnixNano']))
+                self.assertLessEqual(int(s['endTimeUnixNano']), int(spans[0]['endTimeUnixNano']))
+            self.assertFalse(ids & {s['spanId'] for s in spans})
+            ids |= {s['spanId'] for s in spans}
+        self.assertEqual((roots, len(traces)), ({1: 4}, 4))
+
+
 class OtlpTest(Case):
     def file(self, name, content):
         path = self.dir / name

@@ -239,7 +239,7 @@ def pdf_objects(data):
 
 def facts(kind, data):
     """Returns the checked part of an exporter's bytes, as text."""
-    if kind in ('chrome', 'csv', 'json', 'trace-with-counters'):
+    if kind in ('chrome', 'csv', 'json', 'otlp', 'trace-with-counters'):
         return data.decode()
     if kind == 'perfetto':
         return '\n'.join(protobuf_text(data)) + '\n'

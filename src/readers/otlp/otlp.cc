@@ -178,7 +178,7 @@ void add_pipeline(std::vector<Op> ops, const Run& run, const std::vector<std::st
     trace.pipeline_stages = std::max(trace.pipeline_stages, static_cast<int32_t>(resource.pipeline_size));
   }
   const int64_t places = std::ranges::count_if(ops, [](const Op& op) { return op.stage != kUnknown; });
-  if (places > 0) trace.diagnostics.add(problem::otlp_stages_by_order);
+  if (places > 0 && !names_stages(run)) trace.diagnostics.add(problem::otlp_stages_by_order);
   if (places < std::ssize(ops)) trace.pipeline_stages = 0;
   resolve_ranks(ops, "otlp", trace.diagnostics);
   build_parts(ops, kind_lane_names(), paths, trace);
@@ -217,7 +217,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   settle_hosts(trace);
   std::set<std::string> services;
   for (const Span& span : run.spans) services.insert(run.resources[span.resource].service);
-  trace.diagnostics.add(problem::otlp_host_times);
+  if (!names_stages(run)) trace.diagnostics.add(problem::otlp_host_times);
   const std::string service = services.size() == 1 ? *services.begin() : "";
   trace.description = counted(std::ssize(run.spans), "span", "spans") + " of " +
                       (service.empty() ? counted(std::ssize(services), "service", "services") : service);

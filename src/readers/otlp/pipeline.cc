@@ -35,7 +35,7 @@ class Pipeline {
 
   std::vector<Op> ops() {
     const bool any = std::ranges::any_of(run_.spans, [&](const Span& span) {
-      return of(span).rank != kUnknown && (span.name_id == forward_ || span.name_id == backward_);
+      return of(span).rank != kUnknown && (span.kind || span.name_id == forward_ || span.name_id == backward_);
     });
     if (!any) return {};
     gather_iterations();
@@ -101,7 +101,8 @@ class Pipeline {
       op.rank = rank_of(resource);
       // Ranks are counted tensor, context, expert, data, pipeline: neighbours of one stage stand together.
       const int64_t of_stage = resource.pipeline_size > 0 ? resource.world_size / resource.pipeline_size : 0;
-      if (of_stage > 0 && of_stage * resource.pipeline_size == resource.world_size && op.rank < resource.world_size) {
+      if (!named_ && of_stage > 0 && of_stage * resource.pipeline_size == resource.world_size &&
+          op.rank < resource.world_size) {
         op.stage = static_cast<int32_t>(op.rank / of_stage);
         op.dp = static_cast<int32_t>(op.rank % of_stage);
       }
@@ -112,7 +113,15 @@ class Pipeline {
       const bool message = std::ranges::find(messages_, span.name_id) != messages_.end();
       op.lane = message ? kind_lane(CellKind::kSendForward) : kind_lane(CellKind::kOther);
       truncated_ += span.truncated;
-      if (span.name_id == forward_ || span.name_id == backward_) {
+      if (span.kind) {
+        op.is_cell = true;
+        op.kind = *span.kind;
+        op.lane = kind_lane(op.kind);
+        op.step = span.step;
+        op.chunk = span.chunk;
+        op.micro_batch = span.own_micro_batch;
+        if (span.stage != kUnknown) op.stage = span.stage, op.dp = kUnknown;
+      } else if (span.name_id == forward_ || span.name_id == backward_) {
         op.kind = span.name_id == forward_ ? CellKind::kForward : CellKind::kBackward;
         op.lane = kind_lane(op.kind);
         Iteration* const one = span.truncated ? nullptr : iteration_at(op.rank, span);
@@ -216,11 +225,16 @@ class Pipeline {
   std::vector<Op> ops_;
   std::vector<const Resource*> resources_;  // of the ops
   int64_t chunks_ = 0;                      // of a rank; 0 where no iteration says
+  const bool named_ = names_stages(run_);   // so that the order of ranks does not decide
   int32_t group_ = 0;                       // micro-batches of a group of the interleaved order; 0 unknown
   int64_t without_rank_ = 0, outside_ = 0, truncated_ = 0;
 };
 
 }  // namespace
+
+bool names_stages(const Run& run) {
+  return std::ranges::any_of(run.spans, [](const Span& span) { return span.stage != kUnknown; });
+}
 
 std::vector<Op> pipeline_ops(const Run& run, Trace& trace) { return Pipeline(run, trace).ops(); }
 

@@ -14,6 +14,9 @@ struct Run {
   std::vector<Span> spans;
 };
 
+// Whether spans say their own stages (pipeline.stage).
+bool names_stages(const Run& run);
+
 // Returns an operation for each span of a rank. A forward or backward within a known iteration is a cell; all other
 // spans, messages among them, are calls of the host. Returns nothing where there is no cell. Counts what was inferred
 // or left out in trace.diagnostics, and adds Trace::lossy_steps.

@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "base/json_members.h"
 #include "base/number.h"
+#include "readers/common/op_names.h"
 #include "readers/otlp/problems.h"
 
 namespace stageline::otlp {
@@ -52,6 +53,11 @@ void set_attribute(Resource& resource, std::string_view key, std::string_view va
 void RawSpan::set(std::string_view key, std::string_view value) {
   if (key == "megatron.iteration") span.iteration = parse_index(value, kMaxStepNumber).value_or(kUnknown);
   if (key == "num_microbatches") span.micro_batches = parse_index(value, kMaxMicroBatchNumber).value_or(kUnknown);
+  if (key == "pipeline.kind") span.kind = kind_of_op(value);
+  if (key == "pipeline.step") span.step = parse_index(value, kMaxStepNumber).value_or(kUnknown);
+  if (key == "pipeline.stage") span.stage = parse_index(value, kMaxRankNumber).value_or(kUnknown);
+  if (key == "pipeline.chunk") span.chunk = parse_index(value, kMaxChunkNumber).value_or(kUnknown);
+  if (key == "pipeline.micro_batch") span.own_micro_batch = parse_index(value, kMaxMicroBatchNumber).value_or(kUnknown);
   if (key == "nemo.span.truncated") span.truncated = value == "true";
   if (key == "gen_ai.latency.time_in_queue") span.queue_ns = ns_of_seconds(value);
   if (key == "gen_ai.latency.time_in_model_prefill") span.prefill_ns = ns_of_seconds(value);

@@ -36,7 +36,10 @@ struct Span {
   uint32_t file = 0;
   int32_t iteration = kUnknown;      // megatron.iteration
   int32_t micro_batches = kUnknown;  // num_microbatches
-  bool truncated = false;            // its end is that of the program, not of the work
+  // What a span says of its place in a pipeline (pipeline.kind, …), where it is a cell by itself.
+  std::optional<CellKind> kind;
+  int32_t step = kUnknown, stage = kUnknown, chunk = kUnknown, own_micro_batch = kUnknown;
+  bool truncated = false;  // its end is that of the program, not of the work
   // The phases of a request as its server measured them; −1 where it did not.
   int64_t queue_ns = -1, prefill_ns = -1, decode_ns = -1;
 };
