@@ -293,6 +293,13 @@ class Refusals(Case):
         for name, text, words in (
                 ('train.log', deepspeed, ('DeepSpeed', 'with_stack=True')), ('train.txt', megatron, ('Megatron', 'with_stack=True')),
                 ('log.txt', '(min, max) time across ranks (ms):\n    forward-backward ....: (1.0, 2.0)\n    times across ranks (ms):\n', ('Megatron', 'with_stack')),
+                ('max.txt', 'max time across ranks (ms):\n    forward-backward ....: 15.13\n', ('Megatron', 'with_stack')),
+                ('profile_1_all.jsonl', json.dumps({'iteration': 1, 'elapsed_time_ms': 38.0, 'timer_optimizer_max_ms': 3.2}) + '\n', ('--rl-profile', 'with_stack')),
+                ('summary_1_all.csv', 'timer_name,mean_ms,std_ms,min_ms,max_ms,p50_ms,p95_ms,p99_ms,count\noptimizer,1,0,1,1,1,1,1,3\n', ('--rl-profile', 'with_stack')),
+                ('verl.jsonl', json.dumps({'step': 1, 'data': {'timing_s/gen': 39.8, 'timing_s/step': 77.1}}) + '\n', ('verl', 'export_chrome_trace')),
+                ('20260914_10.jsonl', json.dumps({'name': 'train', 't0': 1.5, 't1': 2.5, 'node': 'node-0', 'gpus': [0], 'rank': 0, 'role': 'train'}) + '\n', ('miles',)),
+                ('timers.txt', 'time (ms) | forward_step: 12.16 | backward_step: 20.17 | recv_forward: 3.14\n', ('Paddle', 'FLAGS_profile_pipeline_details_steps')),
+                ('timeline_run1_raw.log', '2026-11-27 13:10:31,613 - metric_name: forward-compute, elapsed: 0.01, recent_since_start_raw_parts: [1.25], tags: [{}]\n', ('ndtimeline', 'trace_step')),
                 ('spans.json', json.dumps({'resourceSpans': [{'resource': {}, 'scopeSpans': []}]}), ('OpenTelemetry',)),
                 ('metrics.prom', '# HELP step_seconds time\n# TYPE step_seconds gauge\nstep_seconds 1.2\n', ('Prometheus',)),
                 ('fit-profiler.txt', report, ('Lightning', 'profiler="pytorch"')), ('table.txt', table, ('key_averages', 'export_chrome_trace')),
