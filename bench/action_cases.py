@@ -15,6 +15,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 HISTORIES = int(os.environ.get("STAGELINE_ACTION_HISTORIES", "200"))
 RUNS, FIRST_SLOW, SHIFT, POOL = 60, 30, 0.005, int(os.environ.get("STAGELINE_ACTION_POOL", "900"))
+SMALL_POOL, SMALL_HISTORIES = 60, 1
 RUN = ("1f1b", "--stages", "4", "--micro-batches", "8", "--steps", "20", "--jitter", "0.05", "--optimizer", "5")
 MOST_FALSE, LEAST_FOUND = 1 / 200, 0.95
 
@@ -54,16 +55,16 @@ def write(history, pools, chosen):
     file.close()
 
 
-def measure(tool, histories):
+def measure(tool, histories, runs_made=POOL):
     script, r, spreads = gate(), random.Random(1), []
     verdicts = {"level": [], "shifted": []}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         folder = pathlib.Path(folder)
-        pools = [pool(tool, folder, 1_000_000, POOL, 0.0), pool(tool, folder, 2_000_000, POOL // 2, SHIFT)]
+        pools = [pool(tool, folder, 1_000_000, runs_made, 0.0), pool(tool, folder, 2_000_000, runs_made // 2, SHIFT)]
         for _ in range(histories):
             for kind in verdicts:
-                level = [(0, one) for one in r.sample(range(1, POOL + 1), RUNS if kind == "level" else FIRST_SLOW)]
-                slow = [(1, one) for one in r.sample(range(1, POOL // 2 + 1), RUNS - len(level))]
+                level = [(0, one) for one in r.sample(range(1, runs_made + 1), RUNS if kind == "level" else FIRST_SLOW)]
+                slow = [(1, one) for one in r.sample(range(1, runs_made // 2 + 1), RUNS - len(level))]
                 write(folder / "history.sqlite", pools, level + slow)
                 verdict, _, _, figures = script.among([tool], folder / "history.sqlite", 0.0)
                 at = figures["changes"][-1]["run"] if figures["changes"] else None
@@ -75,14 +76,15 @@ def measure(tool, histories):
 
 
 def run(bench, tool):
-    done = measure(tool, HISTORIES)
-    print(f"\n{RUNS} of {POOL} simulated runs of 20 steps in each history (of {POOL // 2} that are slower); mean steps of runs differ by {done['spread']:.2%} (standard deviation)\n", flush=True)
+    histories, runs_made = (SMALL_HISTORIES, SMALL_POOL) if bench.small else (HISTORIES, POOL)
+    done = measure(tool, histories, runs_made)
+    print(f"\n{RUNS} of {runs_made} simulated runs of 20 steps in each history (of {runs_made // 2} that are slower); mean steps of runs differ by {done['spread']:.2%} (standard deviation)\n", flush=True)
     bench.row("histories", "called slower", "within two runs of the true one")
     bench.row("---", "---:", "---:")
-    bench.row(f"{HISTORIES} without a change", str(done["false"]), "")
-    bench.row(f"{HISTORIES} that are {SHIFT:.1%} slower from run {FIRST_SLOW + 1} on", str(done["found"]), str(done["near"]))
-    bench.bar(f"action: {done['false']} of {HISTORIES} called slower without a change, asked ≤ 1 in 200", done["false"] / HISTORIES <= MOST_FALSE)
-    bench.bar(f"action: {done['found']} of {HISTORIES} shifts of {SHIFT:.1%} found, asked ≥ {LEAST_FOUND:.0%}", done["found"] / HISTORIES >= LEAST_FOUND)
+    bench.row(f"{histories} without a change", str(done["false"]), "")
+    bench.row(f"{histories} that are {SHIFT:.1%} slower from run {FIRST_SLOW + 1} on", str(done["found"]), str(done["near"]))
+    bench.bar(f"action: {done['false']} of {histories} called slower without a change, asked ≤ 1 in 200", done["false"] / histories <= MOST_FALSE)
+    bench.bar(f"action: {done['found']} of {histories} shifts of {SHIFT:.1%} found, asked ≥ {LEAST_FOUND:.0%}", done["found"] / histories >= LEAST_FOUND)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 import evaluate  # noqa: E402
 
 WARM_MS = 200  # of 10 million slices
+SMALL_EVERY = 10  # questions
 WARM = [("explain", {}), ("ask", {"analysis": "idle-time-breakdown"}), ("ask", {"analysis": "gpu-kernel-breakdown"}), ("slices", {"name": "aten::linear"}), ("slice", {"id": 7}),
         ("analyses", {"about": "idle"}), ("schema", {"table": "kernels"})]
 
 
 def run(bench, full, cache):
     program = os.path.abspath(cases.STAGELINE)
-    rows, absent = evaluate.evaluate(program)
+    rows, absent = evaluate.evaluate(program, SMALL_EVERY if bench.small else 1)
     print(f"\nQuestions to runs, answered by tools alone and from the files by other code: {len(rows)} asked, {absent} without their run here. Calls are open, the question and verify; "
           "tokens are characters of requests and answers by 4.\n")
     bench.row("questions", "asked", "right", "without evidence", "calls, most", "tokens, median", "tokens, most", "answer, median", "answer, most")
@@ -34,7 +35,7 @@ def run(bench, full, cache):
     bench.bar("ask: no number without evidence", not any(row["unproven"] for row in rows))
     bench.bar(f"ask: at most {evaluate.MOST_CALLS} calls and {evaluate.MOST_TOKENS} tokens a question",
               all(row["calls"] <= evaluate.MOST_CALLS and row["tokens"] <= evaluate.MOST_TOKENS for row in rows))
-    warm(bench, full, program, os.path.abspath(sql_cases.traces(16_000_000 if full else 800_000, cache)))
+    warm(bench, full, program, os.path.abspath(sql_cases.traces(16_000_000 if full else 8_000 if bench.small else 800_000, cache)))
 
 
 def warm(bench, full, program, traces):

@@ -5,8 +5,9 @@ import random
 import shutil
 import subprocess
 
-STAGELINE = "build/release/stageline"
-CACHE = ".cache/bench"
+BUILD = os.environ.get("STAGELINE_BUILD", os.path.join("build", "release"))
+STAGELINE = os.path.join(BUILD, "stageline")
+CACHE = os.environ.get("STAGELINE_BENCH_CACHE", os.path.join(".cache", "bench"))
 MARK = "Profiler Info"
 NOISE_LINES_PER_JOB = 20
 NOISE_LINE_BYTES = 160

@@ -85,9 +85,9 @@ int main(int argc, char** argv) {
   const int histories = argc > 1 ? std::atoi(argv[1]) : 2'000;
   std::vector<double> level;
   Noise quiet(1);
-  for (int i = 0; i < 20'000; ++i) level.push_back(max_explained(history(quiet, 0, kRuns)));
+  for (int i = 0; i < 10 * histories; ++i) level.push_back(max_explained(history(quiet, 0, kRuns)));
   std::sort(level.begin(), level.end());
-  const double bar = level[static_cast<double>(level.size()) * (1 - kLevel)];
+  const double bar = level[static_cast<size_t>(static_cast<double>(level.size()) * (1 - kLevel))];
 
   // This measures a check after each run, 53 checks per history; that takes long, so it uses fewer histories.
   const int checked = std::max(1, histories / 10);

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 
-PROGRAM = os.environ.get("STAGELINE_HISTORY_BENCH", "build/release/stageline_history_bench")
+import cases
+
+PROGRAM = os.environ.get("STAGELINE_HISTORY_BENCH", os.path.join(cases.BUILD, "stageline_history_bench"))
 MOST_FALSE, LEAST_OF_BEST = 0.01, 0.8  # where the best finds half of them
 
 
 def run(bench):
-    said = json.loads(subprocess.run([PROGRAM], check=True, capture_output=True, text=True).stdout)
+    said = json.loads(subprocess.run([PROGRAM, *(["20"] if bench.small else [])], check=True, capture_output=True, text=True).stdout)
     percent = "{:.1%}".format
     print(f"\n60 runs, {said['histories']} histories a row; the shift in standard deviations of runs on the same code\n", flush=True)
     bench.row("shift", "from run", "found", "by the best test", "at most, place and noise known")

@@ -5,12 +5,13 @@ import tempfile
 import subprocess
 import sys
 
+import cases
 import kineto_cases
 import measure
 import rival as rivals
 
-STAGELINE = "build/release/stageline"
-FLOOR = "build/release/stageline_kineto_floor"
+STAGELINE = cases.STAGELINE
+FLOOR = os.path.join(cases.BUILD, "stageline_kineto_floor")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAID = os.path.join(kineto_cases.CACHE, "said.txt")
 CHEAP = ["temporal-breakdown", "gpu-kernel-breakdown", "comm-comp-overlap", "idle-time-breakdown", "cuda-kernel-launch-stats",
@@ -137,21 +138,6 @@ class Bench:
                      f"{floor['json_bytes'] / 1e6 / cpu:.0f}", f"{floor['events'] / cpu / 1e6:.2f} M",
                      f"{rss * 1e6 / floor['events']:.0f}", text, self.times(cpu / least))
 
-    def operators(self):
-        """The operator table (torch's key_averages) by shapes and stacks, against reading the trace."""
-        case = kineto_cases.Case("py1m" if self.full else "py200k").prepare()
-        print()
-        self.row("operator table", "input", "load CPU", "table CPU", "of the load")
-        self.row(*["---"] * 5)
-        load = min(measure.run([STAGELINE, "info", case.json, "--quiet"], SAID).cpu for _ in range(5))
-        for text, options in (("by name", []), ("by shape and 5 frames", ["--group-by-input-shape", "true", "--group-by-stack-n", "5"]),
-                              ("torch's own", ["--format", "torch"])):
-            command = [STAGELINE, "analyze", "operators", case.json, "--quiet", *options]
-            alone = max(0.001, min(measure.run(command, SAID).cpu for _ in range(5)) - load)
-            self.row(text, case.text, self.seconds(load), self.seconds(alone), f"{alone / load:.2f}")
-            if "5" in options:
-                self.bar(f"operators by shape and stack: {alone / load:.2f} of the load, asked ≤ {OPERATORS}", alone / load <= OPERATORS)
-
     def many(self):
         """Measures 100 M events in 64 files."""
         folder, paths, events = kineto_cases.many()
@@ -172,6 +158,22 @@ class Bench:
                  each[64] / each[16] <= LINEAR)
 
 
+def operators(report, full):
+    """The operator table (torch's key_averages) by shapes and stacks, against reading the trace."""
+    case = kineto_cases.Case("py1m" if full else "py8k" if report.small else "py200k").prepare()
+    print()
+    report.row("operator table", "input", "load CPU", "table CPU", "of the load")
+    report.row(*["---"] * 5)
+    load = min(measure.run([STAGELINE, "info", case.json, "--quiet"], SAID).cpu for _ in range(5))
+    for text, options in (("by name", []), ("by shape and 5 frames", ["--group-by-input-shape", "true", "--group-by-stack-n", "5"]),
+                          ("torch's own", ["--format", "torch"])):
+        command = [STAGELINE, "analyze", "operators", case.json, "--quiet", *options]
+        alone = max(0.001, min(measure.run(command, SAID).cpu for _ in range(5)) - load)
+        report.row(text, case.text, report.seconds(load), report.seconds(alone), f"{alone / load:.2f}")
+        if "5" in options:
+            report.bar(f"operators by shape and stack: {alone / load:.2f} of the load, asked ≤ {OPERATORS}", alone / load <= OPERATORS)
+
+
 def run(report, full):
     bench = Bench(report, full)
     print(f"Rival: {rivals.hta_version(bench.python)}." if bench.python else "Rival: HTA could not be installed; only ours is timed.")
@@ -179,6 +181,6 @@ def run(report, full):
     bench.sessions()
     bench.slow()
     bench.load()
-    bench.operators()
+    operators(report, full)
     if full:
         bench.many()

@@ -6,11 +6,13 @@ import pathlib
 import shutil
 import sys
 
+import cases
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "gen"))
 import kineto  # noqa: E402
 
-CACHE = os.path.join(".cache", "bench")
+CACHE = cases.CACHE
 
 JOB = ["--steps", 6, "--seed", 1, "--format", "both"]
 LATE = ["--era", "us", "--fault"]
@@ -25,6 +27,7 @@ RECIPES = {
     "us1m": (["--ranks", 2, "--events", 1_000_000, *LATE, "host-delay:1,90", "--bucket", 16, "--link-us", 30000, *JOB],
              "2 ranks x 1M events, µs era"),
     "py1m": (["--ranks", 1, "--events", 1_000_000, "--python", "--memory", *JOB], "1 rank x 1M events with frames and shapes"),
+    "py8k": (["--ranks", 1, "--events", 8_000, "--python", "--memory", *JOB], "1 rank x 8k events with frames and shapes"),
     "py200k": (["--ranks", 1, "--events", 200_000, "--python", "--memory", *JOB], "1 rank x 200k events with frames and shapes"),
 }
 MANY = ("ns100m", 64, 4, 1_562_500)  # name, files, distinct ranks behind them, events of each

@@ -4,7 +4,8 @@ import os
 import shutil
 import sqlite3
 
-EVENTS, THREADS, ROWS = 2_000_000, 1_000_000, 10_000_000
+EVENTS, THREADS, ROWS, NAME_BYTES = 2_000_000, 1_000_000, 10_000_000, 10_000_000
+SMALL_BY = 1000
 MOST_MB, MOST_THREAD_SECONDS = 600, 60  # of the report
 MOST_ROW_BYTES = 140  # of info on a table: a row takes 68 while it is read, a slice and its cell 61
 MOST_NAME_SECONDS = 3
@@ -29,33 +30,34 @@ def events(count, thread_of):
     return write
 
 
-def table(file):
+def table(file, count):
     """Writes forwards and backwards of four stages, with a thousand micro-batches per step."""
     file.write("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n")
-    for i in range(ROWS):
+    for i in range(count):
         stage, at = i % 4, i // 4
         half = at % 2000
         kind = "forward-compute" if half < 1000 else "backward-compute"
         file.write(f"0,{stage},{stage},{at // 2000},{kind},{at * 0.01 + stage * 0.002:.6f},0.007{i % 1000:03},{half % 1000},0,{half % 1000},0\n")
 
 
-def long_names(path):
-    """The golden's database with four names of ten megabytes each."""
+def long_names(path, size):
+    """The golden's database with four names of that many bytes each."""
     if not os.path.exists(path):
         shutil.copyfile(DATABASE, path + ".partial")
         with sqlite3.connect(path + ".partial") as db:
             rows = [r for r, in db.execute("SELECT id FROM StringIds ORDER BY id LIMIT 4 OFFSET 2")]
-            db.executemany("UPDATE StringIds SET value = value || ? WHERE id = ?", [("abcdefghij" * 1_000_000, row) for row in rows])
+            db.executemany("UPDATE StringIds SET value = value || ? WHERE id = ?", [("abcdefghij" * (size // 10), row) for row in rows])
         db.close()
         os.rename(path + ".partial", path)
     return path
 
 
 def run(bench, measure, cases, said):
-    flat = written(os.path.join(cases.CACHE, "flat.json"), events(EVENTS, lambda i: 1))
-    threads = written(os.path.join(cases.CACHE, "threads.json"), events(THREADS, lambda i: i + 1))
-    rows = written(os.path.join(cases.CACHE, "rows.csv"), table)
-    names = long_names(os.path.join(cases.CACHE, "names.sqlite"))
+    many, many_threads, many_rows, name_bytes = (size // (SMALL_BY if bench.small else 1) for size in (EVENTS, THREADS, ROWS, NAME_BYTES))
+    flat = written(os.path.join(cases.CACHE, "flat.json"), events(many, lambda i: 1))
+    threads = written(os.path.join(cases.CACHE, "threads.json"), events(many_threads, lambda i: i + 1))
+    rows = written(os.path.join(cases.CACHE, "rows.csv"), lambda file: table(file, many_rows))
+    names = long_names(os.path.join(cases.CACHE, "names.sqlite"), name_bytes)
     outputs = {"html": ["report"], "json": ["export", "--to", "json"], "sqlite": ["export", "--to", "sqlite"]}
     measured = {}
 
@@ -75,7 +77,7 @@ def run(bench, measure, cases, said):
     cost = one("1 M threads: report", outputs["html"], threads, "html")
     bench.bar(f"report of 1 M threads in {cost.cpu:.1f} s of CPU (at most {MOST_THREAD_SECONDS})", cost.cpu <= MOST_THREAD_SECONDS)
     cost = measured["10 M rows of CSV: info"] = measure.run([cases.STAGELINE, "info", rows], said)
-    bench.bar(f"10 M rows of CSV in {cost.rss * 1e6 / ROWS:.0f} B a row (at most {MOST_ROW_BYTES})", cost.rss * 1e6 / ROWS <= MOST_ROW_BYTES)
+    bench.bar(f"10 M rows of CSV in {cost.rss * 1e6 / many_rows:.0f} B a row (at most {MOST_ROW_BYTES})", cost.rss * 1e6 / many_rows <= MOST_ROW_BYTES)
     one("10 M rows of CSV: explain", ["explain"], rows, "txt")
     for ending, command in outputs.items():
         cost = one(f"four names of 10 MB in a database: {' '.join(command)}", command, names, ending)

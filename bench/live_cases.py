@@ -7,13 +7,14 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-STAGES, REPLICAS, STEPS, STEP_MS, RANK, FROM = 16, 64, 40, 500, 300, 20
+SIZES = {"stages": 16, "replicas": 64, "steps": 40, "step_ms": 500, "rank": 300, "first": 20}
+SMALL = {"stages": 2, "replicas": 2, "steps": 8, "step_ms": 100, "rank": 1, "first": 4}
 # CPU seconds per recorded second; steps until the culprit is named; bytes per step and rank.
 MOST_CPU, MOST_STEPS, MOST_BYTES = 2.0, 2, 2000
-MOST_S = MOST_STEPS * STEP_MS / 1000  # until the culprit is named, from when every rank has written its first slow step; one of them is the step that ends it
 ASK_S = 0.2  # as the page does (web/src/live/main.ts)
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -26,10 +27,10 @@ def cpu_of(pid):
 class Job:
     """The recorder's files, written at the job's own pace; what its lines say."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, sizes):
         self.said, self.begun = [], threading.Event()
-        self.child = subprocess.Popen([sys.executable, ROOT / "tests/gen/live_job.py", "-o", folder, "--stages", str(STAGES), "--replicas", str(REPLICAS), "--steps", str(STEPS),
-                                       "--step-ms", str(STEP_MS), "--fault", f"{RANK},1.5,{FROM},{STEPS}"], stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen([sys.executable, ROOT / "tests/gen/live_job.py", "-o", folder, "--stages", str(sizes.stages), "--replicas", str(sizes.replicas),
+                                       "--steps", str(sizes.steps), "--step-ms", str(sizes.step_ms), "--fault", f"{sizes.rank},1.5,{sizes.first},{sizes.steps}"], stdout=subprocess.PIPE, text=True)
         self.thread = threading.Thread(target=self.listen)
         self.thread.start()
 
@@ -46,7 +47,7 @@ class Job:
         return self.said[step]["time"]
 
 
-def followed(program, folder, named):
+def followed(program, folder, named, sizes):
     """Runs view --follow with one page open; named(step): the culprit is shown."""
     child = subprocess.Popen([program, "serve", folder, "--follow", "--port", "0", "--token", "none", "--lang", "en"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     address = child.stdout.readline().strip()
@@ -57,9 +58,9 @@ def followed(program, folder, named):
         said = json.loads(body)
         known = said["version"]
         if said.get("steps"):
-            most = max(most, len(body) / (STAGES * REPLICAS))
+            most = max(most, len(body) / (sizes.stages * sizes.replicas))
             after = said["steps"][-1]["step"]
-            if any(f"ank {RANK} " in f["finding"]["title_en"] for f in said["findings"] if not f["gone"]):
+            if any(f"ank {sizes.rank} " in f["finding"]["title_en"] for f in said["findings"] if not f["gone"]):
                 named(after)
         if said.get("state") == "closed":
             break
@@ -70,39 +71,43 @@ def followed(program, folder, named):
     return cost
 
 
-def tailed(program, folder, named):
+def tailed(program, folder, named, sizes):
     child = subprocess.Popen([program, "tail", folder, "--format", "json", "--rows", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     cost = 0.0
     for line in child.stdout:
         step = json.loads(line)
         cost = cpu_of(child.pid)
-        if step["slowest_rank"] == RANK and step["rank_ratio_to_median"] > 1.2:
+        if step["slowest_rank"] == sizes.rank and step["rank_ratio_to_median"] > 1.2:
             named(step["step"])
     child.wait()
     return cost, 0
 
 
 def run(bench):
-    print(f"\n{STAGES * REPLICAS} ranks, {1000 / STEP_MS:.0f} steps a second, {STEPS} steps; rank {RANK} takes 1.5 times as long from step {FROM} on\n", flush=True)
+    sizes = types.SimpleNamespace(**(SMALL if bench.small else SIZES))
+    ranks, first = sizes.stages * sizes.replicas, sizes.first
+    # Until the culprit is named, from when every rank has written its first slow step; one of them is the step that ends it.
+    most_s = MOST_STEPS * sizes.step_ms / 1000
+    print(f"\n{ranks} ranks, {1000 / sizes.step_ms:.0f} steps a second, {sizes.steps} steps; rank {sizes.rank} takes 1.5 times as long from step {first} on\n", flush=True)
     bench.row("looked at by", "CPU a recorded second", "culprit named by step", "steps written by then", "named after its step was written", "bytes sent a step and rank", "bytes recorded a step and rank")
     bench.row("---", "---:", "---:", "---:", "---:", "---:", "---:")
     for what, look in (("view --follow", followed), ("tail", tailed)):
         with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:
             folder = os.path.join(folder, "run")
-            job, found = Job(folder), []
+            job, found = Job(folder, sizes), []
             job.begun.wait()
 
             def named(step, job=job, found=found):
                 found.append((step, job.written() + 1, time.time()))
-            cpu, sent = look(bench.cases.STAGELINE, folder, named)
+            cpu, sent = look(bench.cases.STAGELINE, folder, named, sizes)
             job.child.wait()
             job.thread.join()
-            seconds = STEPS * STEP_MS / 1000
-            recorded = job.said[-1]["bytes"] / STEPS / (STAGES * REPLICAS)
-            step, written, at = found[0] if found else (STEPS, STEPS, time.time())
-            late = at - job.when(FROM)
+            seconds = sizes.steps * sizes.step_ms / 1000
+            recorded = job.said[-1]["bytes"] / sizes.steps / ranks
+            step, written, at = found[0] if found else (sizes.steps, sizes.steps, time.time())
+            late = at - job.when(first)
             bench.row(what, f"{cpu / seconds:.2f} s", str(step), str(written), f"{late:.2f} s", f"{sent:.0f}" if sent else "", f"{recorded:.0f}")
             bench.bar(f"{what}: {cpu / seconds:.2f} s of CPU a recorded second, asked ≤ {MOST_CPU}", cpu / seconds <= MOST_CPU)
-            bench.bar(f"{what}: the culprit of step {FROM} is named of step {step}, asked within {MOST_STEPS} steps", step - FROM < MOST_STEPS)
-            bench.bar(f"{what}: the culprit is named {late:.2f} s after its first slow step was written, asked ≤ {MOST_S}", late <= MOST_S)
+            bench.bar(f"{what}: the culprit of step {first} is named of step {step}, asked within {MOST_STEPS} steps", step - first < MOST_STEPS)
+            bench.bar(f"{what}: the culprit is named {late:.2f} s after its first slow step was written, asked ≤ {most_s}", late <= most_s)
             bench.bar(f"{what}: {recorded:.0f} B recorded and {sent:.0f} B sent a step and rank, asked ≤ {MOST_BYTES}", max(recorded, sent) <= MOST_BYTES)

@@ -1,4 +1,4 @@
-// recorder_bench FOLDER [FAKE_DRIVER] measures a call of the recorder while it writes to disk. JSON on stdout.
+// recorder_bench FOLDER [FAKE_DRIVER [BURSTS]] measures a call of the recorder while it writes to disk. JSON on stdout.
 //
 // It makes bursts of 2 000 pairs of calls, then a pause, like a program that does other work too. Each pair is timed by
 // the processor's counter; the cost of reading the counter is measured the same way and subtracted. Times are counted
@@ -36,7 +36,8 @@ static uint64_t counter() {
 
 namespace {
 
-constexpr int kBursts = 250, kBurst = 2000;
+constexpr int kBurst = 2000;
+int bursts = 250;
 
 double ns_per_tick() {
   timespec a, b;
@@ -75,7 +76,7 @@ template <class Call>
 Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
   Times times;
   uint64_t min = UINT64_MAX;
-  for (int burst = 0; burst < kBursts; ++burst) {
+  for (int burst = 0; burst < bursts; ++burst) {
     const uint64_t burst_start = counter();
     uint64_t before = burst_start;
     for (int i = 0; i < kBurst; ++i) {
@@ -130,6 +131,7 @@ slr_statistics stats_now() {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
+  if (argc > 3) bursts = std::max(1, std::atoi(argv[3]));
   const double tick_ns = ns_per_tick();
   const Cost reading = measure(1, 0, [](int) { asm volatile("" ::: "memory"); });
   const auto reading_ticks = static_cast<uint64_t>(reading.median_ns);
@@ -175,7 +177,7 @@ int main(int argc, char** argv) {
   slr_flush(5000);
   const slr_statistics before_jobs = stats_now();
   // As a pipeline has them: jobs of some hundred microseconds with messages between, at about 3 000 a second.
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 12 * bursts; ++i) {
     slr_job job = SLR_JOB(i % 2 ? SLR_BACKWARD : SLR_FORWARD, i / 2 % 32, i % 4 / 2);
     const slr_range range = slr_begin(0, &job);
     usleep(200);
@@ -205,7 +207,7 @@ int main(int argc, char** argv) {
     // Few at a time: the pool of events is for jobs, not for bursts of thousands. The driver's calls alone in turn with
     // them, so that both come back to caches that others have used.
     Times alone, times;
-    for (int burst = 0; burst < 2000; ++burst) {
+    for (int burst = 0; burst < 8 * bursts; ++burst) {
       for (int i = 0; i < 50; ++i) {
         slr_job job = SLR_JOB(SLR_FORWARD, i, 0);
         const uint64_t before = counter();

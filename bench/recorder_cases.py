@@ -7,21 +7,25 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM = os.environ.get("STAGELINE_RECORDER_BENCH", "build/release/stageline_recorder_bench")
-FAKE = os.environ.get("STAGELINE_FAKE_CUDA", "build/release/bench_fake/libcuda.so.1")
-LIBRARY = os.environ.get("STAGELINE_RECORD_LIBRARY", "build/release/record/libstageline_record.so")
+import cases
+
+PROGRAM = os.environ.get("STAGELINE_RECORDER_BENCH", os.path.join(cases.BUILD, "stageline_recorder_bench"))
+FAKE = os.environ.get("STAGELINE_FAKE_CUDA", os.path.join(cases.BUILD, "bench_fake", "libcuda.so.1"))
+LIBRARY = os.environ.get("STAGELINE_RECORD_LIBRARY", os.path.join(cases.BUILD, "record", "libstageline_record.so"))
 ROWS = (("off_by_window", "push and pop outside the window"), ("push_pop", "push and pop"), ("push_job_pop", "push a job and pop"), ("nvtx_push_pop", "nvtxRangePushA and nvtxRangePop, recorded"),
         ("begin_end", "begin and end, any thread may end it"), ("mstx_start_end", "mstxRangeStartA and mstxRangeEnd, recorded"), ("driver_alone", "the fake driver's calls of a device range alone"),
         ("device_range", "device range, those calls included"))
 MOST_NS, MOST_P99_NS, MOST_BYTES, MOST_BEYOND_NS, MOST_LIBRARY, MOST_INJECTED_NS, MOST_PYTHON_NS = 50, 100, 12, 100, 300_000, 30, 200
-PACKAGE = os.environ.get("STAGELINE_PYTHON_PACKAGE", "build/release/python")
+PACKAGE = os.environ.get("STAGELINE_PYTHON_PACKAGE", os.path.join(cases.BUILD, "python"))
+BURSTS, SMALL_BURSTS = 250, 2  # of the program; Python makes 100
+PYTHON_BURSTS = 100
 PYTHON_ROWS = (("with_job", "with job('F', i, 0)"), ("with_range", "with range('forward')"), ("push_pop", "push and pop"), ("annotate", "a call of an @annotate function"))
 # One loop a row, so that what a name costs is the loop's; bursts with pauses, as in recorder_bench.cc.
 PYTHON_PROGRAM = '''
-import json, time
+import json, sys, time
 from stageline import record
 
-BURSTS, BURST = 100, 2000
+BURSTS, BURST = int(sys.argv[1]), 2000
 assert record.init(rank=0, max_overhead=-1.0), record.why_not()
 def empty():
     for i in range(BURST):
@@ -75,7 +79,7 @@ import json, sys, time, types
 from stageline import record
 from stageline.hooks import deepspeed, megatron, run, torch_pipelining, torch_training
 
-BURSTS, BURST = 100, 500
+BURSTS, BURST = int(sys.argv[1]), 500
 class Module:
     class _PipelineStageBase:
         stage_index, group_rank, group_size = 1, 1, 4
@@ -177,13 +181,17 @@ print(json.dumps(found))
 '''
 
 
+def bursts_of(bench):
+    return str(SMALL_BURSTS if bench.small else PYTHON_BURSTS)
+
+
 def hook_rows(bench):
     """The dearest median of what hooks add to a call; None where there is no extension."""
     if not (pathlib.Path(PACKAGE) / "stageline_record/_record.abi3.so").exists():
         return None
     with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:
         environment = {**os.environ, "PYTHONPATH": os.path.abspath(PACKAGE), "STAGELINE_DIR": folder}
-        found = json.loads(subprocess.run([sys.executable, "-c", HOOKS_PROGRAM], check=True, capture_output=True, text=True, env=environment).stdout)
+        found = json.loads(subprocess.run([sys.executable, "-c", HOOKS_PROGRAM, bursts_of(bench)], check=True, capture_output=True, text=True, env=environment).stdout)
     print("\n| hooks, added to a call | median of bursts | 99th of 100 bursts | best burst of 500 |\n| --- | --- | --- | --- |", flush=True)
     for key, what in HOOK_ROWS:
         bench.row(what, *(f"{ns:.0f} ns" for ns in found[key]))
@@ -193,11 +201,11 @@ def hook_rows(bench):
 def python_rows(bench):
     """Returns the median of `with job`, None where there is no extension."""
     if not (pathlib.Path(PACKAGE) / "stageline_record/_record.abi3.so").exists():
-        print("skipped: Python's rows, no headers of Python when building", flush=True)
+        bench.absent("Python's rows: there were no headers of Python when building")
         return None
     with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:
         environment = {**os.environ, "PYTHONPATH": os.path.abspath(PACKAGE), "STAGELINE_DIR": folder}
-        found = json.loads(subprocess.run([sys.executable, "-c", PYTHON_PROGRAM], check=True, capture_output=True, text=True, env=environment).stdout)
+        found = json.loads(subprocess.run([sys.executable, "-c", PYTHON_PROGRAM, bursts_of(bench)], check=True, capture_output=True, text=True, env=environment).stdout)
     print("\n| recorder in Python | median of bursts | 99th of 100 bursts | best burst of 2 000 |\n| --- | --- | --- | --- |", flush=True)
     for key, what in PYTHON_ROWS:
         bench.row(what, *(f"{ns:.0f} ns" for ns in found[key]))
@@ -206,7 +214,7 @@ def python_rows(bench):
 
 def run(bench):
     with tempfile.TemporaryDirectory(dir=bench.cases.CACHE) as folder:
-        done = subprocess.run([PROGRAM, folder, FAKE], check=True, capture_output=True, text=True)
+        done = subprocess.run([PROGRAM, folder, FAKE, str(SMALL_BURSTS if bench.small else BURSTS)], check=True, capture_output=True, text=True)
         stripped = os.path.join(folder, "stripped.so")
         subprocess.run(["strip", "-o", stripped, LIBRARY], check=True)
         size = os.path.getsize(stripped)

@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import time
+import types
 import urllib.request
 
-STAGELINE = "build/release/stageline"
-STAGES, PER_MACHINE, REPLICAS = 16, 8, 63
-BARS = {10: {"explain": (30, 4096), "report": (60, 4096)}}  # by batches of 1 008 ranks: seconds on two cores, MiB
+import cases
+
+SIZES = {"stages": 16, "per_machine": 8, "replicas": 63, "micro_batches": 32, "steps": 26}
+SMALL = {"stages": 4, "per_machine": 4, "replicas": 2, "micro_batches": 4, "steps": 3}
+BARS = {10: {"explain": (30, 4096), "report": (60, 4096)}}  # by batches: seconds on two cores, MiB
 PAGE_MB = 30
 VIEW_S = 5
 
@@ -33,25 +36,27 @@ def _view(program, digests):
         server.wait()
 
 
-def _batch(program, folder, logs, number):
+def _batch(program, folder, logs, number, of):
     """Replicas of one pipeline, of a seed of their own, as further machines of the run."""
     shutil.rmtree(folder, ignore_errors=True)
-    machines = STAGES * REPLICAS // PER_MACHINE
-    subprocess.run([program, "simulate", "1f1b", "--stages", str(STAGES), "--dp", str(REPLICAS), "--machines", str(machines), "--micro-batches", "32",
-                    "--steps", "26", "--jitter", "0.05", "--latency", "0.3", "--optimizer", "6", "--fault", "slow-stage:2,1.2", "--seed", str(7 + number),
+    machines = of.stages * of.replicas // of.per_machine
+    subprocess.run([program, "simulate", "1f1b", "--stages", str(of.stages), "--dp", str(of.replicas), "--machines", str(machines),
+                    "--micro-batches", str(of.micro_batches), "--steps", str(of.steps), "--jitter", "0.05", "--latency", "0.3", "--optimizer", "6", "--fault", "slow-stage:2,1.2", "--seed", str(7 + number),
                     "-q", "-o", folder], check=True, stdout=subprocess.DEVNULL)
     for m in range(machines):
         os.rename(os.path.join(folder, f"machine{m}"), os.path.join(logs, f"machine{number * machines + m}"))
     shutil.rmtree(folder)
 
 
-def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
+def run(bench, measure, full, cache, program=cases.STAGELINE, said="said.txt"):
     base = os.path.join(cache, "scale")
     shutil.rmtree(base, ignore_errors=True)
     logs, digests, page = (os.path.join(base, name) for name in ("logs", "digests", "report.html"))
     os.makedirs(logs)
-    size = STAGES * REPLICAS
-    print(f"\nScale: a 1F1B run of {STAGES} stages, {STAGES * REPLICAS} ranks a batch, 1 664 cells a rank.\n")
+    of = types.SimpleNamespace(**(SMALL if bench.small else SIZES))
+    size, cells_of_rank = of.stages * of.replicas, 2 * of.micro_batches * of.steps
+    last = (10 if full else 2 if bench.small else 1) - 1
+    print(f"\nScale: a 1F1B run of {of.stages} stages, {size} ranks a batch, {cells_of_rank} cells a rank.\n")
     bench.row("ranks", "what", "CPU", "wall", "peak")
     bench.row("---:", "---", "---:", "---:", "---:")
 
@@ -60,8 +65,8 @@ def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
         bench.row(str(ranks), what, bench.seconds(cost.cpu), bench.seconds(cost.wall), f"{cost.rss:.0f} MB")
         return cost
 
-    for number in range(10 if full else 1):
-        _batch(program, os.path.join(base, "new"), logs, number)
+    for number in range(last + 1):
+        _batch(program, os.path.join(base, "new"), logs, number, of)
         if number == 0:
             load = case(size, "load the logs (info)", "info", logs, "-q")
             one = case(size, "digest, 1 thread", "digest", logs, "-o", digests + "1", "-q", "--threads", "1")
@@ -75,11 +80,11 @@ def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
         for folder, _, names in os.walk(logs):
             for name in names:
                 os.truncate(os.path.join(folder, name), 0)
-        if number not in (0, 9):
+        if number not in (0, last):
             continue
         ranks = (number + 1) * size
         held = sum(entry.stat().st_size for entry in os.scandir(digests))
-        cells = ranks * 1664
+        cells = ranks * cells_of_rank
         bench.bar(f"{ranks} ranks: {held / cells:.1f} bytes a cell (at most 12)", held <= 12 * cells)
         case(ranks, "info of digests", "info", digests, "-q")
         costs = {"explain": case(ranks, "explain of digests", "explain", digests, "-q"),
@@ -88,8 +93,8 @@ def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
             cost = costs[what]
             bench.bar(f"{what} of {ranks} ranks in {cost.wall:.0f} s (at most {max_s}) and {cost.rss / 1.048576:.0f} MiB (at most {max_mib})",
                       cost.wall <= max_s and cost.rss / 1.048576 <= max_mib)
-        ready, answered, size = _view(program, digests)
-        stated_of_view = f"view of {ranks} ranks is ready after {ready:.1f} s and has the pipeline page's first {size / 1e6:.0f} MB after {answered:.1f} s"
+        ready, answered, page_bytes = _view(program, digests)
+        said_of_view = f"view of {ranks} ranks is ready after {ready:.1f} s and has the pipeline page's first {page_bytes / 1e6:.0f} MB after {answered:.1f} s"
         bench.bar(f"{said_of_view} (at most {VIEW_S})", answered <= VIEW_S)
         bench.bar(f"the page of {ranks} ranks has {os.path.getsize(page) / 1e6:.1f} MB (at most {PAGE_MB})", os.path.getsize(page) <= PAGE_MB * 1e6)
     shutil.rmtree(base)

@@ -6,8 +6,10 @@ import subprocess
 
 import cases
 
-PROGRAM = os.environ.get("STAGELINE_SLOWDOWN_BENCH", "build/release/stageline_slowdown_bench")
-STAGES, REPLICAS, MICRO_BATCHES, STEPS = 2, 32, 8, 43
+PROGRAM = os.environ.get("STAGELINE_SLOWDOWN_BENCH", os.path.join(cases.BUILD, "stageline_slowdown_bench"))
+STAGES, MICRO_BATCHES = 2, 8
+REPLICAS, STEPS, RUNS = 32, 43, 25
+SMALL = 2, 3, 1
 MOST_MS = 25
 
 
@@ -22,14 +24,14 @@ def orders(stage):
     return order
 
 
-def write_job(path):
+def write_job(path, replicas, steps):
     """A table by the names of the artifact's op types: sequences of uneven length, messages, collectives over replicas."""
     rng = random.Random(1)
     with open(path, "w") as out:
         out.write("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n")
-        for step in range(STEPS):
+        for step in range(steps):
             rows, ends = [], []
-            for dp in range(REPLICAS):
+            for dp in range(replicas):
                 lengths = [rng.lognormvariate(0, 0.25) for _ in range(MICRO_BATCHES)]
                 done, free = {}, [0.04] * STAGES
                 todo = [orders(stage) for stage in range(STAGES)]
@@ -65,28 +67,29 @@ def write_job(path):
                     add(stage, "layernorm-grads-all-reduce", free[stage] + 0.001, 0.00004)
                 ends.append(max(free) + 0.002)
             last = max(ends)
-            for dp in range(REPLICAS):
+            for dp in range(replicas):
                 for stage in range(STAGES):
                     rows.append((dp, stage, "embedding-grads-all-reduce", last, 0.08, 0, -1, -1))
                     rows.append((dp, stage, "grads-reduce-scatter", last + 0.081, 0.4, 0, 0, -1))
                     rows.append((dp, stage, "optimizer-clip-main-grad", last + 0.482, 0.002, 0, -1, -1))
                     rows.append((dp, stage, "optimizer", last + 0.4841, 0.0005 + 0.0001 * rng.random(), 0, -1, -1))
             for dp, stage, kind, start, duration, seq, chunk, mb in rows:
-                out.write(f"{dp},{stage},{stage * REPLICAS + dp},{step},{kind},{step * 20 + start:.9f},{duration:.9f},{seq},{chunk},{mb},-1\n")
+                out.write(f"{dp},{stage},{stage * replicas + dp},{step},{kind},{step * 20 + start:.9f},{duration:.9f},{seq},{chunk},{mb},-1\n")
 
 
 def run(bench):
-    path = os.path.join(cases.CACHE, "slowdown-v1.csv")
+    replicas, steps, runs = SMALL if bench.small else (REPLICAS, STEPS, RUNS)
+    path = os.path.join(cases.CACHE, f"slowdown-v1-{replicas}-{steps}.csv")
     if not os.path.exists(path):
-        write_job(path + ".part")
+        write_job(path + ".part", replicas, steps)
         os.replace(path + ".part", path)
     print("\n| job | operations | worlds | fixes | part | least wall | least CPU | ns CPU an operation and world |\n"
           "| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
-    said = subprocess.run([PROGRAM, path, "25"], check=True, capture_output=True, text=True).stdout.split()
+    said = subprocess.run([PROGRAM, path, str(runs)], check=True, capture_output=True, text=True).stdout.split()
     ops, worlds, fixes = (int(word) for word in said[:3])
     times = [float(word) for word in said[4:]]
     wall, cpu = times[0::2], times[1::2]
-    job = f"{STAGES} stages, {REPLICAS} replicas, {STEPS} steps"
+    job = f"{STAGES} stages, {replicas} replicas, {steps} steps"
     for part, name in enumerate(("graph", "every world of slowdown", "recognition and model of what-if", "every fix")):
         bench.row(job, str(ops), str(worlds), str(fixes), name, bench.seconds(wall[part]), bench.seconds(cpu[part]),
                   f"{cpu[part] / ops / worlds * 1e9:.2f}" if part == 1 else "")

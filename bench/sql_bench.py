@@ -1,7 +1,7 @@
 """./dev bench sql: the queries of docs/howto/sql.md over a profile, compared with DuckDB over Stageline's Arrow streams
 in the same process.
 
-sql_cases.py runs it with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS. Prints one JSON object
+sql_cases.py runs it with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS [alone], `alone` without DuckDB. Prints one JSON object
 per query: the minimum milliseconds of both over RUNS, a comparison of the rows, and how far each rose above its memory
 before. DuckDB's queries use its own syntax; where there is none (holes, arguments, trees) its column is empty. PERFETTO
 contains the queries that sql_cases.py runs on the same files with Perfetto's trace processor, in its syntax."""
@@ -82,28 +82,34 @@ def least(runs, ask):
     return best * 1000, rows
 
 
-def main(package, traces, runs):
-    sys.path.insert(0, package)
+def beside(slices, kernels):
+    """DuckDB over our streams, and its version."""
     import duckdb
+    db = duckdb.connect()
+    db.register("slices", slices.to_arrow())  # our own memory, but for chosen rows
+    db.register("kernels", kernels.to_arrow())
+    db.execute("SET threads = 2")
+    return db, duckdb.__version__
+
+
+def main(package, traces, runs, alone):
+    sys.path.insert(0, package)
     import stageline
     begin = time.perf_counter()
     trace = stageline.open(traces)
     opened = time.perf_counter() - begin
     slices, kernels = trace.slices(), trace.kernels()
-    db = duckdb.connect()
-    db.register("slices", slices.to_arrow())  # our own memory, but for chosen rows
-    db.register("kernels", kernels.to_arrow())
-    db.execute("SET threads = 2")
+    db, version = (None, None) if alone else beside(slices, kernels)
     middle = trace.sql("SELECT max(end_ns) / 2 FROM slices")[0][0]
     values = {"id": trace.sql("SELECT max(id) - 1000 FROM slices")[0][0], "from_ns": middle, "to_ns": middle + 1_000_000,
               "from_raw": middle + trace.epoch_ns, "to_raw": middle + 1_000_000 + trace.epoch_ns}
-    print(json.dumps({"slices": len(slices), "kernels": len(kernels), "open_s": opened, "duckdb": duckdb.__version__, "values": values}), flush=True)
+    print(json.dumps({"slices": len(slices), "kernels": len(kernels), "open_s": opened, "duckdb": version, "values": values}), flush=True)
     for name, bar, ours, theirs in QUERIES:
         query = ours.format(**values)
         bytes_risen = risen(lambda: trace.sql(query, timeout=None))
         mine, rows = least(runs, lambda: trace.sql(query, timeout=None))
         reported = {"name": name, "bar_ms": bar, "ours_ms": mine, "ours_bytes": bytes_risen, "theirs_ms": None, "theirs_bytes": None, "same": None}
-        if theirs:
+        if theirs and db:
             text = theirs.format(**values)
             reported["theirs_bytes"] = risen(lambda: db.sql(text).fetchall())
             reported["theirs_ms"], other = least(runs, lambda: db.sql(text).fetchall())
@@ -112,4 +118,4 @@ def main(package, traces, runs):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), "alone" in sys.argv[4:])

@@ -6,12 +6,13 @@ import re
 import subprocess
 import sys
 
+import cases
 import kineto_cases
 import perfetto_bench
 import rival
 import sql_bench
 
-PACKAGE = os.path.join("build", "release", "python")
+PACKAGE = os.path.join(cases.BUILD, "python")
 MOST_MB = 64  # beyond the trace
 
 
@@ -52,20 +53,21 @@ def perfetto_ms(cache, folder, values):
     return {name: min(times[3 * k:3 * k + 3]) for k, name in enumerate(sql_bench.PERFETTO)}
 
 
-def run(bench, full, cache):
-    python = rival.find_duckdb()
+def run(bench, full, cache, alone=False):
+    """`alone`: without DuckDB and Perfetto."""
+    python = sys.executable if alone else rival.find_duckdb()
     if not python:
         print("\nSQL: skipped, DuckDB cannot be installed here.")
         return
     # Two events in five are arrows, and no slices.
-    made = traces(8_000_000 if full else 800_000, cache)
-    done = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql_bench.py"), os.path.abspath(PACKAGE), made, "3"],
+    made = traces(8_000_000 if full else 8_000 if bench.small else 800_000, cache)
+    done = subprocess.run([python, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sql_bench.py"), os.path.abspath(PACKAGE), made, "3", *(["alone"] if alone else [])],
                           capture_output=True, text=True)
     if done.returncode != 0:
         print(done.stderr[-2000:], file=sys.stderr)
         raise RuntimeError("the SQL bench did not run")
     head, *rows = [json.loads(line) for line in done.stdout.splitlines()]
-    theirs_too = {} if full else perfetto_ms(cache, made, head["values"])  # it would need a quarter of an hour to read the large ones
+    theirs_too = {} if full or alone else perfetto_ms(cache, made, head["values"])  # it would need a quarter of an hour to read the large ones
     print(f"\nSQL: {head['slices']} slices, {head['kernels']} kernels, opened in {head['open_s']:.2f} s; beside DuckDB {head['duckdb']} on two threads over our Arrow "
           "streams, rows into Python both, and Perfetto's trace processor over the same files; the least of 3; memory is how far the process rises.\n")
     bench.row("query", "stageline", "DuckDB", "Perfetto", "same rows", "memory", "DuckDB's")
