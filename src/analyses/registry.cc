@@ -1,4 +1,5 @@
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "base/text.h"
 #include "base/word_files.h"
 #include "profile/torch_view.h"
@@ -59,31 +60,18 @@ const std::vector<AnalysisOption>& Analysis::options() const {
 }
 
 const char* needs_text(AnalysisNeeds needs) {
-  switch (needs) {
-    case AnalysisNeeds::kCells: return "needs pipeline cells, and this trace has none";
-    case AnalysisNeeds::kTorch: return "needs a profiler trace with slices";
-    case AnalysisNeeds::kCalls: return "needs dumps of a flight recorder";
-    case AnalysisNeeds::kXla: return "needs a profile of XLA";
-    case AnalysisNeeds::kAllocator: return "needs a snapshot of PyTorch's allocator";
-    case AnalysisNeeds::kNodes: return "needs a profile with an execution trace (ExecutionTraceObserver) beside it";
-    case AnalysisNeeds::kTwoRuns: return "compares two runs, and is not asked of one";
-    case AnalysisNeeds::kFiles: return "reads files that are no traces";
-  }
-  return "";
+  static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
+      {"needs pipeline cells, and this trace has none", "needs a profiler trace with slices",
+       "needs dumps of a flight recorder", "needs a profile of XLA", "needs a snapshot of PyTorch's allocator",
+       "needs a profile with an execution trace (ExecutionTraceObserver) beside it",
+       "compares two runs, and is not asked of one", "reads files that are no traces"});
+  return kTexts[needs];
 }
 
 const char* needs_name(AnalysisNeeds needs) {
-  switch (needs) {
-    case AnalysisNeeds::kCells: return "cells";
-    case AnalysisNeeds::kTorch: return "slices";
-    case AnalysisNeeds::kCalls: return "calls";
-    case AnalysisNeeds::kXla: return "xla";
-    case AnalysisNeeds::kAllocator: return "allocator";
-    case AnalysisNeeds::kNodes: return "nodes";
-    case AnalysisNeeds::kTwoRuns: return "two runs";
-    case AnalysisNeeds::kFiles: return "files";
-  }
-  return "";
+  static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
+      {"cells", "slices", "calls", "xla", "allocator", "nodes", "two runs", "files"});
+  return kTexts[needs];
 }
 
 }  // namespace stageline

@@ -1,9 +1,10 @@
-// An array with one element for each value of an enum, which is its subscript: the value of another enum does not
+// Arrays with one element for each value of an enum, which is its subscript: the value of another enum does not
 // compile.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <string_view>
 
 namespace stageline {
 
@@ -14,5 +15,13 @@ struct ByEnum : std::array<T, N> {
   constexpr T& operator[](Enum value) { return (*this)[static_cast<size_t>(value)]; }
   constexpr const T& operator[](Enum value) const { return (*this)[static_cast<size_t>(value)]; }
 };
+
+// Returns the texts of all values of an enum, in its order. `last` is its last value, so that a text too few or too
+// many does not compile.
+template <auto last, class Text = std::string_view, size_t N>
+constexpr auto texts_by(const Text (&texts)[N]) {
+  static_assert(N == static_cast<size_t>(last) + 1);
+  return ByEnum<decltype(last), Text, N>{std::to_array(texts)};
+}
 
 }  // namespace stageline

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 
 std::string_view severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::kInfo: return "info";
-    case Severity::kWarning: return "warning";
-    case Severity::kLoss: return "loss";
-  }
-  return "info";
+  static constexpr auto kTexts = texts_by<Severity::kLoss>({"info", "warning", "loss"});
+  return kTexts[severity];
 }
 
 std::string Problem::full_name() const {

@@ -3,20 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 
 std::string_view evidence_name(ClockEvidence evidence) {
-  switch (evidence) {
-    case ClockEvidence::kReference: return "reference";
-    case ClockEvidence::kSharedClock: return "shared clock";
-    case ClockEvidence::kMessages: return "messages";
-    case ClockEvidence::kMixed: return "messages and collectives";
-    case ClockEvidence::kCollectives: return "collectives";
-    case ClockEvidence::kGaps: return "compute gaps";
-    case ClockEvidence::kOperator: return "operator";
-    case ClockEvidence::kTrusted: return "trusted";
-  }
-  return "trusted";
+  static constexpr auto kTexts =
+      texts_by<ClockEvidence::kTrusted>({"reference", "shared clock", "messages", "messages and collectives",
+                                         "collectives", "compute gaps", "operator", "trusted"});
+  return kTexts[evidence];
 }
 
 bool is_measured(ClockEvidence evidence) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "base/by_enum.h"
+
 namespace stageline {
 namespace {
 
@@ -70,14 +72,8 @@ Category category_of(std::string_view text) {
 }
 
 std::string_view kernel_class_name(KernelClass c) {
-  switch (c) {
-    case KernelClass::kNone: return "";
-    case KernelClass::kComputation: return "COMPUTATION";
-    case KernelClass::kCommunication: return "COMMUNICATION";
-    case KernelClass::kMemory: return "MEMORY";
-    case KernelClass::kOther: return "OTHER";
-  }
-  return "";
+  static constexpr auto kTexts = texts_by<KernelClass::kOther>({"", "COMPUTATION", "COMMUNICATION", "MEMORY", "OTHER"});
+  return kTexts[c];
 }
 
 KernelClass classify_kernel(Category category, std::string_view name, bool has_collective) {

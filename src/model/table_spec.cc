@@ -3,6 +3,7 @@
 #include <cassert>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/word_files.h"
 
 namespace stageline {
@@ -28,7 +29,11 @@ class Declared {
  private:
   void add(const std::string& owner, std::string_view name, const dom::element& from) {
     const std::string_view plain = name.substr(0, name.find('/'));
-    TableSpec spec{std::string(plain), declared_text(from, "title"), declared_text(from, "summary"), {}, from["grows"].error() == 0};
+    TableSpec spec{std::string(plain),
+                   declared_text(from, "title"),
+                   declared_text(from, "summary"),
+                   {},
+                   from["grows"].error() == 0};
     add_columns(owner + "/" + std::string(name), from["columns"].value_unsafe(), spec.columns);
     const auto [at, is_new] = tables.emplace(owner + "/" + std::string(name), std::move(spec));
     if (!is_new) flaws.push_back(at->first + " is declared twice");
@@ -66,16 +71,9 @@ const Declared& declared() {
 }  // namespace
 
 std::string_view column_type_name(ColumnType type) {
-  switch (type) {
-    case ColumnType::kInteger: return "integer";
-    case ColumnType::kReal: return "real";
-    case ColumnType::kText: return "text";
-    case ColumnType::kDuration: return "duration";
-    case ColumnType::kTime: return "time";
-    case ColumnType::kShare: return "share";
-    case ColumnType::kRatio: return "ratio";
-  }
-  return "";
+  static constexpr auto kTexts =
+      texts_by<ColumnType::kRatio>({"integer", "real", "text", "duration", "time", "share", "ratio"});
+  return kTexts[type];
 }
 
 const TableSpec& declared_table(std::string_view id, std::string_view variant) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <set>
 
+#include "base/by_enum.h"
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "model/message_names.h"
@@ -78,27 +79,11 @@ std::string torch_era(const Trace& trace, const Part& part) {
 }
 
 std::string_view category_label(Category category) {
-  switch (category) {
-    case Category::kOther: return "other";
-    case Category::kCpuOp: return "CPU operators";
-    case Category::kUserAnnotation: return "annotations";
-    case Category::kPythonFunction: return "Python frames";
-    case Category::kRuntime: return "runtime calls";
-    case Category::kDriver: return "driver calls";
-    case Category::kOverhead: return "profiler overhead";
-    case Category::kKernel: return "kernels";
-    case Category::kMemcpy: return "copies";
-    case Category::kMemset: return "memsets";
-    case Category::kMtiaWork: return "MTIA work";
-    case Category::kDeviceSync: return "device waits";
-    case Category::kDeviceEvent: return "device events";
-    case Category::kGpuAnnotation: return "device annotations";
-    case Category::kProfilerRange: return "counter ranges";
-    case Category::kCollective: return "collectives";
-    case Category::kDeviceTask: return "communication tasks";
-    case Category::kSpan: return "profile spans";
-  }
-  return "other";
+  static constexpr auto kTexts = texts_by<Category::kSpan>(
+      {"other", "CPU operators", "annotations", "Python frames", "runtime calls", "driver calls", "profiler overhead",
+       "kernels", "copies", "memsets", "MTIA work", "device waits", "device events", "device annotations",
+       "counter ranges", "collectives", "communication tasks", "profile spans"});
+  return kTexts[category];
 }
 
 int64_t first_start_ns(const Trace& trace) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/by_enum.h"
 #include "base/parallel.h"
 
 namespace stageline {
@@ -36,14 +37,9 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
 }
 
 std::string_view clock_name(ClockState clock) {
-  switch (clock) {
-    case ClockState::kShared: return "shared";
-    case ClockState::kUnaligned: return "unaligned";
-    case ClockState::kPerRank: return "per-rank";
-    case ClockState::kPartlyAligned: return "partly-aligned";
-    case ClockState::kAligned: return "aligned";
-  }
-  return "unaligned";
+  static constexpr auto kTexts =
+      texts_by<ClockState::kAligned>({"shared", "unaligned", "per-rank", "partly-aligned", "aligned"});
+  return kTexts[clock];
 }
 
 Cells Trace::common_cells() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 
 namespace stageline {
@@ -250,14 +251,9 @@ class Backwards {
 }  // namespace
 
 const char* oom_reason_name(OomReason reason) {
-  switch (reason) {
-    case OomReason::kFull: return "full";
-    case OomReason::kFragmented: return "fragmented";
-    case OomReason::kSplit: return "split";
-    case OomReason::kElsewhere: return "elsewhere";
-    case OomReason::kUndecided: return "unknown";
-  }
-  return "";
+  static constexpr auto kTexts =
+      texts_by<OomReason::kUndecided, const char*>({"full", "fragmented", "split", "elsewhere", "unknown"});
+  return kTexts[reason];
 }
 
 AllocatorReplay replay_allocator(const AllocatorSnapshot& all) { return Backwards(all).replay(); }

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/by_enum.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -470,15 +471,9 @@ class Matcher {
 }  // namespace
 
 std::string_view flight_verdict_name(FlightVerdict verdict) {
-  switch (verdict) {
-    case FlightVerdict::kMissing: return "missing";
-    case FlightVerdict::kType: return "type";
-    case FlightVerdict::kSizes: return "sizes";
-    case FlightVerdict::kDtype: return "dtype";
-    case FlightVerdict::kStuck: return "stuck";
-    case FlightVerdict::kUnfinished: return "unfinished";
-  }
-  return "";
+  static constexpr auto kTexts =
+      texts_by<FlightVerdict::kUnfinished>({"missing", "type", "sizes", "dtype", "stuck", "unfinished"});
+  return kTexts[verdict];
 }
 
 bool has_flight_calls(const Trace& trace) {

@@ -6,6 +6,7 @@
 
 #include "analyses/allocator_snapshot/problems.h"
 #include "analyses/analysis.h"
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "profile/allocator_replay.h"
 
@@ -22,19 +23,10 @@ struct Tables {
 };
 
 const char* action_name(AllocatorAction action) {
-  switch (action) {
-    case AllocatorAction::kAlloc: return "alloc";
-    case AllocatorAction::kFreeRequested: return "free_requested";
-    case AllocatorAction::kFreeCompleted: return "free_completed";
-    case AllocatorAction::kSegmentAlloc: return "segment_alloc";
-    case AllocatorAction::kSegmentFree: return "segment_free";
-    case AllocatorAction::kSegmentMap: return "segment_map";
-    case AllocatorAction::kSegmentUnmap: return "segment_unmap";
-    case AllocatorAction::kSnapshot: return "snapshot";
-    case AllocatorAction::kOutOfMemory: return "oom";
-    case AllocatorAction::kOther: return "other";
-  }
-  return "";
+  static constexpr auto kTexts = texts_by<AllocatorAction::kOther, const char*>(
+      {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
+       "snapshot", "oom", "other"});
+  return kTexts[action];
 }
 
 int64_t known(int64_t bytes) { return bytes < 0 ? kNullInteger : bytes; }

@@ -4,6 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/flight_recorder/problems.h"
+#include "base/by_enum.h"
 #include "facts/flight_facts.h"
 
 namespace stageline {
@@ -16,12 +17,8 @@ std::string list_text(const std::vector<int32_t>& ranks) {
 }
 
 std::string_view state_name(FlightState state) {
-  switch (state) {
-    case FlightState::kScheduled: return "scheduled";
-    case FlightState::kStarted: return "started";
-    case FlightState::kCompleted: return "completed";
-  }
-  return "";
+  static constexpr auto kTexts = texts_by<FlightState::kCompleted>({"scheduled", "started", "completed"});
+  return kTexts[state];
 }
 
 Table problems_table(const Trace& trace, const FlightReport& report) {

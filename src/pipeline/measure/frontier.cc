@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "model/theory.h"
 
@@ -25,14 +26,8 @@ struct Furthest {
 }  // namespace
 
 std::string_view frontier_phase_name(FrontierPhase phase) {
-  switch (phase) {
-    case FrontierPhase::kBefore: return "before";
-    case FrontierPhase::kWarmUp: return "warm-up";
-    case FrontierPhase::kSteady: return "steady";
-    case FrontierPhase::kCoolDown: return "cool-down";
-    case FrontierPhase::kAfter: return "after";
-  }
-  return "after";
+  static constexpr auto kTexts = texts_by<FrontierPhase::kAfter>({"before", "warm-up", "steady", "cool-down", "after"});
+  return kTexts[phase];
 }
 
 Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/lane_of.h"
@@ -461,15 +462,9 @@ class Finder {
 }  // namespace
 
 std::string_view late_reason_name(LateReason reason) {
-  switch (reason) {
-    case LateReason::kProducer: return "producer";
-    case LateReason::kRank: return "rank";
-    case LateReason::kMessage: return "message";
-    case LateReason::kBlocked: return "blocked";
-    case LateReason::kLaunch: return "launch";
-    case LateReason::kUnexplained: return "unexplained";
-  }
-  return "unexplained";
+  static constexpr auto kTexts =
+      texts_by<LateReason::kUnexplained>({"producer", "rank", "message", "blocked", "launch", "unexplained"});
+  return kTexts[reason];
 }
 
 LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t min_ns) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -438,18 +439,10 @@ class LinkFinder {
 }  // namespace
 
 std::string_view link_reading_name(LinkReading reading) {
-  switch (reading) {
-    case LinkReading::kFine: return "fine";
-    case LinkReading::kSometimes: return "sometimes";
-    case LinkReading::kCheap: return "slow, worth little";
-    case LinkReading::kCell: return "slow link";
-    case LinkReading::kRow: return "slow sender";
-    case LinkReading::kColumn: return "slow receiver";
-    case LinkReading::kBoundary: return "slow boundary";
-    case LinkReading::kAlone: return "nothing to compare";
-    case LinkReading::kNegative: return "negative";
-  }
-  return "";
+  static constexpr auto kTexts =
+      texts_by<LinkReading::kNegative>({"fine", "sometimes", "slow, worth little", "slow link", "slow sender",
+                                        "slow receiver", "slow boundary", "nothing to compare", "negative"});
+  return kTexts[reading];
 }
 
 double usual_link_ns(const std::vector<double>& sorted, size_t without) {

@@ -334,15 +334,9 @@ class Finder {
 }  // namespace
 
 std::string_view straggler_verdict_name(StragglerVerdict verdict) {
-  switch (verdict) {
-    case StragglerVerdict::kFine: return "fine";
-    case StragglerVerdict::kPersistent: return "persistent";
-    case StragglerVerdict::kSometimes: return "sometimes";
-    case StragglerVerdict::kLateLaunch: return "late launches";
-    case StragglerVerdict::kPauses: return "pauses";
-    case StragglerVerdict::kAlone: return "no peer";
-  }
-  return "";
+  static constexpr auto kTexts =
+      texts_by<StragglerVerdict::kAlone>({"fine", "persistent", "sometimes", "late launches", "pauses", "no peer"});
+  return kTexts[verdict];
 }
 
 Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage,

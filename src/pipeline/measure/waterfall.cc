@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/link_cells.h"
@@ -322,16 +323,10 @@ void add_steps(const Trace& trace, const RankLists& lists, const PipelineSums& s
 }  // namespace
 
 std::string_view waterfall_part_name(WaterfallPart part) {
-  switch (part) {
-    case WaterfallPart::kCompute: return "compute";
-    case WaterfallPart::kSchedule: return "schedule bubble";
-    case WaterfallPart::kImbalance: return "stage imbalance";
-    case WaterfallPart::kJitter: return "jitter";
-    case WaterfallPart::kLatency: return "message latency";
-    case WaterfallPart::kRest: return "late starts";
-    case WaterfallPart::kTail: return "before and after the pipeline";
-  }
-  return "late starts";
+  static constexpr auto kTexts =
+      texts_by<WaterfallPart::kTail>({"compute", "schedule bubble", "stage imbalance", "jitter", "message latency",
+                                      "late starts", "before and after the pipeline"});
+  return kTexts[part];
 }
 
 Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums, const TakeBubbles& take,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/by_enum.h"
 #include "base/json_members.h"
 #include "base/text.h"
 #include "profile/event_text.h"
@@ -201,13 +202,9 @@ class Details {
 }  // namespace
 
 const char* flow_type_name(FlowType type) {
-  switch (type) {
-    case FlowType::kMessage: return "message";
-    case FlowType::kLaunch: return "launch";
-    case FlowType::kForwardBackward: return "forward-backward";
-    case FlowType::kOther: return "flow";
-  }
-  return "flow";
+  static constexpr auto kTexts =
+      texts_by<FlowType::kOther, const char*>({"message", "launch", "forward-backward", "flow"});
+  return kTexts[type];
 }
 
 void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlace place) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/area_sums.h"
@@ -15,13 +16,9 @@
 namespace stageline {
 
 const char* lane_type_name(ViewLaneType type) {
-  switch (type) {
-    case ViewLaneType::kCells: return "cells";
-    case ViewLaneType::kStream: return "stream";
-    case ViewLaneType::kThread: return "thread";
-    case ViewLaneType::kCounter: return "counter";
-  }
-  return "thread";
+  static constexpr auto kTexts =
+      texts_by<ViewLaneType::kCounter, const char*>({"cells", "stream", "thread", "counter"});
+  return kTexts[type];
 }
 
 Timeline::Timeline(const Trace& trace) : trace_(trace), names_(trace.names), kind_table_(slice_kinds(trace)) {
