@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -28,6 +29,15 @@ constexpr int64_t sum_or_limit(int64_t a, int64_t b) {
 constexpr int64_t between_ns(int64_t from, int64_t to) {
   int64_t ns = 0;
   return __builtin_sub_overflow(to, from, &ns) ? (to < from ? INT64_MIN : INT64_MAX) : ns;
+}
+
+// Adds up what `of` (a member or a function) makes of each value, in their order, so that doubles always come out the
+// same. T is the type of the sum: sum_over<int64_t>(lines, &Line::ns).
+template <class T, class Range, class Of = std::identity>
+T sum_over(const Range& values, Of of = {}) {
+  T sum = 0;
+  for (const auto& value : values) sum += std::invoke(of, value);
+  return sum;
 }
 
 // Reads the whole text as an integer; nullopt when it is none.

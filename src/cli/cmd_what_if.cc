@@ -41,8 +41,7 @@ std::string price_text(const Fix& fix, const Terminal& terminal) {
 // Returns "2.21 s a step, 32 steps; replayed to 0.00 %, other orders to +0.3 %".
 std::string base_text(const WhatIf& model, const Terminal& terminal) {
   const ModelError& error = model.error();
-  int64_t steps = 0;
-  for (const uint8_t counts : model.counts()) steps += counts;
+  const int64_t steps = sum_over<int64_t>(model.counts());
   const bool known = error.recorded_ns > 0;
   const auto off = [&](double ns) {
     return !known || std::isnan(ns) ? "" : fixed((ns / error.recorded_ns - 1) * 100, 2) + "\u202f%";

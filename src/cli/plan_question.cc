@@ -198,8 +198,7 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
   const auto stages = static_cast<int32_t>(run.stages.cost_ns.size());
   RecordedRun own = run;
   if (own.layers.empty()) own.layers = even_layers(w.model.layers(), stages);
-  int64_t sum = 0;
-  for (const int32_t n : own.layers) sum += n;
+  const int64_t sum = sum_over<int64_t>(own.layers);
   if (sum != w.model.layers())
     return make_error(ErrorCode::kUsage, "--layers gives " + std::to_string(sum) + " layers, the model has " +
                                              std::to_string(w.model.layers()));
@@ -352,8 +351,7 @@ Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiv
   if (!description.empty() || !given.model.empty()) {
     TRY_OK(take(described(description, given.model, a.has("tied")), w.model));
   } else if (run && !run->layers.empty()) {
-    int64_t layers = 0;
-    for (const int32_t n : run->layers) layers += n;
+    int64_t layers = sum_over<int64_t>(run->layers);
     w.model = nameless_model(layers);
   } else {
     return make_error(

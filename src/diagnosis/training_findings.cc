@@ -35,8 +35,7 @@ class Teller {
     add_transfer();
     add_rest();
     std::ranges::stable_sort(e_.findings, std::greater(), &Finding::lost_ns_per_step);
-    double together = 0;
-    for (const Finding& f : e_.findings) together += f.lost_ns_per_step;
+    const double together = sum_over<double>(e_.findings, &Finding::lost_ns_per_step);
     e_.lost_ns = std::min(together, step_ns_);
     lead();
     return std::move(e_);

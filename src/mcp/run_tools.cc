@@ -160,8 +160,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   if (!result) {
     TRY(made, analysis->run(input));
     result = std::make_shared<const AnalysisResult>(std::move(*made));
-    size_t rows = 0;
-    for (const Table& one : result->tables) rows += one.row_count();
+    size_t rows = sum_over<size_t>(result->tables, &Table::row_count);
     if (answers.size() >= kMaxKept) answers.clear();
     if (rows <= kMaxKeptRows) answers[key] = result;
   }

@@ -49,8 +49,7 @@ inline double quantile(const std::vector<double>& sorted, double p) {
 }
 
 inline double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double v : values) sum += v;
+  const double sum = sum_over<double>(values);
   return values.empty() ? kNaN : sum / values.size();
 }
 
@@ -58,8 +57,7 @@ inline double mean_of(const std::vector<double>& values) {
 inline double sample_std(const std::vector<double>& values) {
   if (values.size() < 2) return kNaN;
   const double mean = mean_of(values);
-  double sum = 0;
-  for (const double v : values) sum += (v - mean) * (v - mean);
+  const double sum = sum_over<double>(values, [&](const double v) { return (v - mean) * (v - mean); });
   return std::sqrt(sum / (values.size() - 1));
 }
 

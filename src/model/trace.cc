@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/by_enum.h"
+#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {
@@ -59,9 +60,7 @@ Cell Trace::common_cell(size_t cell) const {
 }
 
 size_t Trace::slice_count() const {
-  size_t count = 0;
-  for (const Part& part : parts) count += part.slices.size();
-  return count;
+  return sum_over<size_t>(parts, [](const Part& part) { return part.slices.size(); });
 }
 
 int32_t Trace::machine_count() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "pipeline/replay/replay.h"
 
 namespace stageline::plan {
@@ -212,8 +213,7 @@ bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, s
   int64_t best_ns = INT64_MAX;
   std::vector<Part> best;
   const auto consider = [&] {
-    int64_t ns = 0;
-    for (const Part& x : parts) ns += again_ns(sums, x.lo, x.recompute, x.hi);
+    const int64_t ns = sum_over<int64_t>(parts, [&](const Part& x) { return again_ns(sums, x.lo, x.recompute, x.hi); });
     if (ns < best_ns && is_enough()) best_ns = ns, best.assign(parts.begin(), parts.end());
   };
   for (Part& x : parts) x.recompute = {};

@@ -6,6 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "base/number.h"
+
 namespace stageline::plan {
 namespace {
 
@@ -29,8 +31,7 @@ class Search {
         limit_ns_(budget.give_up_ns) {
     // Finding what a rank computes again looks at its memory some dozen times.
     if (p_.limit <= 0) return;
-    size_t moments = 0;
-    for (const RankHeld& held : p_.held) moments += held.size() + 3;
+    const size_t moments = sum_over<size_t>(p_.held, [](const RankHeld& held) { return held.size() + 3; });
     fit_work_ = static_cast<int64_t>((p_.selections.size() + 12) * moments * p_.schedule.sizes.chunks / 16);
   }
 

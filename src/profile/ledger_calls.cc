@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/json_members.h"
+#include "base/number.h"
 #include "model/lane_of.h"
 #include "model/torch_facts.h"
 #include "profile/ledger.h"
@@ -24,8 +25,7 @@ std::vector<Number> list_of(std::string_view text) {
 // Returns bytes to each member. Lists count rows of dimension 0 or elements; both are right as shares of all elements.
 std::vector<int64_t> split_bytes(std::string_view text, int64_t elements, int64_t element_bytes) {
   std::vector<int64_t> split = list_of<int64_t>(text);
-  int64_t sum = 0;
-  for (const int64_t part : split) sum += part;
+  const int64_t sum = sum_over<int64_t>(split);
   if (sum == 0) return elements == 0 ? split : std::vector<int64_t>{};
   if (elements % sum != 0 || elements > INT64_MAX / element_bytes) return {};
   for (int64_t& part : split) part *= elements / sum * element_bytes;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {
@@ -125,8 +126,7 @@ TbMeanWork TbRankWork::mean() const {
   TbMeanWork m;
   if (steps.empty()) return m;
   const auto mean = [&](const auto& of_steps, auto member) {
-    int64_t sum = 0;
-    for (const auto& step : of_steps) sum += step.*member;
+    const int64_t sum = sum_over<int64_t>(of_steps, [&](const auto& step) { return step.*member; });
     return std::llround(sum / static_cast<double>(steps.size()));
   };
   for (const TbStep& step : steps) m.step_ns += step.length_ns();

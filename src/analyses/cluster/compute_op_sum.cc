@@ -6,6 +6,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
+#include "base/number.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"
 #include "profile/torch_view.h"
@@ -77,8 +78,7 @@ class Writer {
   }
   void fill(Table& table, std::vector<Line> lines, bool by_name, bool by_rank) const {
     sort(lines);
-    int64_t whole = 0;
-    for (const Line& line : lines) whole += line.sum;
+    const int64_t whole = sum_over<int64_t>(lines, &Line::sum);
     for (Line& line : lines) {
       std::vector<Table::Value> keys;
       const auto text = [&](StringId id) { keys.emplace_back(std::string(names_.text(id))); };

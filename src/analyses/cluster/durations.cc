@@ -48,8 +48,7 @@ int64_t sum_of(const std::vector<int64_t>& ns) {
 
 double population_std(const std::vector<double>& values) {
   const double mean = mean_of(values);
-  double squares = 0;
-  for (const double v : values) squares += (v - mean) * (v - mean);
+  const double squares = sum_over<double>(values, [&](const double v) { return (v - mean) * (v - mean); });
   return std::sqrt(squares / values.size());
 }
 

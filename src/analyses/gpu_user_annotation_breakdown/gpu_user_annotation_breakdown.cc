@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "base/number.h"
 #include "model/statistics.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"
@@ -92,8 +93,7 @@ Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::
     int64_t whole = 0;
     for (const DurationTotal& total : answer.names) whole += total.stats.sum_ns;
     const std::vector<DurationTotal> shown = fold_by_share(answer.names, run.trace->names, options.fold);
-    int64_t busy_left = 0;
-    for (const int64_t ns : answer.busy_ns) busy_left += ns;
+    int64_t busy_left = sum_over<int64_t>(answer.busy_ns);
     for (const DurationTotal& total : shown) {
       const DurationStats& s = total.stats;
       std::string name = total.folded > 0 ? "others (" + std::to_string(total.folded) + ")"

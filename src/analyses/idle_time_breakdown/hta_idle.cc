@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
+#include "base/number.h"
 
 namespace stageline {
 namespace {
@@ -80,16 +81,10 @@ RankIdle idle_of(const TorchRun& run, const TorchRank& rank, const IdleOptions& 
   return idle;
 }
 
-int64_t idle_sum(const std::vector<int64_t>& values) {
-  int64_t sum = 0;
-  for (const int64_t v : values) sum += v;
-  return sum;
-}
+int64_t idle_sum(const std::vector<int64_t>& values) { return sum_over<int64_t>(values); }
 
 int64_t idle_sum(const StreamIdle& stream) {
-  int64_t sum = 0;
-  for (const auto& gaps : stream.gaps_ns) sum += idle_sum(gaps);
-  return sum;
+  return sum_over<int64_t>(stream.gaps_ns, [&](const auto& gaps) { return idle_sum(gaps); });
 }
 
 Table hta_idle_table(const std::vector<RankIdle>& ranks) {

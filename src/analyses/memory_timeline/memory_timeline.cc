@@ -7,6 +7,7 @@
 
 #include "analyses/analysis.h"
 #include "base/input.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -20,11 +21,7 @@ constexpr size_t kMaxBytes = size_t{1} << 32;  // the JSON parser's limit
 struct Point {
   int64_t time_ns = 0;
   std::array<int64_t, kCategories> bytes{};
-  int64_t total() const {
-    int64_t sum = 0;
-    for (const int64_t b : bytes) sum += b;
-    return sum;
-  }
+  int64_t total() const { return sum_over<int64_t>(bytes); }
 };
 
 struct Change {

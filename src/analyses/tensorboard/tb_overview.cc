@@ -5,6 +5,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/tb_advice.h"
@@ -63,8 +64,7 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_overview(tb, names, tb_rank(tb, tb.torch.parts[k])); });
   AnalysisResult result;
   result.add(averages_table(ranks), steps_table(ranks), devices_table(ranks), advice_table(ranks));
-  int64_t dropped = 0;
-  for (const TbOverview& r : ranks) dropped += r.dropped_steps;
+  const int64_t dropped = sum_over<int64_t>(ranks, &TbOverview::dropped_steps);
   if (dropped > 0) result.notes.add(problem::tb_steps_dropped, {}, dropped);
   return result;
 }

@@ -82,8 +82,7 @@ Table periods_table(const Trace& trace, const StepPeriods& periods) {
   Table table(declared_table("waterfall/waterfall-periods"));
   for (size_t i = 0; i < periods.gaps.size(); ++i) {
     const StepGap& gap = periods.gaps[i];
-    double named = 0;
-    for (const GapPhase& phase : gap.phases) named += phase.ns;
+    const double named = sum_over<double>(gap.phases, &GapPhase::ns);
     const GapPhase* first = gap.phases.empty() ? nullptr : &gap.phases.front();
     const bool one = first && first->part != kUnknown;
     table.add_row({int64_t{gap.step}, whole_ns(gap.ns), std::string(periods.is_long(i) ? "yes" : "no"),
@@ -143,8 +142,7 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
 
 Table frontier_table(const Frontier& frontier) {
   Table table(declared_table("waterfall/waterfall-frontier"));
-  double sum = 0;
-  for (const FrontierSum& phase : frontier.phases) sum += phase.exposed_ns;
+  const double sum = sum_over<double>(frontier.phases, &FrontierSum::exposed_ns);
   RunningSum running;
   for (size_t k = 0; k < kFrontierPhases && frontier.pipelines > 0; ++k) {
     const FrontierSum& phase = frontier.phases[k];
@@ -166,8 +164,7 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
                   .set("median", human_duration(w.latency.median_ns))
                   .set("recorded", grouped(w.latency.by_messages))
                   .set("gaps", grouped(w.latency.by_gaps)));
-  int64_t outliers = 0;
-  for (const WaterfallStep& step : w.steps) outliers += step.outlier;
+  const int64_t outliers = sum_over<int64_t>(w.steps, &WaterfallStep::outlier);
   if (outliers > 0) notes.add(problem::waterfall_outliers, {}, outliers);
   if (w.unnumbered > 0) notes.add(problem::waterfall_unnumbered, {}, w.unnumbered);
   if (w.without_producer > 0) notes.add(problem::waterfall_without_producer, {}, w.without_producer);

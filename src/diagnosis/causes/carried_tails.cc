@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {
@@ -47,8 +48,7 @@ CarriedTails::CarriedTails(const StepGraph& g) {
 void CarriedTails::shorten(uint32_t op, const std::function<double(uint32_t)>& saved, double& dur,
                            double& delay) const {
   if (const auto own = held.find(op); own != held.end()) {
-    double ns = 0;
-    for (const uint32_t tail : own->second.tails) ns += saved(tail);
+    const double ns = sum_over<double>(own->second.tails, [&](const uint32_t tail) { return saved(tail); });
     delay -= std::min(own->second.ns, ns);
   }
   if (!carried.contains(op)) dur -= saved(op);

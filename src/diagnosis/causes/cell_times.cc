@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/sort_by_numbers.h"
 #include "diagnosis/causes/even_levels.h"
@@ -30,8 +31,7 @@ using Points = std::vector<std::pair<double, double>>;
 
 // Returns the correlation over the points of all these lists, one after the other.
 double correlation_of(const std::vector<const Points*>& lists) {
-  size_t count = 0;
-  for (const Points* points : lists) count += points->size();
+  const size_t count = sum_over<size_t>(lists, [](const Points* points) { return points->size(); });
   if (count < kMinBatches) return 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
   const double n = count;

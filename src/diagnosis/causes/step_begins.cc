@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/number.h"
+
 namespace stageline {
 namespace {
 
@@ -13,9 +15,7 @@ struct LateBegin {
 struct BeginsOfWorker {
   std::vector<LateBegin> usual, in_long_steps;
   double sum_ns() const {  // of the usual ones
-    double sum = 0;
-    for (const LateBegin& begin : usual) sum += begin.late_ns;
-    return sum;
+    return sum_over<double>(usual, &LateBegin::late_ns);
   }
 };
 

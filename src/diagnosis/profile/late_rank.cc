@@ -116,9 +116,7 @@ struct Waits {
   std::vector<RankWait> by_rank;
   double known() const { return transfer + waiting; }
   double sum(double RankWait::* of) const {
-    double sum = 0;
-    for (const RankWait& rank : by_rank) sum += rank.*of;
-    return sum;
+    return sum_over<double>(by_rank, [&](const RankWait& rank) { return rank.*of; });
   }
 };
 

@@ -73,8 +73,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
   std::vector<JoinedLoss> out;
   for (auto& [key, j] : joined) {
     std::vector<double>& all = shares[key];
-    double sum = 0;
-    for (const double share : all) sum += share;
+    const double sum = sum_over<double>(all);
     all.resize(account.size(), 0);  // ranks without this loss count as 0
     std::ranges::sort(all);
     all.pop_back();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/message_names.h"
@@ -173,8 +174,7 @@ RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sum
   for (size_t k = 0; k < steps; ++k) {
     const TbCosts& costs = sums.costs_of_steps[k];
     const TbOverlap& overlap = sums.overlaps_of_steps[k];
-    double length = 0;
-    for (const int64_t cost : costs) length += cost;
+    const double length = sum_over<double>(costs);
     const double loading = costs[TbRole::kDataLoader];
     const double computing = communicates ? overlap.computation_ns + overlap.overlap_ns : costs[TbRole::kCpuExec];
     const double talking = communicates ? overlap.communication_ns : costs[TbRole::kCommunication];

@@ -231,8 +231,7 @@ class Differ {
       const auto in_a = a.find(rank), in_b = b.find(rank);
       return (in_b == b.end() ? 0 : b_.step_share(in_b->second)) - (in_a == a.end() ? 0 : a_.step_share(in_a->second));
     };
-    double all = 0;
-    for (const int32_t rank : a_.ranks) all += change(rank);
+    const double all = sum_over<double>(a_.ranks, [&](const int32_t rank) { return change(rank); });
     for (const int32_t rank : a_.ranks)
       if (all != 0 && change(rank) / all >= kOneRank) return rank;
     return kUnknown;

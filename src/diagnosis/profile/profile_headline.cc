@@ -18,8 +18,7 @@ constexpr double kNamedShare = 0.01;  // share of the span; a smaller part of th
 void add_idle_parts(const ProfileAccount& account, Headline& h) {
   const double window = window_of(account);
   const auto part = [&](const std::string& id, auto&& of) {
-    double ns = 0;
-    for (const RankAccount& a : account) ns += of(a);
+    const double ns = sum_over<double>(account, [&](const RankAccount& a) { return of(a); });
     if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
   };
   part("rest", [](const RankAccount& a) { return a.other_work_ns; });

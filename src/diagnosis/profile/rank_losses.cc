@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/intervals.h"
@@ -493,11 +494,7 @@ double saved_without(const Trace& trace, const Part& part, const Removed& remove
   return std::min(replayed_ns(t, {}) - replayed_ns(t, out) + beyond_replay, most);
 }
 
-double window_of(const ProfileAccount& account) {
-  double sum = 0;
-  for (const RankAccount& rank : account) sum += rank.window_ns;
-  return sum;
-}
+double window_of(const ProfileAccount& account) { return sum_over<double>(account, &RankAccount::window_ns); }
 
 bool is_linked(const ProfileAccount& account) {
   return !account.empty() && std::ranges::all_of(account, [](const RankAccount& a) { return a.linked; });

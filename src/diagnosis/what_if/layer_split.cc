@@ -138,8 +138,7 @@ std::optional<PlannedLayers> planned_layers(const Schedule& order, const StageCo
   for (const double ns : links.there) p.times.there.push_back(std::llround(ns));
   for (const double ns : links.back) p.times.back.push_back(std::llround(ns));
   if (overlap != 1) p.times.overlap = overlap;
-  int64_t cells = 0;
-  for (const RankOrder& rank : order.ranks) cells += std::ssize(rank);
+  const int64_t cells = sum_over<int64_t>(order.ranks, [](const RankOrder& rank) { return std::ssize(rank); });
   const int64_t work = std::max(kMinWork, 20 * cells);
   const plan::SplitAnswer answer = plan::best_split(p, {work, INT64_MAX});
   if (!answer.best) return {};

@@ -83,8 +83,7 @@ Table base_table(const WhatIf* model, const FixList& list) {
   }
   const ModelError& error = model->error();
   const OrderModel& order = model->order();
-  int64_t steps = 0;
-  for (const uint8_t counts : model->counts()) steps += counts;
+  const int64_t steps = sum_over<int64_t>(model->counts());
   base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
                 share_of(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
                 share_of(error.order_ns - error.recorded_ns, error.recorded_ns),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/what_if_words.h"
 
@@ -153,8 +154,7 @@ class Finder {
     Changes changes;
     changes.stage_factor.assign(stages.cost_ns.size(), {1, 1, 1});
     for (size_t d = 0; d < kDirections; ++d) {
-      double sum = 0;
-      for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
+      double sum = sum_over<double>(stages.cost_ns, [&](const DirectionCost& cost) { return cost[d]; });
       for (size_t s = 0; s < stages.cost_ns.size(); ++s)
         if (stages.cost_ns[s][d] > 0) changes.stage_factor[s][d] = sum / stages.cost_ns.size() / stages.cost_ns[s][d];
     }
@@ -165,8 +165,7 @@ class Finder {
   void fair_stage() {
     const std::vector<double> loads = rank_loads(model_.order().stages(), model_.order().sizes().stages);
     if (loads.size() < 2) return;
-    double sum = 0;
-    for (const double load : loads) sum += load;
+    const double sum = sum_over<double>(loads);
     const auto max = std::max_element(loads.begin(), loads.end());
     const double mean = sum / loads.size();
     if (!(*max > mean * kSlowStage)) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/number.h"
 #include "base/output_file.h"
 #include "model/hccl_names.h"
 
@@ -23,9 +24,7 @@ std::vector<Interval> within(const std::vector<Interval>& all, Span step) {
 }
 
 int64_t total(const std::vector<Interval>& intervals) {
-  int64_t sum = 0;
-  for (const Interval& i : intervals) sum += i.end - i.start;
-  return sum;
+  return sum_over<int64_t>(intervals, [](const Interval& i) { return i.end - i.start; });
 }
 
 int64_t common(const std::vector<Interval>& a, const std::vector<Interval>& b) {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "base/by_enum.h"
+#include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 
 namespace stageline {
@@ -78,8 +79,7 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
       continue;
     }
     Shares share = strips.share[s];
-    double total = 0;
-    for (const double part : share) total += part;
+    const double total = sum_over<double>(share);
     if (total > 1)  // cells overlap: the strip counts as full, not as more than full
       for (double& part : share) part /= total;
     // Neighbouring strips that look alike become one rectangle with their exact mean.

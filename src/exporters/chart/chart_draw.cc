@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
+
 namespace stageline {
 namespace {
 
@@ -131,8 +133,7 @@ struct Painter {
   // Draws the kinds in a strip one over the other, in their proportions, and as opaque as the strip is busy. Colours
   // are not mixed, because forward and backward mixed would look like the optimizer.
   void blend(const ChartBlend& b, double alpha = 1) const {
-    double total = 0;
-    for (const float share : b.share) total += share;
+    const double total = sum_over<double>(b.share);
     if (total <= 0) return;
     double y = b.box.y;
     for (size_t g = 0; g < b.share.size(); ++g) {

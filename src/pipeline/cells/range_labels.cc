@@ -125,9 +125,7 @@ class Labeller {
       const RowAlignment way = align(own, list);
       costs[k] = way.close ? std::max(way.edits, 1) : static_cast<int64_t>(list.end - list.begin);
     });
-    int64_t sum = 0;
-    for (const int64_t c : costs) sum += c;
-    return sum;
+    return sum_over<int64_t>(costs);
   }
 
   RangeLabels label(const RowHypothesis& h) const;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/number.h"
+
 namespace stageline::align {
 namespace {
 
@@ -83,8 +85,7 @@ double span_of(const std::vector<Sample>& samples) {
 }
 
 double mean_t(const std::vector<Sample>& samples) {
-  double sum = 0;
-  for (const Sample& s : samples) sum += s.t;
+  const double sum = sum_over<double>(samples, &Sample::t);
   return samples.empty() ? 0 : sum / samples.size();
 }
 

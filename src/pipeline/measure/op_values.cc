@@ -4,6 +4,8 @@
 #include <iterator>
 #include <numeric>
 
+#include "base/number.h"
+
 namespace stageline {
 namespace {
 
@@ -91,8 +93,7 @@ std::vector<OpStretch> counted_ops(const StepGraph& graph, const std::vector<boo
 }
 
 OpBlocks::OpBlocks(const std::vector<OpStretch>& ops, size_t each) {
-  size_t total = 0;
-  for (const OpStretch& s : ops) total += s.end - s.begin;
+  const size_t total = sum_over<size_t>(ops, [](const OpStretch& s) { return s.end - s.begin; });
   const size_t blocks = std::clamp<size_t>(total / (2 * each + kMinBlock), 1, kMaxBlocks);
   size_t done = 0;
   for (OpStretch rest : ops)

@@ -101,8 +101,7 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
 std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
   std::vector<std::pair<double, std::string_view>> order;
   for (const auto& [name, rows] : rows_by_name) {
-    double sum = 0;
-    for (const Phase& row : rows) sum += between_ns(row.start_ns, row.end_ns);
+    const double sum = sum_over<double>(rows, [](const Phase& row) { return between_ns(row.start_ns, row.end_ns); });
     order.emplace_back(-sum, name);
   }
   std::ranges::sort(order);

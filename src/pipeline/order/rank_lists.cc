@@ -244,8 +244,7 @@ void add_lists(const Trace& trace, const std::vector<std::pair<int32_t, int32_t>
     }
     for (const WorkToken& t : own.tokens) own.chunks = std::max(own.chunks, t.chunk + 1);
   });
-  size_t work = 0;
-  for (const RankLists& own : blocks) work += own.tokens.size();
+  const size_t work = sum_over<size_t>(blocks, [](const RankLists& own) { return own.tokens.size(); });
   all.tokens.reserve(work);
   all.cell.reserve(work);
   for (RankLists& own : blocks) {

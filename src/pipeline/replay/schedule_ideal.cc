@@ -50,8 +50,7 @@ double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>
   if (!times) return kNaN;
   const ScheduleNumbers numbers = schedule_numbers(*schedule, *times);
   if (numbers.span_ns <= 0 || numbers.ranks.empty()) return kNaN;
-  double waiting = 0;
-  for (const RankNumbers& rank : numbers.ranks) waiting += rank.span_bubble_ns;
+  const double waiting = sum_over<double>(numbers.ranks, &RankNumbers::span_bubble_ns);
   return waiting / (numbers.span_ns * static_cast<double>(numbers.ranks.size()));
 }
 

@@ -1,5 +1,6 @@
 #include "pipeline/sums/pipeline_sums.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/parallel.h"
@@ -30,8 +31,7 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
   std::vector<bool> shaped(spans.size(), false);
   std::vector<double> values(spans.begin(), spans.end());
   for (int left = 0; left <= kMaxExceptions; ++left) {
-    size_t longs = 0;
-    for (const double v : values) longs += v >= limit;
+    const size_t longs = std::ranges::count_if(values, [&](const double v) { return v >= limit; });
     if (longs < kMinShaped) return shaped;
     const Course course = course_of(values);
     const bool regular =

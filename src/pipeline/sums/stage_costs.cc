@@ -76,8 +76,7 @@ std::vector<StageCost> costs_of_stage(int32_t stage, const std::vector<RankRange
   for (size_t kind = 0; kind < kComputeKinds; ++kind) {
     std::vector<int64_t>& values = durations[kind];
     if (values.empty()) continue;
-    double sum = 0;
-    for (const int64_t v : values) sum += v;
+    const double sum = sum_over<double>(values);
     costs.push_back({stage, static_cast<CellKind>(kind), std::ssize(values), sum / values.size(),
                      percentile_of(values, 0.5), percentile_of(values, 0.95), 1});
   }

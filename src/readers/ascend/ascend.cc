@@ -41,8 +41,7 @@ void check_world(Trace& trace) {
   int64_t world = 0;
   for (const Part& part : trace.parts)
     world = std::max(world, json_integer(json_member(meta_json(part, "distributed_args"), "world_size")).value_or(0));
-  int64_t here = 0;
-  for (const Part& part : trace.parts) here += part.rank < world;
+  const int64_t here = std::ranges::count_if(trace.parts, [&](const Part& part) { return part.rank < world; });
   if (here >= world || world > 1'000'000) return;
   int32_t missing = 0;
   for (const Part& part : trace.parts) missing += part.rank == missing;

@@ -379,8 +379,7 @@ Result<FileResult> FileReader::finish() {
   split(out);
   out.clocks = tracks_.root_description();
   out.notes = std::move(notes_);
-  size_t rows = 0;
-  for (const RankRows& rank : out.ranks) rows += rank.rows.row_count;
+  const size_t rows = sum_over<size_t>(out.ranks, [&](const RankRows& rank) { return rank.rows.row_count; });
   if (rows == 0 && out.cells.empty() && out.marks == 0 && out.counters == 0)
     return make_error(ErrorCode::kBadInput,
                       "this Perfetto trace has packets, and no slices, instants or counters among them",

@@ -5,6 +5,7 @@
 
 #include "base/counted.h"
 #include "base/error_words.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
 #include "base/text.h"
@@ -192,8 +193,7 @@ void launch_by_arrows(const Trace& trace, Part& part) {
 }
 
 std::string describe(const Trace& trace, size_t files) {
-  int64_t events = 0;
-  for (const Part& part : trace.parts) events += part.event_count;
+  const int64_t events = sum_over<int64_t>(trace.parts, &Part::event_count);
   std::string out = counted(files, "file", "files") + " of Perfetto's, " + counted(trace.parts.size(), "rank", "ranks");
   if (events > 0) out += ", " + counted(events, "event", "events");
   return out;

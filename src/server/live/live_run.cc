@@ -363,8 +363,7 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     tell("finding.begins", fresh, step);
     findings_.push_back(std::move(fresh));
   }
-  size_t gone = 0;
-  for (const Seen& seen : findings_) gone += seen.is_gone;
+  size_t gone = sum_over<size_t>(findings_, &Seen::is_gone);
   for (auto at = findings_.begin(); gone > kMaxGone && at != findings_.end();)
     at = at->is_gone ? (--gone, findings_.erase(at)) : at + 1;
 }
@@ -433,8 +432,7 @@ std::string LiveRun::metrics() const {
     m.add("stageline_webhook_sent_total", "counter", "Events that the webhook took", whole(sums.sent));
     m.add("stageline_webhook_given_up_total", "counter", "Events that the webhook did not take", whole(sums.given_up));
   }
-  int64_t there = 0;
-  for (const Seen& seen : findings_) there += !seen.is_gone;
+  const int64_t there = std::ranges::count_if(findings_, [](const Seen& seen) { return !seen.is_gone; });
   m.add("stageline_findings", "gauge", "Findings that hold now", whole(there));
   for (const Seen& seen : findings_)
     if (!seen.is_gone)

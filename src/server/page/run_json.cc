@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/json_writer.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "exporters/table_words.h"
 #include "facts/call_tree_facts.h"
@@ -63,8 +64,7 @@ void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
   json.begin_object().field("id", id).field("rank_index", int64_t{lane.part});
   json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
   json.field("rows", std::max<size_t>(1, lane.rows.size()));
-  size_t clipped = 0;
-  for (const ViewRow& row : lane.rows) clipped += row.clipped;
+  const size_t clipped = sum_over<size_t>(lane.rows, &ViewRow::clipped);
   json.field("hidden", lane.hidden);
   if (clipped > 0) json.field("clipped", clipped);
   json.field("slices", lane.count);

@@ -62,9 +62,7 @@ void add_pieces(std::vector<Piece>& pieces, const Timeline& timeline, uint32_t l
   add_pieces(pieces, lane, first_starting_from(own, from_ns), first_starting_from(own, to_ns));
 }
 size_t slices_of(const std::vector<Piece>& pieces) {
-  size_t sum = 0;
-  for (const Piece& piece : pieces) sum += piece.to - piece.from;
-  return sum;
+  return sum_over<size_t>(pieces, [](const Piece& piece) { return piece.to - piece.from; });
 }
 
 std::vector<bool> mask_of(const Timeline& timeline, const std::vector<uint32_t>& lanes) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "server/http/wire.h"
@@ -61,8 +62,7 @@ int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& st
   std::array<size_t, 65> sums{};
   for (const auto& one : counts)
     for (size_t b = 0; b < one.size(); ++b) sums[b] += one[b];
-  size_t total = 0;
-  for (const size_t n : sums) total += n;
+  const size_t total = sum_over<size_t>(sums);
   if (total <= limit) return min_ns;
   // Durations of b bits begin at 2^(b − 1). Where even the longest are too many, the first of them are kept.
   size_t kept = 0, bits = 64;
@@ -76,8 +76,7 @@ int64_t raised_min(const Timeline& timeline, const std::vector<SliceStretch>& st
 SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,
                           int64_t min_ns, size_t limit) {
   const std::vector<SliceStretch> stretches = stretches_of(timeline, lanes, window);
-  size_t touched = 0;
-  for (const SliceStretch& s : stretches) touched += s.to - s.from;
+  const size_t touched = sum_over<size_t>(stretches, [](const SliceStretch& s) { return s.to - s.from; });
   SliceWindow out;
   out.min_ns = touched <= limit ? min_ns : raised_min(timeline, stretches, min_ns, limit);
   out.complete = out.min_ns == min_ns;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/number.h"
 #include "diagnosis/causes/pauses/pauses.h"
 #include "diagnosis/causes/start_reasons.h"
 
@@ -88,11 +89,7 @@ struct Pause {
   double ns;
 };
 
-double time_of(const std::vector<Pause>& pauses) {
-  double ns = 0;
-  for (const Pause& pause : pauses) ns += pause.ns;
-  return ns;
-}
+double time_of(const std::vector<Pause>& pauses) { return sum_over<double>(pauses, &Pause::ns); }
 
 class PauseSearch {
  public:
