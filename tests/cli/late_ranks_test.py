@@ -33,6 +33,21 @@ class LateRanks(Case):
                 self.assertIn('and came last to', found['detail_en'])
                 self.assertEqual('It computes for' in found['detail_en'], how == 'computes')
 
+    def test_without_steps_no_share_is_of_a_step(self):
+        told = []
+        for steps in (True, False):
+            ranks = host_training.make(transfer=3, more=lambda rank, step: 12 if rank == 1 else 0, how='computes')
+            for events in ranks:
+                events[:] = [e for e in events if steps or not e.get('name', '').startswith('ProfilerStep')]
+            host_training.write(self.dir, ranks)
+            found = json.loads(run('explain', self.dir, '--format', 'json', '-q', check=0).out)['findings']
+            late = next(f for f in found if f['id'] == 'rank.late')
+            told.append((late, ' '.join(f[key] for f in found for key in ('title_en', 'note_en', 'detail_en'))))
+        (with_steps, said), (without, said_without) = told
+        self.assertEqual(with_steps['rank'], without['rank'])
+        self.assertIn('of each step', said)
+        self.assertNotRegex(said_without, 'each step|per step|step time')
+
     def test_ranks_that_are_late_by_chance_are_not_told(self):
         for kind, world, scatter in (('ddp', 2, 0.2), ('ddp', 4, 0.1), ('fsdp', 2, 0.2)):
             for seed in range(1, 6):

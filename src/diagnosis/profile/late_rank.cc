@@ -276,10 +276,10 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   x.id = waits.min_rank ? "rank.late" : "comm.waiting";
   x.weight = waits.min_rank ? waits.late_weight : waits.weight;
   x.value = percent(x.weight);
-  x.value_note = words("note.step");
+  x.value_note = words(f.step_count > 0 ? "note.step" : "profile.note.recording");
   Args args;
   args.set("share", percent(waits.share)).set("time", human_duration(waits.mean_ns));
-  args.set("rank", waits.min_rank.value_or(0));
+  args.set("rank", waits.min_rank.value_or(0)).flag("steps", f.step_count > 0);
   args.set("last", waits.collectives > 0 ? grouped(waits.came_last) : "").set("of", grouped(waits.collectives));
   args.set("least", waits.min_rank ? human_duration(waits.min_ns) : "");
   say(x, "profile.collectives", args);

@@ -49,7 +49,7 @@ void add_input_loading(const ProfileFacts& facts, const ProfileSums& sums, std::
   x.value = percent(loading);
   Args args;
   args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
-  args.flag("devices", !facts.ranks.empty());
+  args.flag("devices", !facts.ranks.empty()).flag("steps", facts.step_count > 0);
   say(x, "profile.input", args.set("rank", steps.worst_rank));
   x.detail += words(loader_advice(facts));
   out.push_back(std::move(x));
