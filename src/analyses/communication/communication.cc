@@ -346,7 +346,12 @@ std::string algorithm_text(const LedgerRow& row, const Places& places, int32_t o
   return inside ? "in-network (by rate)" : row.algorithm;
 }
 
-Table rows_table(const Accounts& accounts, int32_t one_rank) {
+// What computing does not cover; unknown where nothing but communication was recorded.
+int64_t known_exposed(const LedgerOfRun& run, int64_t ns) {
+  return run.torch.trace->format == "nccl-inspector" ? kNullInteger : ns;
+}
+
+Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_rank) {
   Table table(declared_table("communication/communication"));
   for (const LedgerRow* row : accounts.rows()) {
     std::string basis;
@@ -367,8 +372,8 @@ Table rows_table(const Accounts& accounts, int32_t one_rank) {
                    row->bytes,
                    row->transfer_ns,
                    row->wait_ns,
-                   row->exposed_transfer_ns,
-                   row->exposed_wait_ns,
+                   known_exposed(run, row->exposed_transfer_ns),
+                   known_exposed(run, row->exposed_wait_ns),
                    std::llround(std::min(row->across, 9e18)),
                    row->algorithm_gbps(),
                    row->bus_gbps(),
@@ -407,14 +412,14 @@ Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
       start = std::min(start, part.call->start_ns);
     }
     const bool rates = instance.bytes > 0 && instance.took_ns > 0 && instance.basis != TransferBasis::kAtLeast;
-    table.add_row({rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
-                   std::string(collective_kind_name(instance.kind)),
-                   first.step < 0 ? kNullInteger : int64_t{first.step}, start,
-                   instance.bytes < 0 ? kNullInteger : instance.bytes, instance.took_ns, wait, line.exposed_ns,
-                   rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN,
-                   whole_ns(judged.expected_ns), std::string(verdict_name(judged.verdict)),
-                   instance.kind == CollectiveKind::kSendRecv ? kNullInteger : int64_t{accounts.last_of(parts)},
-                   std::string(basis_name(instance.basis))});
+    table.add_row(
+        {rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
+         std::string(collective_kind_name(instance.kind)), first.step < 0 ? kNullInteger : int64_t{first.step}, start,
+         instance.bytes < 0 ? kNullInteger : instance.bytes, instance.took_ns, wait,
+         known_exposed(run, line.exposed_ns), rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN,
+         whole_ns(judged.expected_ns), std::string(verdict_name(judged.verdict)),
+         instance.kind == CollectiveKind::kSendRecv ? kNullInteger : int64_t{accounts.last_of(parts)},
+         std::string(basis_name(instance.basis))});
   }
   return table;
 }
@@ -444,7 +449,7 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
   for (const size_t p : run.torch.parts) {
     const Sums& of = sums[run.torch.ranks[p]];
     table.add_row({int64_t{run.torch.ranks[p]}, run.torch.trace->parts[p].machine_name, of.calls, of.last, of.late_ns,
-                   of.wait_ns, of.exposed_wait_ns});
+                   of.wait_ns, known_exposed(run, of.exposed_wait_ns)});
   }
   return table;
 }
@@ -484,7 +489,7 @@ Result<AnalysisResult> run_communication(const AnalysisInput& input) {
   AnalysisResult result;
   const Accounts accounts(run, *given);
   const int32_t one_rank = run.torch.ranks[run.torch.parts[0]];
-  result.add(rows_table(accounts, one_rank), ranks_table(run, accounts), accounts.places().fabrics(),
+  result.add(rows_table(run, accounts, one_rank), ranks_table(run, accounts), accounts.places().fabrics(),
              instances_table(run, accounts));
   add_notes(run, accounts, *given, result.notes);
   return result;
