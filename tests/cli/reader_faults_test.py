@@ -376,6 +376,25 @@ class OtherDialects(Case):
         self.assertEqual((told['slices_by_kind']['kernels'], told['slices_by_kind']['copies']), (20, 20))
         self.assertEqual(launched(path), (20, 20))  # arrows lead to the kernels
 
+    def test_rocprof_says_its_times_to_the_nanosecond(self):
+        events = [{'ph': 'M', 'name': 'process_name', 'pid': pid, 'args': {'name': name}} for pid, name in ((2, 'CPU HIP API'), (5, 'COPY'), (6, 'GPU0'))]
+        want = []
+        for k in range(20):
+            at = 812_345_678_901_234 + 300_123 * k
+            for name, pid, begin, ns in (('hipLaunchKernel', 2, at, 5400), ('gemm', 6, at + 20_000, 140_550), ('hipMemcpyAsync', 2, at + 7000, 9300), ('hcCommandHostToDevice', 5, at + 200_000, 40_123)):
+                want.append((name, begin, ns))
+                events.append({'ph': 'X', 'name': name, 'pid': str(pid), 'tid': '1', 'ts': str(begin // 1000), 'dur': str(ns // 1000),
+                               'args': {'BeginNs': str(begin), 'EndNs': str(begin + ns), 'DurationNs': str(ns)}})
+            for number, ends in ((2 * k, ((2, at), (6, at + 20_000))), (2 * k + 1, ((2, at + 7000), (5, at + 200_000)))):
+                events += [{'ts': ns // 1000, 'ph': phase, 'cat': 'DataFlow', 'id': number, 'pid': pid, 'tid': 1, 'name': 'dep'} for phase, (pid, ns) in zip('st', ends)]
+        path = self.write('rocprof.json', json.dumps({'traceEvents': [{}, *events]}))
+        got = [r.split(',') for r in run('sql', path, 'SELECT name, start_ns, dur_ns FROM slices', '--format', 'csv', '-q', check=0).out.split()[1:]]
+        first = min(begin for _, begin, _ in want)
+        self.assertEqual(sorted((n, int(s), int(d)) for n, s, d in got), sorted((n, b - first, d) for n, b, d in want))
+        told = info(path)['slices_by_kind']
+        self.assertEqual((told['kernels'], told['copies'], told['runtime calls']), (20, 20, 40))
+        self.assertEqual(launched(path), (40, 0))
+
     def paddle(self, steps, unit, schema):
         pid, zero, events = 4242, 1_700_000_000_000_000, []
 

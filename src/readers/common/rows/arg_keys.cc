@@ -11,8 +11,9 @@ namespace stageline::rows {
 namespace {
 
 // The keys are sorted by name for the binary search.
-constexpr std::array<std::pair<std::string_view, ArgKey>, 57> kKeys = {{
+constexpr std::array<std::pair<std::string_view, ArgKey>, 59> kKeys = {{
     {"Addr", ArgKey::kAddress},
+    {"BeginNs", ArgKey::kBeginNs},
     {"Bytes", ArgKey::kMemoryBytes},
     {"Call stack", ArgKey::kCallStack},
     {"Collective name", ArgKey::kCollective},
@@ -21,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 57> kKeys = {{
     {"Device Id", ArgKey::kDeviceId},
     {"Device Type", ArgKey::kDeviceType},
     {"Dst Rank", ArgKey::kDstRank},
+    {"DurationNs", ArgKey::kDurationNs},
     {"External id", ArgKey::kExternalId},
     {"Fwd thread id", ArgKey::kForwardThread},
     {"Group size", ArgKey::kGroupSize},
@@ -151,6 +153,8 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
     case ArgKey::kPythonModule: event.python_module = value; return true;
     case ArgKey::kStepNumber: event.step_number = value; return true;
     case ArgKey::kRank: event.rank = value; return true;
+    case ArgKey::kBeginNs: event.begin_ns = value; return true;
+    case ArgKey::kDurationNs: event.length_ns = value; return true;
     case ArgKey::kGraphNode: event.graph_node = value; return true;
     case ArgKey::kOriginalStream: event.original_stream = value; return true;
     case ArgKey::kRawPid: event.raw_pid = value; return true;

@@ -58,6 +58,8 @@ enum class ArgKey : uint8_t {
   kExactStart,
   kStepNumber,
   kRank,
+  kBeginNs,
+  kDurationNs,
   kGraphNode,
   kNodeName,
   kOriginalStream,

@@ -92,13 +92,14 @@ void translate_devices(FileRows& rows) {
   Dictionaries& known = rows.dictionaries;
   enum class Place : uint8_t { kHost, kDevice, kDerived };  // derived: modules, steps and scopes drawn for a device
   std::vector<Place> places(known.threads.size(), Place::kHost);
+  std::vector<bool> copies(known.threads.size());
   bool any = false;
   for (const ProcessName& entry : rows.rest.process_names) {
     const std::string_view process = known.names.text(entry.name);
     if (!is_device_process(process)) continue;
     const std::string key = std::string(known.names.text(entry.pid)) + '\n';
     for (uint32_t t = 1; t < known.threads.size(); ++t)
-      if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, any = true;
+      if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, copies[t] = process == "COPY", any = true;
   }
   if (!any) return;
   for (const ThreadName& entry : rows.rest.thread_names) {
@@ -129,8 +130,8 @@ void translate_devices(FileRows& rows) {
     const bool call = row.correlation != kNoCorrelation || name.starts_with("hip") || name.starts_with("cuda");
     if (places[row.thread] == Place::kHost)
       return give(row, call ? ours[3] : name.starts_with('$') ? ours[4] : ours[5]);
-    const bool copy =
-        name.starts_with("Memcpy") || name.find("Copy") != std::string_view::npos || is_xla_transfer("", name);
+    const bool copy = copies[row.thread] || name.starts_with("Memcpy") || name.find("Copy") != std::string_view::npos ||
+                      is_xla_transfer("", name);
     give(row, name.starts_with("Memset") ? ours[2] : copy ? ours[1] : ours[0]);
     if (!is_xla_collective("", name)) return;
     rows.rest.collectives.push_back({.slice = at, .name = known.names.intern(xla_opcode("", name))});

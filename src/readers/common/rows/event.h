@@ -33,9 +33,10 @@ struct Event {
   std::string_view input_dims, input_types, concrete_inputs, call_stack, module_hierarchy;
   std::string_view grid, block, blocks_per_sm, warps_per_sm, occupancy;
   int64_t registers = -1, shared_bytes = -1;
-  int64_t exact_start_ns = -1;      // Paddle's "start_time", from the writer's own zero
-  int64_t step_number = -1;         // JAX's and TensorFlow's "step_num"
-  int64_t rank = -1, raw_pid = -1;  // TraceFuse's: the rank of an event, and its process before the merge
+  int64_t exact_start_ns = -1;            // Paddle's "start_time", from the writer's own zero
+  int64_t begin_ns = -1, length_ns = -1;  // rocprof's, whose ts and dur are whole microseconds
+  int64_t step_number = -1;               // JAX's and TensorFlow's "step_num"
+  int64_t rank = -1, raw_pid = -1;        // TraceFuse's: the rank of an event, and its process before the merge
   // Of work of a CUDA graph: its node, its mark (torch.cuda.graph_annotations), and the stream it was moved from.
   int64_t graph_node = -1, original_stream = -1;
   std::string_view node_name;

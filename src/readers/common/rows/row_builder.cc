@@ -67,6 +67,10 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   Row row;
   row.start_ns = event.ts_ns;
   row.dur_ns = event.dur_ns;
+  if (event.begin_ns >= 0 && event.length_ns >= 0 && event.begin_ns / 1000 == event.ts_ns / 1000) {
+    row.start_ns = event.begin_ns;
+    row.dur_ns = event.length_ns;
+  }
   row.offset = offset;
   row.name = dictionaries_.names.intern(event.name);
   row.file_index = static_cast<uint32_t>(chunk_.event_count);
@@ -269,8 +273,10 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
     case 'f':
       if (event.has_ts)
         (is_launch_flow(event.cat) ? chunk_.launch_flows : chunk_.flows)
-            .push_back({quick_hash(event.id) * 31 + quick_hash(event.cat), event.ts_ns, thread_of(event.pid, event.tid),
-                        event.phase == 's', is_forward_backward(event.cat)});
+            // rocprof cuts the time to a microsecond, within which the slice begins.
+            .push_back({quick_hash(event.id) * 31 + quick_hash(event.cat),
+                        event.ts_ns + (event.cat == "DataFlow" && !event.fractional_ts ? 999 : 0),
+                        thread_of(event.pid, event.tid), event.phase == 's', is_forward_backward(event.cat)});
       break;
     default: break;
   }
