@@ -51,7 +51,7 @@ class NcclInspectorTest(Case):
             ranks = {r['rank']: r for r in table(folder, 'communication-ranks')}
             self.assertEqual(max(ranks.values(), key=lambda r: r['late_ns'])['rank'], 2)
             self.assertEqual(ranks[2]['wait_ns'], 0)
-            # Nobody knows what computing covers.
+            # The logs do not record what computing covers.
             self.assertEqual({r['exposed_wait_ns'] for r in table(folder, 'communication')} | {r['exposed_wait_ns'] for r in ranks.values()}, {None})
             self.assertEqual({r['exposed_ns'] for r in table(folder, 'communication-instances')}, {None})
             said = run('explain', folder, check=0).out

@@ -24,7 +24,7 @@ struct FoundMarks {
   std::string example;                       // a name that matched
   int64_t names = 0, slices = 0;             // distinct names and slices that matched
   int64_t nested = 0;                        // slices that lie inside other work of their thread
-  int64_t captured = 0;                      // marks of the capture of a graph, which are no work
+  int64_t captured = 0;                      // marks of the capture of a graph, when nothing ran
   bool by_frames = false;                    // found in Python frames, not in annotations
   bool interleaved = false;  // ranks have chunks that names do not distinguish, so micro-batch numbers would be guesses
 };

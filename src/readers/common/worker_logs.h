@@ -27,7 +27,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
 // Reports gaps in the numbers of the logs that parts were read from ("paddle.missing_rank").
 void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics);
 
-// What Paddle's profilers print into worker logs: jobs of the static graph, or details of the dynamic graph's pipeline.
+// Lines that Paddle's profilers print: jobs of the static graph, or details of the dynamic graph's pipeline.
 inline constexpr std::string_view kProfilerJob = "Profiler Info: Job (";
 inline constexpr std::string_view kPipelineDetails = "[Pipeline details] ";
 enum class WorkerLines : uint8_t { kNone, kJobs, kDetails };

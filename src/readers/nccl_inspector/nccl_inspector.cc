@@ -83,7 +83,7 @@ bool take_line(Value line, Process& process) {
   call.peer = in(perf["p2p_peer"], 0, kMaxRankNumber);
   call.took_ns = took * 1000;
   call.written_ns = written * 1000;
-  // What has one byte an element has no size there: 2⁶⁴ minus the count is written.
+  // Types of one byte have no size there: 2⁶⁴ minus the count is written.
   if (const int64_t count = in(field("msg_size_bytes"), 0, kMaxBytes); count >= 0)
     call.bytes = call.message ? count : message_bytes(collective_kind(call.name), own.size, count);
   const Value kernels = perf["event_trace_ts"]["kernel_events"];
