@@ -28,6 +28,9 @@ void append_code_point_escaped(std::string& out, std::string_view utf8) {
   }
 }
 
+// Can be written as it is, whatever stands beside it.
+bool is_plain(char c) { return c >= ' ' && c != '"' && c != '\\' && c != '/' && c != 0x7f; }
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text, bool ascii) {
@@ -36,6 +39,10 @@ void append_json_string(std::string& out, std::string_view text, bool ascii) {
   if (std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
     text = repaired = valid_utf8(text);
   for (size_t i = 0; i < text.size(); ++i) {
+    const size_t from = i;
+    while (i < text.size() && is_plain(text[i])) ++i;
+    out.append(text.substr(from, i - from));
+    if (i == text.size()) break;
     const auto c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {
       out += '\\';

@@ -1,11 +1,21 @@
 #include "base/name_pattern.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/text.h"
 
 namespace stageline {
 namespace {
+
+constexpr size_t kBegin = 4;
+
+size_t place_of_begin(std::string_view text) {
+  uint32_t begin;
+  std::memcpy(&begin, text.data(), kBegin);
+  return begin * 0x9e3779b1u >> 20;
+}
 
 bool contains(std::string_view name, std::string_view wanted) {
   if (wanted.size() > name.size()) return false;
@@ -239,6 +249,18 @@ bool NamePattern::matches(std::string_view name) const {
     if (found) return true;
     std::swap(now, next);
   }
+}
+
+AnyOf::AnyOf(std::vector<std::string_view> parts) : parts_(std::move(parts)) {
+  for (const std::string_view part : parts_) begins_.set(place_of_begin(part));
+}
+
+bool AnyOf::in(std::string_view name) const {
+  for (; name.size() >= kBegin; name.remove_prefix(1))
+    if (begins_[place_of_begin(name)] &&
+        std::ranges::any_of(parts_, [&](std::string_view part) { return name.starts_with(part); }))
+      return true;
+  return false;
 }
 
 }  // namespace stageline

@@ -41,4 +41,15 @@ class NamePattern {
   uint32_t first_ = 0;
 };
 
+// Finds any of several texts of four bytes and more in one pass: a name may have megabytes. The texts must outlive it.
+class AnyOf {
+ public:
+  explicit AnyOf(std::vector<std::string_view> parts);
+  bool in(std::string_view name) const;
+
+ private:
+  std::vector<std::string_view> parts_;
+  std::bitset<4096> begins_;
+};
+
 }  // namespace stageline

@@ -5,6 +5,8 @@
 namespace stageline {
 namespace {
 
+bool is_ascii_byte(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
 // Decodes the code point at `i` and moves past it. Returns -1 for an invalid byte, and moves past that byte.
 int32_t next_code_point(std::string_view s, size_t& i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
@@ -58,14 +60,17 @@ int display_width(std::string_view utf8) {
 std::string valid_utf8(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
+  size_t kept = 0;
   for (size_t i = 0; i < bytes.size();) {
     const size_t from = i;
-    if (next_code_point(bytes, i) < 0)
-      out += "\uFFFD";
-    else
-      out.append(bytes.substr(from, i - from));
+    if (is_ascii_byte(bytes[i])) {
+      i = std::ranges::find_if_not(bytes.begin() + from, bytes.end(), is_ascii_byte) - bytes.begin();
+    } else if (next_code_point(bytes, i) < 0) {
+      out.append(bytes.substr(kept, from - kept)).append("\uFFFD");
+      kept = i;
+    }
   }
-  return out;
+  return out.append(bytes.substr(kept));
 }
 
 size_t character_start(std::string_view text, size_t at) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -17,13 +18,13 @@ constexpr std::array<std::string_view, 7> kLeaveEarly = {"broadcast", "reduce", 
 }  // namespace
 
 OpNames::OpNames(const StringPool& names) {
+  static const AnyOf receiving({"recv", "receive"}), to_all({"all_to_all", "alltoall", "all2all"});
   for (StringId id = 0; id < names.size(); ++id) {
     const std::string lower = to_lower(names.text(id));
-    const auto holds = [&](std::string_view part) { return lower.find(part) != std::string::npos; };
-    const bool receive = holds("recv") || holds("receive");
-    messages.push_back(receive || holds("send"));
+    const bool receive = receiving.in(lower);
+    messages.push_back(receive || lower.find("send") != std::string::npos);
     receives.push_back(receive);
-    all_to_all.push_back(holds("all_to_all") || holds("alltoall") || holds("all2all"));
+    all_to_all.push_back(to_all.in(lower));
     leaves_early.push_back(std::ranges::find(kLeaveEarly, lower) != kLeaveEarly.end());
   }
 }

@@ -1,5 +1,7 @@
 #include "profile/host_calls.h"
 
+#include "base/name_pattern.h"
+
 namespace stageline {
 namespace {
 
@@ -10,12 +12,9 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
 
 bool is_allocator_call(std::string_view name) {
-  if (contains(name, "alloc") || contains(name, "Alloc")) return true;
-  if (name.starts_with("cudaFree") || name.starts_with("hipFree") || name.starts_with("cuMemFree")) return true;
-  for (const char* part : {"HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease",
-                           "cuMemSetAccess", "cuMemAddress", "aclrtFree"})
-    if (contains(name, part)) return true;
-  return false;
+  static const AnyOf parts({"alloc", "Alloc", "HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap",
+                            "cuMemRelease", "cuMemSetAccess", "cuMemAddress", "aclrtFree"});
+  return name.starts_with("cudaFree") || name.starts_with("hipFree") || name.starts_with("cuMemFree") || parts.in(name);
 }
 
 bool is_host_message(std::string_view name) {

@@ -76,9 +76,8 @@ uint32_t HostNodes::of(uint32_t slice) {
     if (added) {
       HostNode made{node, s_.name_id[i], category(i), i, nodes_[node].context};
       made.counted = counters_.contains(s_.name_id[i]);
-      const IdleCause own = context_of(i);
       // The outer slice says what the time is for: memory that is allocated for the input counts as input.
-      if (made.context == IdleCause::kUnseen) made.context = own;
+      if (made.context == IdleCause::kUnseen) made.context = context_of(i);
       nodes_.push_back(made);
     }
     node = it->second;

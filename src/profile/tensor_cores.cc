@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
+
+#include "base/name_pattern.h"
 
 namespace stageline {
 namespace {
-
-bool holds_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
-}
 
 // These parts of names mark kernels that use these units. They come from cuBLAS and cuDNN up to Ampere (as in NVIDIA's
 // PyProf), then newer instructions, CUTLASS, attention, 8-bit products, and AMD's libraries.
@@ -22,11 +19,10 @@ constexpr std::string_view kParts[] = {
     "16864", "161616", "16x8x16", "cutlass_75_", "cutlass_80_tensor", "sm80_xmma", "sm90_xmma", "sm100_xmma",
     "cutlass3x_sm90", "cutlass3x_sm100", "flash_fwd", "flash_bwd", "flash::", "FlashAttnFwd", "FlashAttnBwd",
     "fmha_v2", "sdpa_sm", "native_sdpa", "deep_gemm", "fp8_gemm", "mfma", "wmma", "_xdl", "ck_tile::FmhaFwd",
-    "ck_tile::FmhaBwd"
+    "ck_tile::FmhaBwd",
+    // CUTLASS 3 writes the architecture as a type.
+    "cutlass::arch::Sm90", "cutlass::arch::Sm100", "cutlass::arch::OpClassTensorOp", "MainloopSm"
 };
-// CUTLASS 3 writes the architecture as a type.
-constexpr std::string_view kArchitectures[] = {"cutlass::arch::Sm90", "cutlass::arch::Sm100",
-                                                            "cutlass::arch::OpClassTensorOp", "MainloopSm"};
 
 // These operators are products of matrices or attention. aten::prelu, addr, addmv and mv work element by element or with
 // a vector: they are not here.
@@ -52,7 +48,8 @@ constexpr std::string_view kOperators[] = {
 }  // namespace
 
 bool uses_tensor_cores(std::string_view kernel) {
-  if (holds_any(kernel, kParts) || holds_any(kernel, kArchitectures)) return true;
+  static const AnyOf units({std::begin(kParts), std::end(kParts)});
+  if (units.in(kernel)) return true;
   // Tensile names the matrix instruction it uses, …_MT128x128x32_MI16x16x16_… or in older versions …_MI16x16x…; a
   // kernel without one multiplies on the vector units.
   const size_t tensile = kernel.find("Cijk_");
@@ -67,11 +64,11 @@ bool says_no_units(std::string_view kernel) {
   const bool identifier = !kernel.empty() && std::ranges::all_of(kernel, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
   });
-  constexpr std::string_view kSpeaking[] = {"sgemm",  "dgemm",       "cgemm",       "zgemm",      "gemv",   "simt",
-                                            "Cijk_",  "cublas",      "cudnn",       "miopen",     "ampere", "volta",
-                                            "turing", "maxwell",     "pascal",      "hopper",     "sm80_",  "sm90_",
-                                            "nccl",   "triton_poi_", "triton_red_", "triton_per_"};
-  return identifier && !uses_tensor_cores(kernel) && !holds_any(kernel, kSpeaking);
+  static const AnyOf speaking({"sgemm",  "dgemm",       "cgemm",       "zgemm",      "gemv",   "simt",
+                               "Cijk_",  "cublas",      "cudnn",       "miopen",     "ampere", "volta",
+                               "turing", "maxwell",     "pascal",      "hopper",     "sm80_",  "sm90_",
+                               "nccl",   "triton_poi_", "triton_red_", "triton_per_"});
+  return identifier && !uses_tensor_cores(kernel) && !speaking.in(kernel);
 }
 
 bool may_use_tensor_cores(std::string_view op) {
