@@ -1,3 +1,4 @@
+#include "base/name_pattern.h"
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
@@ -102,6 +103,28 @@ TEST_CASE("tensor cores by name: up to Ampere, Hopper, Blackwell and AMD") {
   CHECK(may_use_tensor_cores("aten::addmm"));
   CHECK(may_use_tensor_cores("AddmmBackward0"));
   CHECK(may_use_tensor_cores("aten::_scaled_dot_product_flash_attention_backward"));
+}
+
+TEST_CASE("one pass over a name finds what looking for each text finds") {
+  const std::vector<std::string_view> parts = {"alloc", "Alloc", "abcd", "bcda", "cuMemMap", "_xdl"};
+  const AnyOf any(parts);
+  const auto each = [&](std::string_view name) {
+    return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+  };
+  std::vector<std::string> names = {"",           "abc",      "cuMemMa", "cuMemMap",
+                                    "cudaMalloc", "aaaalloc", "_xd_xdl", "\xff alloc"};
+  for (int i = 0; i < 4096; ++i) {  // every text of six of these four letters
+    std::string name;
+    for (int k = 0, n = i; k < 6; ++k, n /= 4) name += "abcd"[n % 4];
+    names.push_back(std::move(name));
+  }
+  size_t found = 0;
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    CHECK(any.in(name) == each(name));
+    found += any.in(name);
+  }
+  CHECK(found > 5);
 }
 
 TEST_CASE("steps follow their device work, and every instant has one category") {
