@@ -1,5 +1,12 @@
 #include "base/freed_memory.h"
 
+#include <cstdint>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 #if __has_include(<malloc.h>)
 #include <malloc.h>
 #endif
@@ -23,6 +30,15 @@ void return_much_freed_memory([[maybe_unused]] size_t bytes) {
   const size_t freed = static_cast<unsigned>(mallinfo().fordblks);  // wraps at 4 GiB
 #endif
   if (freed >= kMuch) malloc_trim(0);
+#endif
+}
+
+void return_pages([[maybe_unused]] void* begin, [[maybe_unused]] void* end) {
+#if defined(__linux__)
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t from = (reinterpret_cast<uintptr_t>(begin) + page - 1) / page * page;
+  const uintptr_t to = reinterpret_cast<uintptr_t>(end) / page * page;
+  if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 #endif
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
+#include "base/freed_memory.h"
 #include "base/sort_by_numbers.h"
 #include "model/intervals.h"
 #include "model/problems.h"
@@ -22,6 +24,19 @@ std::map<int32_t, Span> step_spans(const std::vector<Op>& ops) {
     span->add(op.start_ns, op.end_ns);
   }
   return spans;
+}
+
+// Sorts stably, in place: rows are what takes most memory.
+void sort_by_lanes(std::vector<Op>& ops) {
+  std::vector<uint32_t> order(ops.size());
+  std::iota(order.begin(), order.end(), 0u);
+  sort_by_numbers(order, [&](uint32_t i) { return std::array{ops[i].rank, static_cast<int32_t>(ops[i].lane)}; });
+  for (uint32_t at = 0; at < order.size(); ++at) {  // one cycle of the permutation
+    const Op first = ops[at];
+    uint32_t to = at;
+    for (uint32_t from; (from = std::exchange(order[to], to)) != at; to = from) ops[to] = ops[from];
+    ops[to] = first;
+  }
 }
 
 }  // namespace
@@ -86,12 +101,10 @@ std::vector<std::string> kind_lane_names() {
 
 void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, const std::vector<std::string>& sources,
                  Trace& trace) {
-  std::vector<uint32_t> order(ops.size());
-  std::iota(order.begin(), order.end(), 0u);
-  sort_by_numbers(order, [&](uint32_t i) { return std::array{ops[i].rank, static_cast<int32_t>(ops[i].lane)}; });
+  sort_by_lanes(ops);
   trace.cells.reserve(ops.size());
-  for (size_t begin = 0; begin < order.size();) {
-    const Op& first = ops[order[begin]];
+  for (size_t begin = 0; begin < ops.size();) {
+    const Op first = ops[begin];
     if (trace.parts.empty() || trace.parts.back().rank != first.rank) {
       Part part;
       part.rank = first.rank;
@@ -101,14 +114,14 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
       trace.parts.push_back(std::move(part));
     }
     size_t end = begin;
-    while (end < order.size() && ops[order[end]].rank == first.rank && ops[order[end]].lane == first.lane) ++end;
+    while (end < ops.size() && ops[end].rank == first.rank && ops[end].lane == first.lane) ++end;
     Slices rows;
     rows.start_ns.reserve(end - begin);
     rows.dur_ns.reserve(end - begin);
     rows.name_id.reserve(end - begin);
     rows.file_index.reserve(end - begin);
     for (size_t k = begin; k < end; ++k) {
-      const Op& op = ops[order[k]];
+      const Op& op = ops[k];
       rows.start_ns.push_back(op.start_ns);
       rows.dur_ns.push_back(op.end_ns - op.start_ns);
       rows.name_id.push_back(op.name_id);
@@ -116,16 +129,16 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
     }
     const std::vector<uint32_t> slice = trace.parts.back().add_lane(lanes[first.lane], rows);
     for (size_t k = begin; k < end; ++k) {
-      const Op& op = ops[order[k]];
+      const Op& op = ops[k];
       if (!op.is_cell) continue;
       const int32_t chunk = op.chunk == kUnknown && is_compute(op.kind) ? 0 : op.chunk;
       trace.cells.add({op.step, static_cast<int32_t>(trace.parts.size() - 1), op.kind, chunk, op.micro_batch,
                        op.start_ns, op.end_ns, slice[k - begin]});
     }
+    return_pages(&ops[begin], ops.data() + end);
     begin = end;
   }
   std::vector<Op>().swap(ops);
-  std::vector<uint32_t>().swap(order);
   trace.cells.sort();
 }
 
