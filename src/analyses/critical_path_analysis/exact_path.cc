@@ -9,6 +9,7 @@
 // names, else for the thread of its process that was last at work. Without recorded stream waits, work that had been
 // launched long before waited for the other stream whose work ended last.
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -165,6 +166,11 @@ class Builder {
     process_ = processes();
     top_ends_.resize(part_.lanes.size());
     work_.resize(process_.empty() ? 0 : *std::ranges::max_element(process_) + 1);
+    // A vector that grows leaves holes of its former sizes behind.
+    std::vector<size_t> most(work_.size(), 0);
+    for (const int32_t i : rows_) most[process_[row(i).lane]] += row(i).on_device ? 0 : 2;
+    for (size_t p = 0; p < most.size(); ++p) work_[p].reserve(most[p]);
+    gaps_.reserve(std::accumulate(most.begin(), most.end(), size_t{0}));
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       const PathNode& node = graph_.nodes[n];
       const TorchRow& r = row(node.row);
@@ -229,12 +235,13 @@ class Builder {
   // thread. So a thread finds the work of the others in one look, however many threads there are.
   struct Work {
     uint32_t node = 0, other = kNoNode;
-    uint16_t lane = 0;
   };
+  uint16_t lane_of_work(const Work& work) const { return row(graph_.nodes[work.node].row).lane; }
   void add_work(uint16_t lane, uint32_t node) {
     std::vector<Work>& of = work_[process_[lane]];
-    Work next{node, kNoNode, lane};
-    if (!of.empty()) next.other = of.back().lane != lane ? static_cast<uint32_t>(of.size() - 1) : of.back().other;
+    Work next{node, kNoNode};
+    if (!of.empty())
+      next.other = lane_of_work(of.back()) != lane ? static_cast<uint32_t>(of.size() - 1) : of.back().other;
     of.push_back(next);
   }
 
@@ -244,7 +251,7 @@ class Builder {
     const auto next = std::ranges::partition_point(work, [&](const Work& w) { return w.node < after; });
     if (next == work.begin()) return kNoNode;
     const Work& last = *(next - 1);
-    const uint32_t place = last.lane != lane ? static_cast<uint32_t>(next - 1 - work.begin()) : last.other;
+    const uint32_t place = lane_of_work(last) != lane ? static_cast<uint32_t>(next - 1 - work.begin()) : last.other;
     if (place == kNoNode || (before != kNoNode && work[place].node <= before)) return kNoNode;
     return work[place].node;
   }
