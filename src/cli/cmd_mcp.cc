@@ -24,7 +24,6 @@
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "mcp/server.h"
-#include "server/page/page_export.h"
 #include "server/page/page_file.h"
 
 namespace stageline {

@@ -11,7 +11,6 @@
 #include "cli/run_common.h"
 #include "model/finding.h"
 #include "readers/reader.h"
-#include "server/page/page_export.h"
 #include "server/page/page_file.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/counted.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"

@@ -16,7 +16,6 @@
 #include "diagnosis/what_if/what_if_words.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
-#include "model/run_extent.h"
 #include "plan/emit.h"
 #include "plan/recorded.h"
 #include "profile/peak_memory.h"

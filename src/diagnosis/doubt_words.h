@@ -3,7 +3,6 @@
 
 #include "base/words.h"
 #include "diagnosis/causes/causes.h"
-#include "model/finding.h"
 
 namespace stageline {
 

@@ -23,7 +23,6 @@
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/run_coverage.h"
-#include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {

@@ -4,7 +4,6 @@
 
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/explanation.h"
-#include "model/trace.h"
 
 namespace stageline {
 

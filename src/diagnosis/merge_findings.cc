@@ -7,7 +7,6 @@
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/profile_sums.h"
-#include "model/finding_words.h"
 #include "profile/flight_match.h"
 
 namespace stageline {

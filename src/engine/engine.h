@@ -9,7 +9,6 @@
 #include "analyses/analysis.h"
 #include "base/progress.h"
 #include "base/result.h"
-#include "diagnosis/causes/findings.h"
 #include "diagnosis/explain.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"

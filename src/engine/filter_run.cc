@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "engine/problems.h"
 #include "model/torch_facts.h"

@@ -13,7 +13,6 @@
 // point back in time) is described in docs/exporters/chrome.md.
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <queue>
 #include <string>

@@ -10,7 +10,6 @@
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/measure/waterfall.h"
-#include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/sums/pipeline_sums.h"
 

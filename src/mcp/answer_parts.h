@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "model/table.h"
 #include "sql/session.h"
 
 namespace stageline::mcp {

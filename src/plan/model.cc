@@ -4,7 +4,6 @@
 #include <array>
 
 #include "base/json_tree.h"
-#include "base/number.h"
 #include "base/text.h"
 
 namespace stageline::plan {

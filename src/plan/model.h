@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/words.h"
 
 namespace stageline::plan {
 

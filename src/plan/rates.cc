@@ -6,7 +6,6 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "plan/split.h"
 #include "schedules/make.h"
 
 namespace stageline::plan {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/lost_work.h"
-#include "model/torch_facts.h"
 
 namespace stageline {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "sql/run_data.h"
 #include "sql/slice_rows.h"
 #include "sql/table_source.h"
 

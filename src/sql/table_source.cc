@@ -7,7 +7,6 @@
 #include "base/give_up.h"
 #include "base/number.h"
 #include "base/sqlite_db.h"
-#include "model/cells.h"
 #include "model/table.h"
 
 namespace stageline::sql {

@@ -11,7 +11,6 @@
 #include "model/statistics.h"
 #include "sql/function_arguments.h"
 #include "sql/run_tables.h"
-#include "sql/slice_rows.h"
 
 namespace stageline::sql {
 namespace {

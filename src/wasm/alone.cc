@@ -2,7 +2,6 @@
 // those that say why an order cannot be simulated (cmake/wasm.cmake).
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "base/number.h"
 #include "base/parallel.h"

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "diagnosis/what_if/packed_model.h"
 #include "server/http/api_answer.h"

@@ -12,7 +12,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
-#include "profile/communication_ops.h"
 #include "profile/transfers.h"
 
 namespace stageline {

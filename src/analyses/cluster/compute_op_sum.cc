@@ -8,7 +8,6 @@
 #include "analyses/cluster/durations.h"
 #include "base/number.h"
 #include "model/statistics.h"
-#include "profile/communication_ops.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

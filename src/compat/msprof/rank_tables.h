@@ -8,7 +8,6 @@
 
 #include "base/output_file.h"
 #include "base/result.h"
-#include "base/sqlite_db.h"
 #include "compat/msprof/communication.h"
 #include "compat/msprof/step_tasks.h"
 

@@ -17,7 +17,6 @@
 
 #include "diagnosis/causes/cause_list.h"
 #include "facts/pipeline_facts.h"
-#include "pipeline/replay/step_graph.h"
 
 namespace stageline {
 

@@ -8,7 +8,6 @@
 
 #include "diagnosis/causes/cell_positions.h"
 #include "pipeline/measure/sequence_lengths.h"
-#include "pipeline/replay/step_graph.h"
 
 namespace stageline {
 

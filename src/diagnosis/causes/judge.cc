@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "diagnosis/causes/search.h"
-#include "model/statistics.h"
 
 namespace stageline {
 

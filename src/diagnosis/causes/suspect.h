@@ -22,7 +22,6 @@
 #include "model/statistics.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/step_periods.h"
-#include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/step_replay.h"
 #include "pipeline/replay/theory.h"
 

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_list.h"
 #include "model/finding.h"

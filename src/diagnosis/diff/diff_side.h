@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "diagnosis/diff/diff_answer.h"
 #include "model/statistics.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_graph.h"

@@ -7,7 +7,6 @@
 #include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/diff/diff_answer.h"
-#include "pipeline/replay/step_graph.h"
 
 namespace stageline {
 

@@ -5,7 +5,6 @@
 #include "base/number.h"
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/loss_findings.h"
-#include "model/finding_words.h"
 #include "model/statistics.h"
 
 namespace stageline {

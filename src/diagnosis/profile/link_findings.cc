@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/number.h"
-#include "model/finding_words.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 #include "model/message_names.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
-#include "model/torch_facts.h"
 #include "profile/device_timeline.h"
 #include "profile/host_calls.h"
 #include "profile/idle_gaps.h"

@@ -8,7 +8,6 @@
 #include "diagnosis/profile/loss_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "diagnosis/profile/rank_losses.h"
-#include "facts/profile_sums.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

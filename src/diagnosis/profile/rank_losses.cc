@@ -10,8 +10,6 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/intervals.h"
-#include "model/row_names.h"
-#include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"

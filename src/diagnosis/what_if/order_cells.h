@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "diagnosis/what_if/order_plan.h"
-#include "model/trace.h"
 
 namespace stageline {
 

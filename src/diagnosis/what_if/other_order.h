@@ -15,7 +15,6 @@
 #include <span>
 #include <vector>
 
-#include "base/result.h"
 #include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/order_cells.h"
 #include "diagnosis/what_if/order_plan.h"

@@ -20,7 +20,6 @@
 #include "base/result.h"
 #include "diagnosis/what_if/other_order.h"
 #include "facts/pipeline_facts.h"
-#include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/step_replay.h"
 
 namespace stageline {

@@ -7,7 +7,6 @@
 
 #include "base/result.h"
 #include "engine/figures/figure.h"
-#include "model/table.h"
 
 namespace stageline {
 

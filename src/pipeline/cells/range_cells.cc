@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/counted.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -10,7 +10,6 @@
 #include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"
 #include "pipeline/cells/range_labels.h"
-#include "pipeline/cells/rank_layout.h"
 #include "pipeline/cells/torch_cells.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "pipeline/clocks/match.h"
 #include "pipeline/clocks/tie_points.h"
 
 namespace stageline::align {

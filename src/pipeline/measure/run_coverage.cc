@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/counted.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "pipeline/measure/op_values.h"
-#include "pipeline/replay/step_graph.h"
 
 namespace stageline {
 

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "base/by_enum.h"
-#include "base/counted.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/rank_ranges.h"

@@ -5,7 +5,6 @@
 
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/statistics.h"
 #include "model/step_work.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/stage_costs.h"

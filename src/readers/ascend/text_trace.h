@@ -22,7 +22,6 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "base/text_interner.h"
-#include "model/slice_facts.h"
 
 namespace stageline::ascend {
 

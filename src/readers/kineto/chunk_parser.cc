@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/json_events.h"
 #include "readers/common/rows/problems.h"
 #include "readers/kineto/problems.h"
 

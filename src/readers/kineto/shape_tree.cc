@@ -7,8 +7,6 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/json_events.h"
-
 namespace stageline::kineto {
 namespace {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/by_enum.h"
-#include "base/result.h"
 
 namespace stageline::op_table {
 

@@ -7,7 +7,6 @@
 
 #include "base/counted.h"
 #include "base/number_list.h"
-#include "base/text.h"
 #include "model/lossy_steps.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/read_files.h"

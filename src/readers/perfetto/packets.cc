@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/perfetto/problems.h"

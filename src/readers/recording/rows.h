@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/diagnostics.h"
 #include "readers/recording/chunks.h"
 
 namespace stageline::recording {

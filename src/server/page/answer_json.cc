@@ -6,7 +6,6 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/compare_runs.h"
-#include "diagnosis/diff/run_diff.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_what_if.h"
 #include "diagnosis/what_if/what_if_answer.h"

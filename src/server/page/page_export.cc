@@ -1,9 +1,6 @@
 #include "server/page/page_export.h"
 
-#include <algorithm>
-
 #include "base/shell_word.h"
-#include "base/text.h"
 #include "exporters/chart/plan_panels.h"
 #include "server/page/page_file.h"
 

@@ -7,7 +7,6 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/compare_runs.h"
-#include "diagnosis/diff/run_diff.h"
 #include "diagnosis/explain.h"
 #include "engine/diff_json.h"
 #include "engine/mean_step.h"

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/by_enum.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/area_sums.h"
 #include "server/timeline/duration_counts.h"
