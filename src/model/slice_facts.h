@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -100,6 +101,9 @@ struct CollectiveFact {  // for record_param_comms and communication kernels
   int64_t seq = -1;
   StringId comms_id = 0;  // equal on all ranks of one collective
   int64_t bytes = -1;     // the larger of in and out elements times the size of dtype; −1 when unknown
+  auto texts() {
+    return std::array{&name, &dtype, &group, &group_description, &group_ranks, &in_split, &out_split, &comms_id};
+  }
 };
 
 struct OperatorFact {  // for operators that take part in autograd
@@ -118,6 +122,7 @@ struct InputFact {  // for operators recorded with record_shapes; the texts are 
   StringId dims = 0;      // "[[5, 128], [], []]"
   StringId types = 0;     // "[\"float\", \"int\", \"\"]"
   StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]"; kept only where FLOPs or a message's peer are computed from it
+  auto texts() { return std::array{&dims, &types, &concrete}; }
 };
 
 struct KernelFact {  // how a kernel was launched; −1 when the trace does not record it
@@ -128,12 +133,14 @@ struct KernelFact {  // how a kernel was launched; −1 when the trace does not 
   int32_t registers = -1;        // registers for each thread
   int32_t shared_bytes = -1;     // static and dynamic together
   StringId grid = 0, block = 0;  // "[512, 1, 1]"
+  auto texts() { return std::array{&grid, &block}; }
 };
 
 struct StackFact {  // for operators of verbose captures, TorchScript and traces up to torch 1.10
   uint32_t slice = 0;
   StringId stack = 0;    // "Call stack": entries, innermost first, with ";" between
   StringId modules = 0;  // "Module Hierarchy", which TorchScript writes
+  auto texts() { return std::array{&stack, &modules}; }
 };
 
 struct ModuleFact {  // for nn.Module calls
@@ -153,6 +160,7 @@ struct RangeFact {
   StringId message = 0;  // the whole text as recorded: "{'name': 'forward_step', 'current_microbatch': 3}"
   StringId domain = 0;   // "default", "communication", …
   int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1 where the text does not say
+  auto texts() { return std::array{&message, &domain}; }
 };
 
 // The kind of operator that a device task ran, and the unit (Ascend's COMPUTE_TASK_INFO, kernel_details.csv).
@@ -160,6 +168,7 @@ struct TaskFact {
   uint32_t slice = 0;
   StringId op_type = 0;  // "MatMulV2"
   StringId unit = 0;     // the task's type: "AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", …
+  auto texts() { return std::array{&op_type, &unit}; }
 };
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
@@ -174,6 +183,7 @@ struct TransferFact {
   int32_t plane = -1;
   // Global ranks where the group's members are known, else ranks within the group.
   int32_t src_rank = -1, dst_rank = -1;
+  auto texts() { return std::array{&task, &transport, &link}; }
 };
 
 // The node of an execution trace (ExecutionTraceObserver, Chakra) that this slice is: its place in the tree of
@@ -184,6 +194,7 @@ struct GraphNodeFact {
   StringId inputs = 0,
            outputs = 0;  // "[[5,4,0,64,4,\"cuda:0\"],3,…]": of a tensor id, storage, offset, elements, item size
   StringId schema = 0;   // "aten::add.Tensor(Tensor self, …) -> Tensor"
+  auto texts() { return std::array{&inputs, &outputs, &schema}; }
 };
 
 struct MemoryRecord {  // [memory] instants
@@ -196,44 +207,37 @@ struct MemoryRecord {  // [memory] instants
   uint32_t file_index = 0;
 };
 
-// Calls visit(StringId&) for every text of a fact; readers use it to replace ids of one pool by those of another.
-template <class Visit>
-void for_texts(CollectiveFact& f, Visit&& visit) {
-  for (StringId* id :
-       {&f.name, &f.dtype, &f.group, &f.group_description, &f.group_ranks, &f.in_split, &f.out_split, &f.comms_id})
-    visit(*id);
+// Facts of single slices as files state them, a list for each kind.
+struct SliceFacts {
+  std::vector<CopyFact> copies;
+  std::vector<SyncFact> syncs;
+  std::vector<CollectiveFact> collectives;
+  std::vector<OperatorFact> operators;
+  std::vector<InputFact> inputs;
+  std::vector<KernelFact> kernels;
+  std::vector<StackFact> stacks;
+  std::vector<RangeFact> ranges;
+  std::vector<TransferFact> transfers;
+  std::vector<TaskFact> tasks;
+};
+
+// Calls body(list) for each list of SliceFacts, a pointer to a member.
+template <class Body>
+void each_fact_list(Body&& body) {
+  using F = SliceFacts;
+  [&](auto... list) { (body(list), ...); }(&F::copies, &F::syncs, &F::collectives, &F::operators, &F::inputs,
+                                           &F::kernels, &F::stacks, &F::ranges, &F::transfers, &F::tasks);
 }
-template <class Visit>
-void for_texts(InputFact& f, Visit&& visit) {
-  for (StringId* id : {&f.dims, &f.types, &f.concrete}) visit(*id);
-}
-template <class Visit>
-void for_texts(KernelFact& f, Visit&& visit) {
-  for (StringId* id : {&f.grid, &f.block}) visit(*id);
-}
-template <class Visit>
-void for_texts(StackFact& f, Visit&& visit) {
-  for (StringId* id : {&f.stack, &f.modules}) visit(*id);
-}
-template <class Visit>
-void for_texts(RangeFact& f, Visit&& visit) {
-  for (StringId* id : {&f.message, &f.domain}) visit(*id);
-}
-template <class Visit>
-void for_texts(TaskFact& f, Visit&& visit) {
-  for (StringId* id : {&f.op_type, &f.unit}) visit(*id);
-}
-template <class Visit>
-void for_texts(TransferFact& f, Visit&& visit) {
-  for (StringId* id : {&f.task, &f.transport, &f.link}) visit(*id);
-}
-template <class Visit>
-void for_texts(GraphNodeFact& f, Visit&& visit) {
-  for (StringId* id : {&f.inputs, &f.outputs, &f.schema}) visit(*id);
-}
+
+// Replaces the texts of facts, ids of one pool, by those of another.
 template <class Fact>
 void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {
-  for (Fact& fact : facts) for_texts(fact, [&](StringId& id) { id = new_id[id]; });
+  if constexpr (requires(Fact& fact) { fact.texts(); })
+    for (Fact& fact : facts)
+      for (StringId* id : fact.texts()) *id = new_id[*id];
+}
+inline void map_texts(SliceFacts& facts, const std::vector<StringId>& new_id) {
+  each_fact_list([&](auto list) { map_texts(facts.*list, new_id); });
 }
 
 template <class Fact>

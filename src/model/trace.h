@@ -134,7 +134,7 @@ struct XlaStep {
           input_ps = 0, output_ps = 0, compile_ps = 0, other_ps = 0;
 };
 
-struct Part {
+struct Part : SliceFacts {
   int32_t rank = 0;            // global rank
   int32_t machine = kUnknown;  // index of the machine in natural order of the machines' names
   int32_t device = kUnknown;   // index within the machine
@@ -151,19 +151,9 @@ struct Part {
   std::vector<SourceRef> files;
   std::vector<int64_t> streams = {-1};  // indexed by stream_id: the number that the events gave
   std::vector<ProfilerStep> steps;      // ordered by start
-  std::vector<CopyFact> copies;
-  std::vector<SyncFact> syncs;
-  std::vector<CollectiveFact> collectives;
-  std::vector<OperatorFact> operators;
   std::vector<PythonFact> python_parents;
-  std::vector<InputFact> inputs;
-  std::vector<KernelFact> kernels;
-  std::vector<StackFact> stacks;
   std::vector<ModuleFact> modules;
   std::vector<OwnerFact> launch_owners;
-  std::vector<RangeFact> ranges;
-  std::vector<TransferFact> transfers;
-  std::vector<TaskFact> tasks;
   std::vector<GraphNodeFact> graph_nodes;
   std::vector<MemoryRecord> memory;
   std::vector<SliceLink> slice_links;

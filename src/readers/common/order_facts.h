@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/slice_facts.h"
+
 namespace stageline {
 
 // Facts of one slice keep their order. If many slices have a fact, and none has two, each fact finds its place
@@ -40,6 +42,16 @@ void order_facts(std::vector<Fact>& facts, size_t slice_count) {
     }
   }
   if (!places_are_known) std::ranges::stable_sort(facts, before);
+}
+
+// Moves facts of rows to a part. `slice` has the slice of each row; facts of rows without one are left out.
+inline void place_facts(SliceFacts& of_rows, const std::vector<uint32_t>& slice, SliceFacts& part) {
+  each_fact_list([&](auto list) {
+    auto& facts = part.*list = std::move(of_rows.*list);
+    for (auto& fact : facts) fact.slice = slice[fact.slice];
+    std::erase_if(facts, [](const auto& fact) { return fact.slice == kNoSliceIndex; });
+    order_facts(facts, slice.size());
+  });
 }
 
 }  // namespace stageline

@@ -13,14 +13,6 @@
 namespace stageline {
 namespace {
 
-template <class Fact>
-std::vector<Fact> placed(std::vector<Fact>& facts, const std::vector<uint32_t>& slice) {
-  for (Fact& fact : facts) fact.slice = slice[fact.slice];
-  std::erase_if(facts, [](const Fact& fact) { return fact.slice == kNoSliceIndex; });
-  order_facts(facts, slice.size());
-  return std::move(facts);
-}
-
 // Numbers the device streams of a part with `rows` slices, and marks the slices of each.
 void number_streams(Part& part, size_t rows) {
   std::vector<uint16_t>& ids = part.slices.stream_id;
@@ -225,16 +217,7 @@ Part PartBuilder::finish(FileNames& names) {
   const std::vector<uint32_t> slice = fill_lanes();
   for (TransferFact& fact : transfers)
     if (fact.op != kNoSliceIndex) fact.op = slice[fact.op];
-  part.copies = placed(copies, slice);
-  part.syncs = placed(syncs, slice);
-  part.collectives = placed(collectives, slice);
-  part.operators = placed(operators, slice);
-  part.inputs = placed(inputs, slice);
-  part.kernels = placed(kernels, slice);
-  part.stacks = placed(stacks, slice);
-  part.ranges = placed(ranges, slice);
-  part.transfers = placed(transfers, slice);
-  part.tasks = placed(tasks, slice);
+  place_facts(*this, slice, part);
   for (const SliceLink& link : links_)
     if (slice[link.from] != kNoSliceIndex && slice[link.to] != kNoSliceIndex)
       part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});

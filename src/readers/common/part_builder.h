@@ -33,7 +33,9 @@ inline constexpr uint32_t kNoRow = UINT32_MAX;
 // here on.
 inline constexpr int64_t kFirstGroupStream = 10000;
 
-class PartBuilder {
+// Its SliceFacts have row numbers in `slice` (and TransferFact::op), with texts from text(); finish() moves them to the
+// part.
+class PartBuilder : public SliceFacts {
  public:
   // `kinds` must outlive the builder; `reader` is the prefix of diagnostics' names, "ascend".
   PartBuilder(std::string source, std::span<const RowCategory> kinds, std::string reader)
@@ -69,19 +71,6 @@ class PartBuilder {
   void link(uint32_t from_row, uint32_t to_row, SliceLinkKind kind) { links_.push_back({from_row, to_row, kind}); }
   // Adds a step of the host. It becomes an annotation on the main thread, unless that thread has a row with its number.
   void step(int64_t number, int64_t start_ns, int64_t end_ns) { steps_.push_back({number, start_ns, end_ns, 0}); }
-
-  // Facts whose `slice` (and TransferFact::op) holds a row number, with texts from text(); finish() moves them to the
-  // part.
-  std::vector<CopyFact> copies;
-  std::vector<SyncFact> syncs;
-  std::vector<CollectiveFact> collectives;
-  std::vector<OperatorFact> operators;
-  std::vector<InputFact> inputs;
-  std::vector<KernelFact> kernels;
-  std::vector<StackFact> stacks;
-  std::vector<RangeFact> ranges;
-  std::vector<TransferFact> transfers;
-  std::vector<TaskFact> tasks;
 
   Part part;  // identity, metadata, memory, counters and marks (Mark::name from text()) are written to it directly
   Diagnostics notes;

@@ -318,13 +318,7 @@ void rename_part(const NameMap& map, Part& part) {
   for (StringId& id : part.slices.name_id) id = map.names[id];
   for (uint8_t& id : part.slices.category_id) id = map.categories[id];
   for (Mark& mark : part.marks) mark.name = map.names[mark.name];
-  map_texts(part.collectives, map.names);
-  map_texts(part.inputs, map.names);
-  map_texts(part.kernels, map.names);
-  map_texts(part.stacks, map.names);
-  map_texts(part.ranges, map.names);
-  map_texts(part.transfers, map.names);
-  map_texts(part.tasks, map.names);
+  map_texts(part, map.names);
   map_texts(part.graph_nodes, map.names);
 }
 

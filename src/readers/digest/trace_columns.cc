@@ -230,7 +230,7 @@ bool facts_are_sound(const Trace& trace, const std::vector<Fact>& facts, Sound s
   for (size_t i = 0; i < facts.size(); ++i) {
     Fact fact = facts[i];
     bool good = fact.slice < n && (i == 0 || facts[i - 1].slice <= fact.slice) && sound(fact);
-    for_texts(fact, [&](StringId& id) { good = good && id < trace.names.size(); });
+    for (const StringId* id : fact.texts()) good = good && *id < trace.names.size();
     if (!good) return false;
   }
   return true;

@@ -100,8 +100,7 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
     // Dumps come in order of ranks.
     if (!known && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);
   }
-  map_texts(part.collectives, new_id);
-  map_texts(part.stacks, new_id);
+  map_texts(part, new_id);
   trace.parts.push_back(std::move(part));
 }
 

@@ -327,13 +327,7 @@ void FileReader::split(FileResult& out) {
         (chunk.*member).push_back(fact);
       }
     };
-    deal(&rows::ChunkRows::copies);
-    deal(&rows::ChunkRows::syncs);
-    deal(&rows::ChunkRows::collectives);
-    deal(&rows::ChunkRows::operators);
-    deal(&rows::ChunkRows::inputs);
-    deal(&rows::ChunkRows::kernels);
-    deal(&rows::ChunkRows::stacks);
+    each_fact_list(deal);
     deal(&rows::ChunkRows::python);
     for (const SliceLink& link : rows_.links)
       if (part_of[link.from] >= 0 && part_of[link.from] == part_of[link.to])

@@ -61,10 +61,7 @@ void translate_paddle(FileRows& rows) {
     row.thread = threads[row.thread];
   });
   ChunkRows& rest = rows.rest;
-  map_texts(rest.collectives, names);
-  map_texts(rest.inputs, names);
-  map_texts(rest.kernels, names);
-  map_texts(rest.stacks, names);
+  map_texts(rest, names);
   for (Mark& mark : rest.marks) mark.name = names[mark.name], mark.lane = threads[mark.lane];
   for (MemoryRecord& record : rest.memory) record.lane = threads[record.lane];
   for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})

@@ -70,18 +70,9 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
     row.file_index += first_index;
   };
   for (Row& row : chunk.rows) map_row(row);
-  map_texts(chunk.collectives, maps.names);
-  append_facts(rest.copies, chunk.copies, first_row);
-  append_facts(rest.syncs, chunk.syncs, first_row);
-  append_facts(rest.collectives, chunk.collectives, first_row);
-  append_facts(rest.operators, chunk.operators, first_row);
+  map_texts(chunk, maps.names);
+  each_fact_list([&](auto list) { append_facts(rest.*list, chunk.*list, first_row); });
   append_facts(rest.python, chunk.python, first_row);
-  map_texts(chunk.inputs, maps.names);
-  map_texts(chunk.kernels, maps.names);
-  map_texts(chunk.stacks, maps.names);
-  append_facts(rest.inputs, chunk.inputs, first_row);
-  append_facts(rest.kernels, chunk.kernels, first_row);
-  append_facts(rest.stacks, chunk.stacks, first_row);
   for (MemoryRecord& record : chunk.memory) {
     record.lane = maps.threads[record.lane];
     record.file_index += first_index;

@@ -75,15 +75,8 @@ struct Dictionaries {
 
 // Holds the rows of one chunk, with one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from
 // its start.
-struct ChunkRows {
+struct ChunkRows : SliceFacts {
   std::vector<Row> rows;
-  std::vector<CopyFact> copies;
-  std::vector<SyncFact> syncs;
-  std::vector<CollectiveFact> collectives;
-  std::vector<OperatorFact> operators;
-  std::vector<InputFact> inputs;
-  std::vector<KernelFact> kernels;
-  std::vector<StackFact> stacks;
   std::vector<PythonRow> python;
   std::vector<MemoryRecord> memory;  // lane is a thread
   std::vector<Mark> marks;           // lane is a thread

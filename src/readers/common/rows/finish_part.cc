@@ -12,14 +12,6 @@
 namespace stageline::rows {
 namespace {
 
-template <class Fact>
-std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& new_index) {
-  for (Fact& fact : facts) fact.slice = new_index[fact.slice];
-  std::erase_if(facts, [](const Fact& fact) { return fact.slice == kNoSliceIndex; });
-  order_facts(facts, new_index.size());
-  return facts;
-}
-
 // Columns of slices while they are put into order. External ids are only needed to find owners.
 struct Columns {
   Slices& s;
@@ -257,13 +249,7 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& no
   name_lanes(rows, part.lanes);
   ChunkRows& rest = rows.rest;
   part.streams = std::move(rows.dictionaries.streams);
-  part.copies = moved(std::move(rest.copies), new_index);
-  part.syncs = moved(std::move(rest.syncs), new_index);
-  part.operators = moved(std::move(rest.operators), new_index);
-  part.collectives = moved(std::move(rest.collectives), new_index);
-  part.inputs = moved(std::move(rest.inputs), new_index);
-  part.kernels = moved(std::move(rest.kernels), new_index);
-  part.stacks = moved(std::move(rest.stacks), new_index);
+  place_facts(rest, new_index, part);
   part.memory = std::move(rest.memory);
   for (MemoryRecord& record : part.memory) {
     record.time_ns += base_ns;

@@ -210,9 +210,8 @@ class Splitter {
       }
       std::vector<Row>().swap(block);
     }
-    [&](auto... list) { (facts(list), ...); }(&ChunkRows::copies, &ChunkRows::syncs, &ChunkRows::collectives,
-                                              &ChunkRows::operators, &ChunkRows::inputs, &ChunkRows::kernels,
-                                              &ChunkRows::stacks, &ChunkRows::python, &ChunkRows::exact_starts);
+    each_fact_list([&](auto list) { facts(list); });
+    facts(&ChunkRows::python), facts(&ChunkRows::exact_starts);
     lanes(&ChunkRows::memory, &MemoryRecord::lane), lanes(&ChunkRows::marks, &Mark::lane);
     lanes(&ChunkRows::flows, &Flow::thread), lanes(&ChunkRows::launch_flows, &Flow::thread);
     lanes(&ChunkRows::thread_names, &ThreadName::thread);
@@ -251,10 +250,10 @@ class Splitter {
     }
   }
 
-  template <class Fact>
-  void facts(std::vector<Fact> ChunkRows::* list) {
-    for (Fact& fact : all_.rest.*list) {
-      std::vector<Fact>& to = out_[rows_[fact.slice].first].rest.*list;
+  template <class List>
+  void facts(List list) {
+    for (auto& fact : all_.rest.*list) {
+      auto& to = out_[rows_[fact.slice].first].rest.*list;
       fact.slice = rows_[fact.slice].second;
       to.push_back(fact);
     }
