@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -20,17 +19,6 @@ void permute(std::vector<T>& column, const std::vector<uint32_t>& order) {
 }
 
 }  // namespace
-
-void Cells::reserve(size_t count) {
-  step.reserve(count);
-  part.reserve(count);
-  kind.reserve(count);
-  chunk.reserve(count);
-  micro_batch.reserve(count);
-  start_ns.reserve(count);
-  end_ns.reserve(count);
-  slice.reserve(count);
-}
 
 void Cells::add(const Cell& cell) {
   step.push_back(cell.step);
@@ -96,11 +84,9 @@ void Cells::sort() {
     const auto last = order.begin() + begins[b + 1];
     if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
   });
-  const std::function<void()> columns[] = {[&] { permute(start_ns, order); }, [&] { permute(end_ns, order); },
-                                           [&] { permute(step, order); },     [&] { permute(part, order); },
-                                           [&] { permute(chunk, order); },    [&] { permute(micro_batch, order); },
-                                           [&] { permute(slice, order); },    [&] { permute(kind, order); }};
-  parallel_for(std::size(columns), [&](size_t i) { columns[i](); });
+  std::vector<std::function<void()>> columns;
+  each_column([&](auto& column) { columns.emplace_back([&] { permute(column, order); }); });
+  parallel_for(columns.size(), [&](size_t i) { columns[i](); });
 }
 
 std::vector<StepRange> step_ranges(const Cells& cells) {

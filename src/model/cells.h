@@ -36,7 +36,14 @@ struct Cells {
 
   size_t size() const { return step.size(); }
   int64_t dur_ns(size_t i) const { return end_ns[i] - start_ns[i]; }
-  void reserve(size_t count);
+  // Calls body(column) for each column.
+  template <class Body>
+  void each_column(Body&& body) {
+    body(step), body(part), body(kind), body(chunk), body(micro_batch), body(start_ns), body(end_ns), body(slice);
+  }
+  void reserve(size_t count) {
+    each_column([&](auto& column) { column.reserve(count); });
+  }
   void add(const Cell& cell);
   Cell at(size_t i) const;
   // Orders rows by (step, part, start, −duration, slice); everything that takes "sorted cells" expects this order.

@@ -19,17 +19,13 @@ struct Columns {
   std::vector<uint32_t>& new_index;    // of a row: its slice
   std::vector<uint32_t> sorted_to;     // where a lane's order put a slice; empty: all stayed
 
+  template <class Body>
+  void each(Body&& body) {
+    body(s.start_ns), body(s.dur_ns), body(s.name_id), body(s.file_index), body(s.correlation), body(s.args_offset_low);
+    body(s.args_offset_high), body(s.stream_id), body(s.category_id), body(s.kernel_class);
+  }
   void resize(size_t n, bool external_ids) {
-    s.start_ns.resize(n);
-    s.dur_ns.resize(n);
-    s.name_id.resize(n);
-    s.file_index.resize(n);
-    s.correlation.resize(n);
-    s.args_offset_low.resize(n);
-    s.args_offset_high.resize(n);
-    s.stream_id.resize(n);
-    s.category_id.resize(n);
-    s.kernel_class.resize(n);
+    each([&](auto& column) { column.resize(n); });
     if (external_ids) external_id.resize(n);
   }
   void put(size_t i, const Row& from, int64_t base_ns, uint32_t row_index) {
@@ -59,16 +55,7 @@ struct Columns {
     std::vector<uint32_t> order(end - begin);
     std::iota(order.begin(), order.end(), static_cast<uint32_t>(begin));
     std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return before(a, b); });
-    permute_lane(s.start_ns, order, begin);
-    permute_lane(s.dur_ns, order, begin);
-    permute_lane(s.name_id, order, begin);
-    permute_lane(s.file_index, order, begin);
-    permute_lane(s.correlation, order, begin);
-    permute_lane(s.args_offset_low, order, begin);
-    permute_lane(s.args_offset_high, order, begin);
-    permute_lane(s.stream_id, order, begin);
-    permute_lane(s.category_id, order, begin);
-    permute_lane(s.kernel_class, order, begin);
+    each([&](auto& column) { permute_lane(column, order, begin); });
     if (!external_id.empty()) permute_lane(external_id, order, begin);
     if (sorted_to.empty()) {
       sorted_to.resize(s.start_ns.size());
