@@ -65,7 +65,6 @@ void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
     f.value = "−" + percent(f.weight);
     const bool other_size = best->id == "micro-batches";  // a step then takes longer, and does more
     f.value_note = words("explain.offer", Args().flag("other_size", other_size));
-    f.price.per_token = other_size;
     f.title = best->name;
     f.detail = best->how;
     f.price.fix = best->name;

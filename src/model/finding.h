@@ -26,10 +26,9 @@ struct FindingPrice {
   Text fix;  // the advice, a clause without a full stop: "Move about two layers away from stage 3"
   // The command to type or the setting: "stageline what-if … --micro-batches 8", a layout string; may be "".
   std::string command;
-  double saving_ns = 0;    // time saved in the mean step; 0 when it was not computed
-  bool at_most = false;    // what can be typed saves less than saving_ns, as where layers stay whole
-  bool per_token = false;  // the fix changes how much work a step does, so saving_ns compares equal amounts of work
-  Text assumption;         // the assumptions of the saving; may be ""
+  double saving_ns = 0;  // time saved in the mean step; 0 when it was not computed
+  bool at_most = false;  // what can be typed saves less than saving_ns, as where layers stay whole
+  Text assumption;       // the assumptions of the saving; may be ""
 };
 
 struct Finding {

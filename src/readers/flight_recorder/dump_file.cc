@@ -91,13 +91,12 @@ int64_t stamp(Value value) {
 // A parsed name "nccl:send 0->1": both ranks are positions in the group, and the sender comes first whichever way the
 // arrow points.
 struct CallName {
-  std::string_view backend, op;
+  std::string_view op;
   int64_t own = -1, peer = -1;
 };
 CallName parse_name(std::string_view text) {
   CallName name;
   const size_t colon = text.find(':');
-  name.backend = colon == std::string_view::npos ? std::string_view() : text.substr(0, colon);
   name.op = colon == std::string_view::npos ? text : text.substr(colon + 1);
   const size_t blank = name.op.find(' ');
   if (blank == std::string_view::npos) return name;
