@@ -30,6 +30,8 @@ import sys
 import tempfile
 import warnings
 
+from hta_live import once
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OPERATORS = ('aten::linear', 'aten::add', 'Optimizer.step')
@@ -100,17 +102,6 @@ def named(value, trace):
             if column in value and pandas.api.types.is_integer_dtype(value[column]):
                 value[column] = [texts[i] if i >= 0 else i for i in value[column]]
     return value
-
-
-def once(call):
-    """One call whose parts are asked for one after the other; a failure is met at each part."""
-    kept = []
-
-    def part(which):
-        if not kept:
-            kept.append(call())
-        return kept[0][which]
-    return part
 
 
 def whole_run(run, ranks):

@@ -180,4 +180,5 @@ def main():
     a.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

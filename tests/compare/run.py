@@ -27,26 +27,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 DATA = ROOT.parent / 'shared' / 'data' / 'kineto'
 sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'gen')]
+import drop_in  # noqa: E402
 import kineto  # noqa: E402
 import rival as rivals  # noqa: E402
 
 RECORDED = ('record.py', 'training.py', 'megatron.py', 'zero.py', 'titan.py')  # --only: cases of the first two
 SECONDS = 900  # the most a folder may take HTA
 DEEP_BYTES = 300_000  # compressed; smaller folders are always compared in depth
-MADE = {
-    'made_ns': ['--ranks', 3, '--events', 6000, '--steps', 4, '--fault', 'host-delay:1,3'],
-    'made_ns_sync_triton': ['--ranks', 1, '--events', 4000, '--steps', 3, '--sync', '--triton'],
-    'made_ns_old_nccl': ['--ranks', 2, '--events', 5000, '--steps', 4, '--old-nccl', '--fault', 'host-delay:0,3'],
-    'made_ns_python_memory': ['--ranks', 1, '--events', 5000, '--steps', 3, '--python', '--memory'],
-    'made_ns_graphs': ['--ranks', 1, '--events', 4000, '--steps', 3, '--graphs'],
-    'made_ns_minified': ['--ranks', 2, '--events', 3000, '--steps', 3, '--minify'],
-    'made_ns_one_step': ['--ranks', 1, '--events', 3000, '--steps', 1],
-    'made_us': ['--ranks', 3, '--events', 6000, '--steps', 4, '--era', 'us', '--fault', 'host-delay:1,3'],
-    'made_us_no_device_annotations': ['--ranks', 1, '--events', 4000, '--steps', 3, '--era', 'us', '--no-device-annotations', '--sync'],
-    'made_old': ['--ranks', 1, '--events', 4000, '--steps', 3, '--era', 'old', '--memory'],
-    'made_amd': ['--ranks', 2, '--events', 4000, '--steps', 3, '--vendor', 'amd'],
-    'made_amd_us': ['--ranks', 1, '--events', 4000, '--steps', 3, '--vendor', 'amd', '--era', 'us', '--python'],
-}
+MADE = {f'made_{name}': drop_in.MADE[name] for name in (
+    'ns', 'ns_sync_triton', 'ns_old_nccl', 'ns_python_memory', 'ns_graphs', 'ns_minified', 'ns_one_step', 'us',
+    'us_no_device_annotations', 'old', 'amd', 'amd_us')}
 
 
 def given_folders():

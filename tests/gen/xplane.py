@@ -162,26 +162,32 @@ def program(name, operations):
     return field(1, field(1, name) + field(3, field(1, 'main') + body))
 
 
-def communicating(operation, opcode, steps=3):
-    """A host whose pool runs a product and an operation of any name; its program alone says what the operation is."""
+def host_and_program(main, pool, lanes, hlo, **facts):
+    """The planes of a host with a thread of Python and one of a pool, and of the program that it ran."""
     host = Plane('/host:CPU')
     host.set('process_id', 77)
+    for (number, name), events in zip(lanes, (main, pool)):
+        host.line(number, name, events, 4867)
+    meta = Plane('/host:metadata')
+    for name, value in facts.items():
+        meta.set(name, value)
+    meta.name_event('jit_step(4)', **{'Hlo Proto': hlo})
+    return [host, meta]
+
+
+def communicating(operation, opcode, steps=3):
+    """A host whose pool runs a product and an operation of any name; its program alone says what the operation is."""
     main, pool = [], []
     for step in range(steps):
         at = (100 + step * 1000) * US
         main.append(('train', at, 800 * US, {'_r': 1, 'step_num': step}))
         for name, start, dur in (('dot.1', 20, 180), (operation, 210, 580)):
             pool.append((name, at + start * US, dur * US, {'hlo_op': (name,), 'hlo_module': ('jit_step',), 'device_ordinal': 0}))
-    host.line(1, 'python', main, 4867)
-    host.line(2, 'pool', pool, 4867)
-    meta = Plane('/host:metadata')
-    meta.name_event('jit_step(4)', **{'Hlo Proto': program('jit_step', {'dot.1': 'dot', operation: opcode})})
-    return [host, meta]
+    hlo = program('jit_step', {'dot.1': 'dot', operation: opcode})
+    return host_and_program(main, pool, [(1, 'python'), (2, 'pool')], hlo)
 
 
 def cpu(steps=2):
-    host = Plane('/host:CPU')
-    host.set('process_id', 77)
     main, pool = [], []
     for step in range(steps):
         at = (100 + step * 1000) * US
@@ -193,12 +199,8 @@ def cpu(steps=2):
         pool.append(('dot.1', at + 130 * US, 400 * US, {'hlo_op': ('dot.1',), 'hlo_module': ('jit_step',), 'device_ordinal': 0, '_pt': 0, '_p': 900 + step}))
         pool.append(('end: dot.1', at + 531 * US, 1 * US, {'_ct': 0, '_c': 900 + step}))
     main.append(('sums', None, None, {}))
-    host.line(5387615081405032937, 'python', main, 4867)
-    host.line(-551782670668545557, 'tf_XLAPjRtCpuClient/-551782670668545557', pool, 4867)
-    meta = Plane('/host:metadata')
-    meta.set('jax_version', '0.10.2')
-    meta.name_event('jit_step(4)', **{'Hlo Proto': bytes(300)})
-    return [host, meta]
+    lanes = [(5387615081405032937, 'python'), (-551782670668545557, 'tf_XLAPjRtCpuClient/-551782670668545557')]
+    return host_and_program(main, pool, lanes, bytes(300), jax_version='0.10.2')
 
 
 def make(path, kind='gpu', devices=2, steps=3, epoch=False, **more):
