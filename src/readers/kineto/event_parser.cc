@@ -101,7 +101,7 @@ Fault EventParser::parse(std::string_view text, rows::Event& event) {
         if (arg.unescaped_key().get(name) || arg.value().get(arg_value)) return Fault::kMalformed;
         const rows::ArgKey known = rows::arg_key(name);
         if (known == rows::ArgKey::kNone) continue;
-        const Scalar kind = scalar(arg_value, text, arg_text, rows::keeps_array(known));
+        const Scalar kind = scalar(arg_value, text, arg_text, rows::arg_field(known).array);
         if (kind == Scalar::kBroken) return Fault::kMalformed;
         if (kind == Scalar::kText) rows::set_arg(known, arg_text, event);
       }

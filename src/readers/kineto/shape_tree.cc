@@ -136,37 +136,6 @@ const char* parse_whole(const char* p, int64_t& out) {
   return p;
 }
 
-using WholeField = int64_t rows::Event::*;
-WholeField whole_field(rows::ArgKey key) {
-  switch (key) {
-    case rows::ArgKey::kStream: return &rows::Event::stream;
-    case rows::ArgKey::kCorrelation: return &rows::Event::correlation;
-    case rows::ArgKey::kExternalId: return &rows::Event::external_id;
-    case rows::ArgKey::kBytes: return &rows::Event::bytes;
-    case rows::ArgKey::kWaitOnStream: return &rows::Event::wait_on_stream;
-    case rows::ArgKey::kWaitOnRecord: return &rows::Event::wait_on_record;
-    case rows::ArgKey::kPythonId: return &rows::Event::python_id;
-    case rows::ArgKey::kPythonParent: return &rows::Event::python_parent;
-    case rows::ArgKey::kSequenceNumber: return &rows::Event::sequence_number;
-    case rows::ArgKey::kForwardThread: return &rows::Event::forward_thread;
-    case rows::ArgKey::kMemoryBytes: return &rows::Event::bytes;
-    case rows::ArgKey::kTotalAllocated: return &rows::Event::total_allocated;
-    case rows::ArgKey::kTotalReserved: return &rows::Event::total_reserved;
-    case rows::ArgKey::kDeviceType: return &rows::Event::device_type;
-    case rows::ArgKey::kDeviceId: return &rows::Event::device_id;
-    case rows::ArgKey::kInElements: return &rows::Event::in_elements;
-    case rows::ArgKey::kOutElements: return &rows::Event::out_elements;
-    case rows::ArgKey::kGroupSize: return &rows::Event::group_size;
-    case rows::ArgKey::kRegisters: return &rows::Event::registers;
-    case rows::ArgKey::kSharedMemory: return &rows::Event::shared_bytes;
-    case rows::ArgKey::kPythonModule: return &rows::Event::python_module;
-    case rows::ArgKey::kGraphNode: return &rows::Event::graph_node;
-    case rows::ArgKey::kOriginalStream: return &rows::Event::original_stream;
-    case rows::ArgKey::kStepNumber: return &rows::Event::step_number;
-    default: return nullptr;
-  }
-}
-
 // Returns true for metadata and counters, whose args have keys of their own.
 bool keeps_args_text(char phase) { return phase == 'M' || phase == 'C'; }
 
@@ -209,7 +178,12 @@ const char* ShapeTree::act(const Node& node, const char* p, const char* end, row
       event.has_dur = true;
       return parse_us(p, event.dur_ns, ignored);
     }
-    case Action::kInteger: return parse_whole(p, event.*whole_field(node.key));
+    case Action::kInteger: {
+      int64_t value = 0;
+      close = parse_whole(p, value);
+      if (close) rows::set_number(node.key, value, event);
+      return close;
+    }
     case Action::kSkipScalar: close = after_scalar(p); return close > p ? close : nullptr;
     case Action::kSkipText: return closing_quote(p, end);
     case Action::kSkipNested: return after_nested(p, end);
@@ -267,16 +241,6 @@ const char* ShapeTree::match(const char* p, const char* end, rows::Event& event)
     if (taken.category >= 0) {
       event.has_cat = true;
       event.cat = *categories_[taken.category];
-    }
-    switch (taken.key) {
-      case rows::ArgKey::kExternalId:
-      case rows::ArgKey::kSequenceNumber: event.has_operator = true; break;
-      case rows::ArgKey::kBytes: event.has_copy = true; break;
-      case rows::ArgKey::kWaitOnStream:
-      case rows::ArgKey::kWaitOnRecord: event.has_sync = true; break;
-      case rows::ArgKey::kPythonId: event.has_python = true; break;
-      case rows::ArgKey::kMemoryBytes: event.has_memory = true; break;
-      default: break;
     }
     if (taken.action == Action::kEnd) {
       if (!event.has_ts) event.fractional_ts = true;
@@ -446,14 +410,14 @@ class ShapeTree::Cutter {
 
   void argument(std::string_view key, char c, std::string_view value, Step& step) const {
     const rows::ArgKey arg = rows::arg_key(key);
-    if (c == '[' && rows::keeps_array(arg)) {
+    if (c == '[' && rows::arg_field(arg).array) {
       step.key = arg;
       step.action = Action::kArgArray;
     } else if (arg != rows::ArgKey::kNone && c != '[' && c != '{') {
       int64_t ignored = 0;
       step.key = arg;
-      const bool whole =
-          !step.quoted && whole_field(arg) && parse_whole(value.data(), ignored) == value.data() + value.size();
+      const bool whole = !step.quoted && rows::arg_field(arg).number &&
+                         parse_whole(value.data(), ignored) == value.data() + value.size();
       step.action = whole ? Action::kInteger : Action::kArgText;
     }
   }

@@ -214,7 +214,7 @@ class TolerantParser::Strict {
       const size_t open = at_;
       if (!skip_nested()) return false;
       if (const rows::ArgKey array = top ? rows::ArgKey::kNone : rows::arg_key(key);
-          c == '[' && rows::keeps_array(array))
+          c == '[' && rows::arg_field(array).array)
         rows::set_arg(array, text_.substr(open, at_ - open), event_);
       return true;
     }
@@ -446,7 +446,7 @@ class TolerantParser::Anchored {
         const std::string_view word = text_.substr(at, close - at);
         if (!word.empty()) rows::set_arg(key, word == "null" ? std::string_view() : word, event_);
         at = std::max(close, at + 1);
-      } else if (text_[at] == '[' && rows::keeps_array(key)) {
+      } else if (text_[at] == '[' && rows::arg_field(key).array) {
         // The array is of numbers, or of texts without brackets; that is good enough for an event that is broken
         // elsewhere.
         int64_t depth = 0;

@@ -195,7 +195,7 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
   } else {
     std::string& text = scratch();
     append_value(text, annotation, sequence, 0);
-    if (text.empty() && rows::keeps_array(name.key)) text = "[]";
+    if (text.empty() && rows::arg_field(name.key).array) text = "[]";
     rows::set_arg(name.key, text, event);
   }
 }

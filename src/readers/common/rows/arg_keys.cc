@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 
 namespace stageline::rows {
@@ -73,6 +74,73 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 59> kKeys = {{
     {"warps per SM", ArgKey::kWarpsPerSm},
 }};
 
+using E = Event;
+constexpr ArgField number(int64_t E::* at, bool E::* mark = nullptr, int64_t otherwise = -1) {
+  return {.number = at, .mark = mark, .otherwise = otherwise};
+}
+constexpr ArgField words(std::string_view E::* at, bool E::* mark = nullptr) { return {.text = at, .mark = mark}; }
+constexpr ArgField array(std::string_view E::* at, bool E::* mark = nullptr) {
+  return {.text = at, .mark = mark, .array = true};
+}
+
+// In the order of ArgKey.
+constexpr ByEnum<ArgKey, ArgField, static_cast<size_t>(ArgKey::kRawPid) + 1> kFields = {
+    {ArgField(),
+     number(&E::stream),
+     number(&E::correlation),
+     number(&E::external_id, &E::has_operator),
+     number(&E::bytes, &E::has_copy),
+     ArgField{.mark = &E::has_copy},  // kBandwidth
+     number(&E::wait_on_stream, &E::has_sync),
+     number(&E::wait_on_record, &E::has_sync),
+     number(&E::python_id, &E::has_python),
+     number(&E::python_parent),
+     number(&E::sequence_number, &E::has_operator),
+     number(&E::forward_thread),
+     words(&E::collective, &E::has_collective),
+     words(&E::dtype),
+     number(&E::in_elements, nullptr, 0),
+     number(&E::out_elements, nullptr, 0),
+     number(&E::group_size, nullptr, 0),
+     words(&E::group),
+     words(&E::group_description),
+     words(&E::group_ranks),
+     words(&E::in_split),
+     words(&E::out_split),
+     number(&E::peer, &E::has_collective),
+     number(&E::src_rank),
+     number(&E::dst_rank),
+     number(&E::seq),
+     words(&E::comms_id),
+     number(&E::address, nullptr, 0),
+     number(&E::bytes, &E::has_memory, 0),  // a text that is no number must not become a free of one byte
+     number(&E::total_allocated),
+     number(&E::total_reserved),
+     number(&E::device_type, nullptr, 0),
+     number(&E::device_id),
+     array(&E::input_dims, &E::has_inputs),
+     array(&E::input_types),
+     array(&E::concrete_inputs),
+     words(&E::blocks_per_sm, &E::has_launch_shape),
+     words(&E::warps_per_sm),
+     words(&E::occupancy),
+     number(&E::registers),
+     number(&E::shared_bytes),
+     array(&E::grid, &E::has_launch_shape),
+     array(&E::block),
+     words(&E::call_stack, &E::has_stack),
+     words(&E::module_hierarchy, &E::has_stack),
+     number(&E::python_module),
+     ArgField(),  // kExactStart
+     number(&E::step_number),
+     number(&E::rank),
+     number(&E::begin_ns),
+     number(&E::length_ns),
+     number(&E::graph_node),
+     words(&E::node_name),
+     number(&E::original_stream),
+     number(&E::raw_pid)}};
+
 int64_t whole(std::string_view text, int64_t fallback) {
   if (const auto value = parse_int(text)) return *value;
   const auto real = parse_double(text);
@@ -88,136 +156,24 @@ ArgKey arg_key(std::string_view name) {
   return it != end && it->first == name ? it->second : ArgKey::kNone;
 }
 
-bool keeps_array(ArgKey key) {
-  switch (key) {
-    case ArgKey::kInputDims:
-    case ArgKey::kInputTypes:
-    case ArgKey::kConcreteInputs:
-    case ArgKey::kGrid:
-    case ArgKey::kBlock: return true;
-    default: return false;
-  }
-}
+const ArgField& arg_field(ArgKey key) { return kFields[key]; }
 
 bool set_number(ArgKey key, int64_t value, Event& event) {
-  switch (key) {
-    case ArgKey::kStream: event.stream = value; return true;
-    case ArgKey::kCorrelation: event.correlation = value; return true;
-    case ArgKey::kExternalId:
-      event.external_id = value;
-      event.has_operator = true;
-      return true;
-    case ArgKey::kBytes:
-      event.bytes = value;
-      event.has_copy = true;
-      return true;
-    case ArgKey::kWaitOnStream:
-      event.wait_on_stream = value;
-      event.has_sync = true;
-      return true;
-    case ArgKey::kWaitOnRecord:
-      event.wait_on_record = value;
-      event.has_sync = true;
-      return true;
-    case ArgKey::kPythonId:
-      event.python_id = value;
-      event.has_python = true;
-      return true;
-    case ArgKey::kPythonParent: event.python_parent = value; return true;
-    case ArgKey::kSequenceNumber:
-      event.sequence_number = value;
-      event.has_operator = true;
-      return true;
-    case ArgKey::kForwardThread: event.forward_thread = value; return true;
-    case ArgKey::kInElements: event.in_elements = value; return true;
-    case ArgKey::kOutElements: event.out_elements = value; return true;
-    case ArgKey::kGroupSize: event.group_size = value; return true;
-    case ArgKey::kPeer:
-      event.peer = value;
-      event.has_collective = true;
-      return true;
-    case ArgKey::kSrcRank: event.src_rank = value; return true;
-    case ArgKey::kDstRank: event.dst_rank = value; return true;
-    case ArgKey::kSeq: event.seq = value; return true;
-    case ArgKey::kAddress: event.address = value; return true;
-    case ArgKey::kMemoryBytes:
-      event.bytes = value;
-      event.has_memory = true;
-      return true;
-    case ArgKey::kTotalAllocated: event.total_allocated = value; return true;
-    case ArgKey::kTotalReserved: event.total_reserved = value; return true;
-    case ArgKey::kDeviceType: event.device_type = value; return true;
-    case ArgKey::kDeviceId: event.device_id = value; return true;
-    case ArgKey::kRegisters: event.registers = value; return true;
-    case ArgKey::kSharedMemory: event.shared_bytes = value; return true;
-    case ArgKey::kPythonModule: event.python_module = value; return true;
-    case ArgKey::kStepNumber: event.step_number = value; return true;
-    case ArgKey::kRank: event.rank = value; return true;
-    case ArgKey::kBeginNs: event.begin_ns = value; return true;
-    case ArgKey::kDurationNs: event.length_ns = value; return true;
-    case ArgKey::kGraphNode: event.graph_node = value; return true;
-    case ArgKey::kOriginalStream: event.original_stream = value; return true;
-    case ArgKey::kRawPid: event.raw_pid = value; return true;
-    default: return false;
-  }
+  const ArgField& field = kFields[key];
+  if (!field.number) return false;
+  event.*field.number = value;
+  if (field.mark) event.*field.mark = true;
+  return true;
 }
 
 void set_arg(ArgKey key, std::string_view text, Event& event) {
-  switch (key) {
-    case ArgKey::kNone: break;
-    case ArgKey::kExactStart:
-      if (text.ends_with(" us"))
-        event.exact_start_ns = parse_decimal_ns(text.substr(0, text.size() - 3), 3).value_or(-1);
-      break;
-    case ArgKey::kBandwidth:
-      event.bandwidth_gbps = parse_double(text).value_or(0);
-      event.has_copy = true;
-      break;
-    case ArgKey::kCollective:
-      event.collective = text;
-      event.has_collective = true;
-      break;
-    case ArgKey::kDtype: event.dtype = text; break;
-    case ArgKey::kNodeName: event.node_name = text; break;
-    case ArgKey::kGroup: event.group = text; break;
-    case ArgKey::kGroupDescription: event.group_description = text; break;
-    case ArgKey::kGroupRanks: event.group_ranks = text; break;
-    case ArgKey::kInSplit: event.in_split = text; break;
-    case ArgKey::kOutSplit: event.out_split = text; break;
-    case ArgKey::kCommsId: event.comms_id = text; break;
-    case ArgKey::kInputDims:
-      event.input_dims = text;
-      event.has_inputs = true;
-      break;
-    case ArgKey::kInputTypes: event.input_types = text; break;
-    case ArgKey::kConcreteInputs: event.concrete_inputs = text; break;
-    case ArgKey::kBlocksPerSm:
-      event.blocks_per_sm = text;
-      event.has_launch_shape = true;
-      break;
-    case ArgKey::kWarpsPerSm: event.warps_per_sm = text; break;
-    case ArgKey::kOccupancy: event.occupancy = text; break;
-    case ArgKey::kGrid:
-      event.grid = text;
-      event.has_launch_shape = true;
-      break;
-    case ArgKey::kBlock: event.block = text; break;
-    case ArgKey::kCallStack:
-      event.call_stack = text;
-      event.has_stack |= !text.empty();
-      break;
-    case ArgKey::kModuleHierarchy:
-      event.module_hierarchy = text;
-      event.has_stack |= !text.empty();
-      break;
-    case ArgKey::kInElements:
-    case ArgKey::kOutElements:
-    case ArgKey::kGroupSize:
-    case ArgKey::kAddress:
-    case ArgKey::kMemoryBytes:  // these make a record; a text that is not a number must not become a free of one byte
-    case ArgKey::kDeviceType: set_number(key, whole(text, 0), event); break;
-    default: set_number(key, whole(text, -1), event);
-  }
+  const ArgField& field = kFields[key];
+  if (key == ArgKey::kExactStart && text.ends_with(" us"))
+    event.exact_start_ns = parse_decimal_ns(text.substr(0, text.size() - 3), 3).value_or(-1);
+  if (key == ArgKey::kBandwidth) event.bandwidth_gbps = parse_double(text).value_or(0);
+  if (field.number) event.*field.number = whole(text, field.otherwise);
+  if (field.text) event.*field.text = text;
+  if (field.mark) event.*field.mark |= !text.empty() || field.mark != &Event::has_stack;
 }
 
 }  // namespace stageline::rows

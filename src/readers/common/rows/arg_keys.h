@@ -67,8 +67,16 @@ enum class ArgKey : uint8_t {
 };
 
 ArgKey arg_key(std::string_view name);
-// True for arguments that are kept as text when they are arrays. Arrays and objects of all other arguments are skipped.
-bool keeps_array(ArgKey key);
+
+// Where an event keeps an argument: as a number or as a text, or neither.
+struct ArgField {
+  int64_t Event::* number = nullptr;
+  std::string_view Event::* text = nullptr;
+  bool Event::* mark = nullptr;  // becomes true when the argument is there; has_stack only with a text
+  int64_t otherwise = -1;        // the number of a text that is none
+  bool array = false;            // arrays are kept as text; arrays and objects of all other arguments are skipped
+};
+const ArgField& arg_field(ArgKey key);
 // Stores an argument. `text` is its value as written (strings without quotes and escapes, arrays with brackets, null as
 // "").
 void set_arg(ArgKey key, std::string_view text, Event& event);

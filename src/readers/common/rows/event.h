@@ -28,8 +28,7 @@ struct Event {
   int64_t sequence_number = -1, forward_thread = -1;
   std::string_view collective, dtype, group, group_description, group_ranks, in_split, out_split, comms_id;
   int64_t in_elements = 0, out_elements = 0, group_size = 0, peer = -1, src_rank = -1, dst_rank = -1, seq = -1;
-  uint64_t address = 0;
-  int64_t total_allocated = -1, total_reserved = -1, device_type = 0, device_id = -1;
+  int64_t address = 0, total_allocated = -1, total_reserved = -1, device_type = 0, device_id = -1;
   std::string_view input_dims, input_types, concrete_inputs, call_stack, module_hierarchy;
   std::string_view grid, block, blocks_per_sm, warps_per_sm, occupancy;
   int64_t registers = -1, shared_bytes = -1;

@@ -196,8 +196,8 @@ void RowBuilder::add_instant(const Event& event) {
     return value >= INT32_MIN && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
   };
   if (event.has_memory && event.name != "[OutOfMemory]")  // [OutOfMemory] is about memory that was not allocated
-    chunk_.memory.push_back({event.ts_ns, event.address, event.bytes, event.total_allocated, event.total_reserved,
-                             small(event.device_type), small(event.device_id), thread, index});
+    chunk_.memory.push_back({event.ts_ns, static_cast<uint64_t>(event.address), event.bytes, event.total_allocated,
+                             event.total_reserved, small(event.device_type), small(event.device_id), thread, index});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }
