@@ -31,6 +31,8 @@ void append_code_point_escaped(std::string& out, std::string_view utf8) {
 // Can be written as it is, whatever stands beside it.
 bool is_plain(char c) { return c >= ' ' && c != '"' && c != '\\' && c != '/' && c != 0x7f; }
 
+constexpr std::string_view kEscaped = "\"\\\n\t\r", kLetters = "\"\\ntr";
+
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text, bool ascii) {
@@ -44,15 +46,8 @@ void append_json_string(std::string& out, std::string_view text, bool ascii) {
     out.append(text.substr(from, i - from));
     if (i == text.size()) break;
     const auto c = static_cast<unsigned char>(text[i]);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
+    if (const size_t known = kEscaped.find(text[i]); known != std::string_view::npos) {
+      out.append({'\\', kLetters[known]});
     } else if (c < 0x20 || c == 0x7f) {
       append_escape(out, c);
     } else if (c == '/' && i > 0 && text[i - 1] == '<') {
