@@ -19,7 +19,7 @@ struct TbWait {  // parts of one step's communication; they sum to it
   int64_t exposed_wait_ns = 0;                           // waiting in collectives while nothing computes
 };
 
-// What waiting in collectives costs in one step, while nothing computes.
+// The cost of waiting in collectives in one step, while nothing computes.
 struct TbStepWait {
   int64_t number = 0;     // of the step
   int64_t own_ns = 0;     // what the rank waits

@@ -2,9 +2,9 @@
 
   write(folder, make(world=4, steps=8, more=lambda rank, step: 10 if rank == 2 else 0))
 
-A rank computes for `work` ms a step, and first for more(rank, step) ms more: `how` it does that is 'computes' (operators), 'sleeps' (nothing is recorded),
-or 'saves' (an operator after the backward, as a checkpoint). `scatter` is the standard deviation of each rank's work, as a share of it.
-DDP reduces two buckets beside the backward and waits for the last one. FSDP2 gathers `units` units before their work and reduces them after it. There a rank waits
+In a step a rank computes for `work` ms, and takes more(rank, step) ms more. `how` says where these go: 'computes' (operators before the forward), 'sleeps'
+(nothing is recorded before the forward), 'saves' (an operator after the backward, as a checkpoint). `scatter` is the standard deviation of each rank's work, as a share of it.
+DDP reduces two buckets during the backward and waits for the last one. FSDP2 gathers `units` units before their work and reduces them after it. There a rank waits
 in the node of autograd that called c10d: torch records no operator of that waiting.
 Hosts leave a collective one by one, some 0.1 ms apart.
 """

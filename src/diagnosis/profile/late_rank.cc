@@ -198,7 +198,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
       waiting.push_back(rank.waiting), cost.push_back(rank.exposed);
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
-  bool told = share >= kMostlyWaiting && reported.weight >= kWaitingShare;
+  bool enough = share >= kMostlyWaiting && reported.weight >= kWaitingShare;
   if (min->waiting < kLateRatio * median_of(waiting)) {
     // The one that waits least is late, and costs what each of the others waits: that cost excludes the waiting of the
     // late rank.
@@ -207,12 +207,12 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
     reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));
     const DeviceSums& late = *std::ranges::find(sums.ranks, min->rank, &DeviceSums::rank);
     reported.came_last = late.came_last, reported.collectives = late.joined_collectives;
-    told |= reported.late_weight >= kWaitingShare && late_in_all_steps(sums, late);
+    enough |= reported.late_weight >= kWaitingShare && late_in_all_steps(sums, late);
     const double others = median_of(std::move(computing));
     if (min->computing - others >= kExplains * mean_of(cost))
       reported.computing_ns = min->computing, reported.others_computing_ns = others;
   }
-  if (!told) return;
+  if (!enough) return;
   f.waits = reported;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
@@ -282,6 +282,7 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   args.set("rank", waits.min_rank.value_or(0)).flag("steps", f.step_count > 0);
   args.set("last", waits.collectives > 0 ? grouped(waits.came_last) : "").set("of", grouped(waits.collectives));
   args.set("least", waits.min_rank ? human_duration(waits.min_ns) : "");
+  args.set("who", words(waits.min_rank ? "profile.collectives.late" : "profile.collectives.nobody", args));
   say(x, "profile.collectives", args);
   if (waits.min_rank) {
     x.rank = *waits.min_rank;

@@ -124,6 +124,7 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   args.set("slow", grouped(f.max_step_ranks.size()))
       .set("of", grouped(f.max_step_of))
       .flag("several", f.max_step_ranks.size() > 1);
+  args.set("who", words(f.max_step_late ? "profile.step.waits" : "profile.step.long", args));
   say(x, "profile.step", args.set("median", human_duration(f.median_step_ns)).flag("devices", f.device_steps));
   out.push_back(std::move(x));
 }
