@@ -1,6 +1,7 @@
 """Pipelines of torch on hosts alone: the first finding names the planted culprit at its price, with frames and without, however busy the machine."""
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -54,6 +55,19 @@ class Faults(Case):
         self.assertTrue(advice)
         for text in advice:
             self.assertIn('raise num_workers', text)
+
+    def test_late_starts_say_how_much_of_them_is_open_receives(self):
+        shares = []
+        for stages, wake in ((3, 0.0), (3, 4.0), (3, 20.0), (4, 20.0)):
+            found = self.told(f'{stages}{wake}', stages=stages, noise=0.2, wake=wake)[0]['findings']
+            told = next(f for f in found if f['id'] == 'host.late_starts')['detail_en']
+            share = re.match(r'For at least ([\d.]+)\u202f% of that time the recorded receives have not ended', told)
+            shares.append(float(share[1]) if share else 0.0)
+            self.assertEqual(told.startswith('Inputs are ready'), not share)
+        self.assertLess(shares[0], shares[1])
+        self.assertLess(shares[1], min(shares[2:]))
+        self.assertGreater(min(shares[2:]), 25)
+        self.assertLess(max(shares[2:]), 75)  # 72 and 74 % were planted
 
     def test_one_link_has_one_cause(self):
         for stages, fault, seed in ((2, '', 1), (2, '', 3), (3, 'link:0,4', 2), (4, 'link:0,4', 3), (2, 'link:0,4', 1)):

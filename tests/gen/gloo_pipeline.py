@@ -5,7 +5,7 @@
 Faults, each RANK,MS:  sleep  before every forward, after its receive has ended      gc    before forward 4 of every second step
                        send   before the send of forward 4, in every step            data  in the rank's DataLoader, before every step
                        link   about as long, each fifth message that the rank sends forward
-With `wake`, a seventh of all receives, by chance, end up to so many ms late, as where threads wait for processors. With `noise`, every twentieth cell of all ranks, by chance, starts 1 to 3 ms late, as on a busy machine. `frames` adds Python frames (with_stack=True), with the
+With `wake`, a seventh of all receives, by chance, end up to that number of ms late, as where threads wait for processors. With `noise`, every twentieth cell of all ranks (or that share of them), by chance, starts 1 to 3 ms late, as on a busy machine. `frames` adds Python frames (with_stack=True), with the
 line of the program that makes the fault. `shapes` adds the pass that finds them before the first step. c10d::send and c10d::recv_ return at once; gloo:recv lasts until the message is there.
 """
 import json
@@ -116,7 +116,7 @@ def make(stages=4, micro_batches=8, steps=8, fault='', frames=False, noise=False
                     r.x('user_annotation', 'gloo:recv', r.waiting, end)
                     r.now, r.waiting = end, None
                 r.now += BETWEEN
-                if noise and chance.random() < 0.05:
+                if noise and chance.random() < (0.05 if noise is True else noise):
                     r.now += chance.uniform(1000, 3000)
                 if where == r.rank and kind == 'F' and (what == 'sleep' or (what == 'gc' and number == 4 and step % 2 == 1)):
                     r.pause(what, size)

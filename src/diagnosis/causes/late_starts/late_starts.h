@@ -11,6 +11,7 @@ struct LateStartsOwn {
   bool messages_unknown = false;  // no messages were recorded, so these may be late as well
   int64_t ranks = 0;              // on how many ranks
   double worst_share = 0;         // share of the cells of the rank that has most late ones
+  double open_share = 0;          // of the time by which they are late: their recorded receives have not ended
 };
 
 Telling tell_late_starts(std::span<const Cause* const> causes, const TellContext& context);

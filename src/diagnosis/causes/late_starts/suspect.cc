@@ -38,6 +38,8 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
     figures.rank = part.rank, figures.stage = part.stage;
   }
   if (figures.count == 0) return;
+  const LateStarts late = starts.sum_of(starts.ways());
+  if (late.received > 0) own.open_share = share_or_zero(late.message_ns, late.ns);
   figures.each_ns /= figures.count;
   if (own.hosts_prompt)
     suspect.cause.places = {{.kind = PlaceKind::kLink}};
