@@ -2,11 +2,14 @@
 // them. Analyses are pure: the same input gives the same tables, whatever the number of threads.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -89,6 +92,16 @@ struct AnalysisResult {
   template <class... Tables>
   void add(Tables... more) {
     (tables.push_back(std::move(more)), ...);
+  }
+  // Gives itself with these tables appended: `return result.with(…)`.
+  template <class... Tables>
+  AnalysisResult with(Tables... more) {
+    add(std::move(more)...);
+    return std::move(*this);
+  }
+  AnalysisResult with(std::vector<Table> more) {
+    std::ranges::move(more, std::back_inserter(tables));
+    return std::move(*this);
   }
 };
 

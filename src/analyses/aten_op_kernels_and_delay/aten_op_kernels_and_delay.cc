@@ -299,8 +299,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
       }
     }
   }
-  result.tables.push_back(std::move(table));
-  return result;
+  return result.with(std::move(table));
 }
 
 }  // namespace

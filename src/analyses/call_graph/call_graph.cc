@@ -128,9 +128,9 @@ AnalysisResult exact_call_graphs(TorchRun run, const Wanted& wanted, bool later)
     rank.graph = exact_call_graph(*rank.rows);
   });
   AnalysisResult result;
-  result.add(graph_table(graphs, declared_table("call-graph/call-stack"), wanted.stack, add_stack_row, later),
-             graph_table(graphs, declared_table("call-graph/trace-call-graph"), wanted.graph, add_graph_row, later));
-  return result;
+  return result.with(
+      graph_table(graphs, declared_table("call-graph/call-stack"), wanted.stack, add_stack_row, later),
+      graph_table(graphs, declared_table("call-graph/trace-call-graph"), wanted.graph, add_graph_row, later));
 }
 
 void append(Table& to, const Table& from) {
@@ -175,8 +175,7 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
     rank = {};
   }
   AnalysisResult result = answer_of(*torch);
-  result.add(std::move(stack), std::move(graph));
-  return result;
+  return result.with(std::move(stack), std::move(graph));
 }
 
 }  // namespace

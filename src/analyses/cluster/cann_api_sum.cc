@@ -170,12 +170,8 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(rank, input.msprof); });
   AnalysisResult result;
-  if (input.msprof) {
-    result.tables = msprof_tables(*torch, ranks);
-    return result;
-  }
-  result.add(exact_cann_api_sum_table(*torch, ranks, false), exact_cann_api_sum_table(*torch, ranks, true));
-  return result;
+  if (input.msprof) return result.with(msprof_tables(*torch, ranks));
+  return result.with(exact_cann_api_sum_table(*torch, ranks, false), exact_cann_api_sum_table(*torch, ranks, true));
 }
 
 }  // namespace

@@ -64,16 +64,10 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   Table reported = reported_table(*input.trace);
   const bool any_slices = std::ranges::any_of(
       input.trace->parts, [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
-  if (!any_slices && !input.msprof && reported.row_count() > 0) {
-    result.tables.push_back(std::move(reported));
-    return result;
-  }
+  if (!any_slices && !input.msprof && reported.row_count() > 0) return result.with(std::move(reported));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
-  if (input.msprof) {
-    result.tables.push_back(msprof_time_summary(*torch, ops));
-    return result;
-  }
+  if (input.msprof) return result.with(msprof_time_summary(*torch, ops));
   const Matched matched = match_collectives(ops);
   note_unmatched(matched, ops.size(), result.notes);
   std::vector<ClusterTimes> ranks(ops.size());

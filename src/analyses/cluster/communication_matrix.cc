@@ -112,8 +112,7 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   }
   result.tables.push_back(std::move(links));
   if (!input.for_report) result.tables.push_back(std::move(ops));
-  result.tables.push_back(std::move(sizes));
-  return result;
+  return result.with(std::move(sizes));
 }
 
 }  // namespace

@@ -127,8 +127,7 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
     for (auto& [key, ns] : rank.sums) lines.push_back({&key, rank.rank, 0, std::move(ns)});
   Table by_name(declared_table("compute-op-sum/compute-ops", variant));
   writer.fill(by_name, std::move(lines), true, true);
-  result.add(std::move(all), std::move(by_rank), std::move(by_name));
-  return result;
+  return result.with(std::move(all), std::move(by_rank), std::move(by_name));
 }
 
 }  // namespace

@@ -91,17 +91,13 @@ Table products_table(const std::vector<RankLoad>& ranks) {
 Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   AnalysisResult result;
-  if (input.msprof) {
-    result.tables = msprof_expert_load(*torch);
-    return result;
-  }
+  if (input.msprof) return result.with(msprof_expert_load(*torch));
   const std::vector<bool> grouped = grouped_names(torch->trace->names);
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return load_of(*torch, rank, grouped); });
   if (std::ranges::all_of(ranks, [](const RankLoad& rank) { return rank.products.empty(); }))
     return worded_error(ErrorCode::kNotFound, "expert_load.none", {}, {},
                         "record with record_shapes=True (torch.profiler) or at Level1 (Ascend)");
-  result.add(ranks_table(ranks), groups_table(ranks), products_table(ranks));
-  return result;
+  return result.with(ranks_table(ranks), groups_table(ranks), products_table(ranks));
 }
 
 }  // namespace

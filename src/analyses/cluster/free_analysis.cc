@@ -108,8 +108,7 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   });
   AnalysisResult result;
   note_level_none(input, result.notes);
-  result.add(reason_table(ranks), total_table(ranks), gap_table(*torch, ranks));
-  return result;
+  return result.with(reason_table(ranks), total_table(ranks), gap_table(*torch, ranks));
 }
 
 }  // namespace

@@ -193,10 +193,9 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   const Ops ranks = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);
-  result.add(all_table(*torch, ranks, input.msprof), rank_hccl_sum_table(*torch, ranks, input.msprof),
-             top_table(*torch, ranks, input.msprof, *max), group_table(*torch, ranks, input.msprof),
-             group_work_table(*torch, ranks, input.msprof));
-  return result;
+  return result.with(all_table(*torch, ranks, input.msprof), rank_hccl_sum_table(*torch, ranks, input.msprof),
+                     top_table(*torch, ranks, input.msprof, *max), group_table(*torch, ranks, input.msprof),
+                     group_work_table(*torch, ranks, input.msprof));
 }
 
 }  // namespace

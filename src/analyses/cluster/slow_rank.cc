@@ -159,16 +159,12 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);
-  if (input.msprof) {
-    result.tables = msprof_slow_rank(*torch, ops);
-    return result;
-  }
+  if (input.msprof) return result.with(msprof_slow_rank(*torch, ops));
   const Matched matched = match_collectives(ops);
   Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
   if (input.for_report && matched.count() == 0) return result;
   note_unmatched(matched, ops.size(), result.notes);
-  result.add(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
-  return result;
+  return result.with(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
 }
 
 }  // namespace

@@ -50,10 +50,9 @@ Result<AnalysisResult> run_msprof_masking(const AnalysisInput& input) {
   const OpNames op_names(torch->trace->names);
   const auto sets = kind_sets(input.options);
   AnalysisResult result;
-  result.tables.push_back(kinds_table("msprof", ask_ranks(*torch, [&](const TorchRank& rank) {
-                                        return msprof_masking(*torch, rank, op_names, sets);
-                                      })));
-  return result;
+  return result.with(kinds_table("msprof", ask_ranks(*torch, [&](const TorchRank& rank) {
+                                   return msprof_masking(*torch, rank, op_names, sets);
+                                 })));
 }
 
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {

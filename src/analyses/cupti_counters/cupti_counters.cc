@@ -253,13 +253,9 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
     if (!read[k]) return std::move(read[k]).error();
     if (ranks[k].unequal && !ranks[k].ranges.empty()) result.notes.add(problem::cupti_unequal);
   }
-  if (!input.hta) {
-    result.tables.push_back(exact_cupti_counters_table(*torch, ranks));
-    return result;
-  }
+  if (!input.hta) return result.with(exact_cupti_counters_table(*torch, ranks));
   TRY(table, hta_cupti_counters_table(*torch, ranks));
-  result.tables.push_back(std::move(*table));
-  return result;
+  return result.with(std::move(*table));
 }
 
 }  // namespace

@@ -184,9 +184,8 @@ Table exact_symbols(const TorchRun& run) {
 Result<AnalysisResult> run_events(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
-  result.add(input.rows_later ? events_later(*torch) : events_now(*torch),
-             input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
-  return result;
+  return result.with(input.rows_later ? events_later(*torch) : events_now(*torch),
+                     input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
 }
 
 }  // namespace

@@ -94,8 +94,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
                        tensor.first_ns, tensor.last_ns});
   }
   AnalysisResult result;
-  result.add(std::move(nodes), std::move(tensors));
-  return result;
+  return result.with(std::move(nodes), std::move(tensors));
 }
 
 }  // namespace

@@ -185,8 +185,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   }
   if (!ranks.empty() && input.wants_overlay)
     result.overlay = overlay_of(*torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);
-  result.tables.push_back(std::move(table));
-  return result;
+  return result.with(std::move(table));
 }
 
 }  // namespace

@@ -261,8 +261,7 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
       return make_error(ErrorCode::kBadInput, "ValueError: left side of interval must be <= right side",
                         "HTA's rounding makes durations of -1 us (rank " +
                             std::to_string(torch->ranks[torch->parts[k]]) + "); without --compat hta times are exact");
-  result.tables.push_back(hta_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
-  return result;
+  return result.with(hta_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
 }
 
 }  // namespace

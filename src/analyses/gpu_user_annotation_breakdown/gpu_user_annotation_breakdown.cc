@@ -132,9 +132,8 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
   const auto ranks =
       ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, wanted, *options); });
   AnalysisResult result = answer_of(*torch);
-  result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
-                                    : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
-  return result;
+  return result.with(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
+                               : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
 }
 
 }  // namespace

@@ -150,8 +150,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
                        share_of(graph.work_ns, all_ns)});
   }
   AnalysisResult result;
-  result.add(std::move(use), std::move(replays));
-  return result;
+  return result.with(std::move(use), std::move(replays));
 }
 
 }  // namespace

@@ -85,10 +85,7 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
 Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
-  if (input.hta) {
-    result.tables.push_back(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
-    return result;
-  }
+  if (input.hta) return result.with(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
     std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, rank);
     RankSummary summary;
@@ -97,8 +94,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
     return summary;
   });
   for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
-  result.add(exact_memory_bw_summary_table(*torch, ranks), bin_table(*torch, ranks));
-  return result;
+  return result.with(exact_memory_bw_summary_table(*torch, ranks), bin_table(*torch, ranks));
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
       for (const BandwidthPoint& p : ranks[k])
         table.add_row({int64_t{part_of(k).rank}, int64_t{p.index}, to_us(p.ts_ns), part_of(k).lanes[p.lane].pid,
                        std::string(p.label), p.gbps});
-    result.tables.push_back(std::move(table));
-    return result;
+    return result.with(std::move(table));
   }
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return copy_bandwidths(*torch, rank); });
   Table table(declared_table("memory-bw-time-series/memory-bw-time-series"));
@@ -27,8 +26,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
       for (size_t i = 0; i < c.rate.size(); ++i)
         table.add_row({int64_t{part_of(k).rank}, c.label, c.rate.time_ns[i], gigabytes_per_second(c.rate.value[i])});
   }
-  result.tables.push_back(std::move(table));
-  return result;
+  return result.with(std::move(table));
 }
 
 }  // namespace

@@ -130,17 +130,13 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   for (const std::string& path : input.paths) {
     TRY(changes, read_changes(path, input.hta));
     const std::vector<Point> points = points_of(*changes, input.hta);
-    if (input.hta) {
-      result.tables.push_back(hta_memory_timeline_table(points));
-      return result;
-    }
+    if (input.hta) return result.with(hta_memory_timeline_table(points));
     const std::string file(file_name(path));
     for (const Point& p : points) timeline.add_row(exact_row(file, p));
     const auto peak = std::ranges::max_element(points, {}, &Point::total);
     if (peak != points.end()) peaks.add_row(exact_row(file, *peak));
   }
-  result.add(std::move(peaks), std::move(timeline));
-  return result;
+  return result.with(std::move(peaks), std::move(timeline));
 }
 
 }  // namespace

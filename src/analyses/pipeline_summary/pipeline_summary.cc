@@ -74,8 +74,8 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
     return worded_error(ErrorCode::kBadInput, "refused.no_pipeline_cells.summary", {}, {},
                         "stageline info says what was read");
   AnalysisResult result;
-  result.add(ranks_pipeline_summary_table(trace, sums), stages_table(trace), steps_pipeline_summary_table(sums));
-  return result;
+  return result.with(ranks_pipeline_summary_table(trace, sums), stages_table(trace),
+                     steps_pipeline_summary_table(sums));
 }
 
 }  // namespace

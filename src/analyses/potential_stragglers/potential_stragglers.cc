@@ -60,8 +60,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     TRY(ranks, hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates));
-    result.tables.push_back(hta_potential_stragglers_table(*ranks));
-    return result;
+    return result.with(hta_potential_stragglers_table(*ranks));
   }
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   const auto is_unwanted = [&](const CommunicationOp& op) { return !std::ranges::binary_search(*steps, op.step); };
@@ -73,8 +72,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
     result.notes.add(problem::straggler_no_steps);
   if (matched.not_matched > 0) result.notes.add(problem::straggler_not_synchronising, {}, matched.not_matched);
   if (matched.alone > 0 && ops.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, matched.alone);
-  result.add(rank_potential_stragglers_table(*torch, sums, *candidates), kind_table(*torch, sums));
-  return result;
+  return result.with(rank_potential_stragglers_table(*torch, sums, *candidates), kind_table(*torch, sums));
 }
 
 }  // namespace

@@ -38,8 +38,7 @@ Table exact_profiler_steps_table(const TorchRun& run) {
 Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
-  result.tables.push_back(input.hta ? hta_profiler_steps_table(*torch) : exact_profiler_steps_table(*torch));
-  return result;
+  return result.with(input.hta ? hta_profiler_steps_table(*torch) : exact_profiler_steps_table(*torch));
 }
 
 }  // namespace

@@ -82,8 +82,7 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
   AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     TRY(ranks, hta_queues(*torch));
-    result.tables.push_back(hta_queue_length_summary_table(*torch, *ranks));
-    return result;
+    return result.with(hta_queue_length_summary_table(*torch, *ranks));
   }
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
     const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
@@ -92,8 +91,7 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
     return summary;
   });
   for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
-  result.add(exact_queue_length_summary_table(*torch, ranks), bin_table(*torch, ranks));
-  return result;
+  return result.with(exact_queue_length_summary_table(*torch, ranks), bin_table(*torch, ranks));
 }
 
 }  // namespace

@@ -32,13 +32,11 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
   AnalysisResult result = answer_of(*torch);
   if (input.hta) {
     TRY(ranks, hta_queues(*torch));
-    result.tables.push_back(hta_queue_length_time_series_table(*torch, *ranks));
-    return result;
+    return result.with(hta_queue_length_time_series_table(*torch, *ranks));
   }
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return stream_queues(*torch, rank); });
   for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
-  result.tables.push_back(exact_queue_length_time_series_table(*torch, ranks));
-  return result;
+  return result.with(exact_queue_length_time_series_table(*torch, ranks));
 }
 
 }  // namespace

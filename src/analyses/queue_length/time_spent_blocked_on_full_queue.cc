@@ -86,8 +86,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
       const HtaBlocked& last = ranks[k]->back();  // each stream overwrites the stream before it
       table.add_row({rank_of(k), int64_t{last.stream}, last.dur_us, last.relative});
     }
-    result.tables.push_back(std::move(table));
-    return result;
+    return result.with(std::move(table));
   }
   std::vector<std::vector<FullQueue>> ranks(count);
   std::vector<Diagnostics> notes(count);
@@ -104,8 +103,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     for (const FullQueue& b : ranks[k])
       table.add_row({rank_of(k), b.device, int64_t{b.stream}, b.longest, b.full_ns, b.full_share()});
   }
-  result.tables.push_back(std::move(table));
-  return result;
+  return result.with(std::move(table));
 }
 
 }  // namespace

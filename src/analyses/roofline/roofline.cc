@@ -308,8 +308,7 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
     result.notes.add(problem::roofline_device_unknown, Args().set("device", device));
   if (unfit > 0) result.notes.add(problem::roofline_work_unknown, {}, unfit);
   if (on_host > 0) result.notes.add(problem::roofline_on_host, {}, on_host);
-  result.add(use_table(ranks, *given), ops_table(trace, ranks, *given), peaks_table(ranks, *given));
-  return result;
+  return result.with(use_table(ranks, *given), ops_table(trace, ranks, *given), peaks_table(ranks, *given));
 }
 
 }  // namespace

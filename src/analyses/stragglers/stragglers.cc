@@ -123,8 +123,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
   if (causes.row_count() == 0 && !list.not_analysable) result.notes.add(problem::stragglers_none);
-  result.add(std::move(causes), workers_table(trace, s), correlations_table(s), steps_stragglers_table(trace, s));
-  return result;
+  return result.with(std::move(causes), workers_table(trace, s), correlations_table(s),
+                     steps_stragglers_table(trace, s));
 }
 
 }  // namespace

@@ -95,8 +95,7 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
                         "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)");
   }
   AnalysisResult result;
-  result.add(tree_table(ranks), flat_table(ranks));
-  return result;
+  return result.with(tree_table(ranks), flat_table(ranks));
 }
 
 }  // namespace

@@ -42,8 +42,7 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
                         "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
                             "); without --compat hta it is left out");
   AnalysisResult result = answer_of(*torch);
-  result.tables.push_back(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
-  return result;
+  return result.with(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
 }
 
 }  // namespace

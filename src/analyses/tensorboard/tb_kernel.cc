@@ -166,8 +166,7 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
     if (use.row_count() > 0) result.tables.push_back(std::move(use));
     return result;
   }
-  result.tables.push_back(kernel_table(tb, ranks, by_launch));
-  return result;
+  return result.with(kernel_table(tb, ranks, by_launch));
 }
 
 }  // namespace

@@ -87,8 +87,7 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const auto ranks =
       ask_ranks(tb.torch, [&](const TorchRank& rank) { return operators_of(tb, names, rank, by_shape); });
   AnalysisResult result;
-  result.tables.push_back(operator_table(tb, ranks, by_shape));
-  return result;
+  return result.with(operator_table(tb, ranks, by_shape));
 }
 
 }  // namespace

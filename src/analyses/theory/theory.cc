@@ -148,9 +148,8 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   const LateCells late = late_cells(trace, theory, *min);
   if (late.found > std::ssize(late.cells))
     result.notes.add(problem::theory_max_late, {}, late.found - std::ssize(late.cells));
-  result.add(chain_table(late.chain), ranks_theory_table(trace, theory, sums_of(input.run())), phases_table(trace),
-             reasons_table(late), late_table(trace, theory, late));
-  return result;
+  return result.with(chain_table(late.chain), ranks_theory_table(trace, theory, sums_of(input.run())),
+                     phases_table(trace), reasons_table(late), late_table(trace, theory, late));
 }
 
 }  // namespace

@@ -215,8 +215,7 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
     for (const Compared& c : all)
       if (c.change() == change)
         lists.add_row({std::string(change), c.key.first, std::string(c.key.second), c.control.count, c.test.count});
-  result.add(std::move(compared), std::move(lists));
-  return result;
+  return result.with(std::move(compared), std::move(lists));
 }
 
 Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
@@ -234,8 +233,7 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   if (!input.hta) return exact_trace_diff(input, options);
   TRY(tables, hta_trace_diff(*input.control, *input.test, options));
   AnalysisResult result;
-  result.tables = std::move(*tables);
-  return result;
+  return result.with(std::move(*tables));
 }
 
 }  // namespace

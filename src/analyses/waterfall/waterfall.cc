@@ -184,10 +184,9 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   coverage_of(input.run()).note("waterfall", result.notes);
   const WaterfallStep mean = mean_of(w);
   const StepPeriods& periods = periods_of(input.run());
-  result.add(means_table(w, mean, step_means_of(input.run()).usual, periods.known()), stages_table(w),
-             check_table(w, mean), frontier_table(frontier_of(trace, sums_of(input.run()).outliers)),
-             steps_waterfall_table(trace, w), periods_table(trace, periods));
-  return result;
+  return result.with(means_table(w, mean, step_means_of(input.run()).usual, periods.known()), stages_table(w),
+                     check_table(w, mean), frontier_table(frontier_of(trace, sums_of(input.run()).outliers)),
+                     steps_waterfall_table(trace, w), periods_table(trace, periods));
 }
 
 }  // namespace

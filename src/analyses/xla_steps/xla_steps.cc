@@ -21,8 +21,7 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
     }
   AnalysisResult result;
   if (!any) result.notes.add(problem::xla_steps_none);
-  result.tables.push_back(std::move(table));
-  return result;
+  return result.with(std::move(table));
 }
 
 }  // namespace
