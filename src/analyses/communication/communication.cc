@@ -12,6 +12,7 @@
 #include "analyses/communication/problems.h"
 #include "base/number_list.h"
 #include "facts/ledger_facts.h"
+#include "model/only_communication.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "profile/expected_transfer.h"
@@ -347,12 +348,18 @@ std::string algorithm_text(const LedgerRow& row, const Places& places, int32_t o
 }
 
 // What computing does not cover; unknown where nothing but communication was recorded.
-int64_t known_exposed(const LedgerOfRun& run, int64_t ns) {
-  return run.torch.trace->format == "nccl-inspector" ? kNullInteger : ns;
-}
+class Exposed {
+ public:
+  explicit Exposed(const LedgerOfRun& run) : unknown_(is_only_communication(*run.torch.trace)) {}
+  int64_t operator()(int64_t ns) const { return unknown_ ? kNullInteger : ns; }
+
+ private:
+  bool unknown_;
+};
 
 Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_rank) {
   Table table(declared_table("communication/communication"));
+  const Exposed exposed(run);
   for (const LedgerRow* row : accounts.rows()) {
     std::string basis;
     for (const TransferBasis one : row->basis) basis += (basis.empty() ? "" : ", ") + std::string(basis_name(one));
@@ -372,8 +379,8 @@ Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_r
                    row->bytes,
                    row->transfer_ns,
                    row->wait_ns,
-                   known_exposed(run, row->exposed_transfer_ns),
-                   known_exposed(run, row->exposed_wait_ns),
+                   exposed(row->exposed_transfer_ns),
+                   exposed(row->exposed_wait_ns),
                    std::llround(std::min(row->across, 9e18)),
                    row->algorithm_gbps(),
                    row->bus_gbps(),
@@ -389,16 +396,17 @@ Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_r
 
 Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
   Table table(declared_table("communication/communication-instances"));
+  const Exposed exposed(run);
   struct Line {
     int64_t exposed_ns = 0;
     size_t instance = 0;
   };
   std::vector<Line> lines;
   for (size_t i = 0; i < run.ledger.instances.size(); ++i) {
-    int64_t exposed = 0;
+    int64_t sum = 0;
     for (const LedgerPart& part : accounts.parts_of(run.ledger.instances[i]))
-      exposed = sum_or_limit(exposed, part.exposed_wait_ns + part.exposed_transfer_ns);
-    if (run.ledger.instances[i].complete) lines.push_back({exposed, i});
+      sum = sum_or_limit(sum, part.exposed_wait_ns + part.exposed_transfer_ns);
+    if (run.ledger.instances[i].complete) lines.push_back({sum, i});
   }
   std::ranges::stable_sort(lines, std::greater(), &Line::exposed_ns);
   for (const Line& line : lines) {
@@ -412,14 +420,14 @@ Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
       start = std::min(start, part.call->start_ns);
     }
     const bool rates = instance.bytes > 0 && instance.took_ns > 0 && instance.basis != TransferBasis::kAtLeast;
-    table.add_row(
-        {rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
-         std::string(collective_kind_name(instance.kind)), first.step < 0 ? kNullInteger : int64_t{first.step}, start,
-         instance.bytes < 0 ? kNullInteger : instance.bytes, instance.took_ns, wait,
-         known_exposed(run, line.exposed_ns), rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN,
-         whole_ns(judged.expected_ns), std::string(verdict_name(judged.verdict)),
-         instance.kind == CollectiveKind::kSendRecv ? kNullInteger : int64_t{accounts.last_of(parts)},
-         std::string(basis_name(instance.basis))});
+    table.add_row({rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
+                   std::string(collective_kind_name(instance.kind)),
+                   first.step < 0 ? kNullInteger : int64_t{first.step}, start,
+                   instance.bytes < 0 ? kNullInteger : instance.bytes, instance.took_ns, wait, exposed(line.exposed_ns),
+                   rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN,
+                   whole_ns(judged.expected_ns), std::string(verdict_name(judged.verdict)),
+                   instance.kind == CollectiveKind::kSendRecv ? kNullInteger : int64_t{accounts.last_of(parts)},
+                   std::string(basis_name(instance.basis))});
   }
   return table;
 }
@@ -446,10 +454,11 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
     last.late_ns = sum_or_limit(last.late_ns, second - min);
   }
   Table table(declared_table("communication/communication-ranks"));
+  const Exposed exposed(run);
   for (const size_t p : run.torch.parts) {
     const Sums& of = sums[run.torch.ranks[p]];
     table.add_row({int64_t{run.torch.ranks[p]}, run.torch.trace->parts[p].machine_name, of.calls, of.last, of.late_ns,
-                   of.wait_ns, known_exposed(run, of.exposed_wait_ns)});
+                   of.wait_ns, exposed(of.exposed_wait_ns)});
   }
   return table;
 }

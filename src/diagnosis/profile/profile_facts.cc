@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "model/only_communication.h"
 #include "model/row_names.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"
@@ -207,7 +208,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   ProfileFacts f;
   f.recorder = recorder_of(trace);
   f.npu = trace.device_family == DeviceFamily::kNpu;
-  f.only_communication = trace.format == "nccl-inspector";
+  f.only_communication = is_only_communication(trace);
   f.launches_unknown =
       !account.empty() && std::ranges::none_of(account, [](const RankAccount& rank) { return rank.linked; });
   read_names(trace, f);
