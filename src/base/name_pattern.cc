@@ -1,6 +1,7 @@
 #include "base/name_pattern.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -252,7 +253,10 @@ bool NamePattern::matches(std::string_view name) const {
 }
 
 AnyOf::AnyOf(std::vector<std::string_view> parts) : parts_(std::move(parts)) {
-  for (const std::string_view part : parts_) begins_.set(place_of_begin(part));
+  for (const std::string_view part : parts_) {
+    assert(part.size() >= kBegin);
+    begins_.set(place_of_begin(part));
+  }
 }
 
 bool AnyOf::in(std::string_view name) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "base/freed_memory.h"
@@ -135,6 +136,7 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
       trace.cells.add({op.step, static_cast<int32_t>(trace.parts.size() - 1), op.kind, chunk, op.micro_batch,
                        op.start_ns, op.end_ns, slice[k - begin]});
     }
+    static_assert(std::is_trivially_destructible_v<Op>);  // nothing reads what stood there
     return_pages(&ops[begin], ops.data() + end);
     begin = end;
   }
