@@ -81,7 +81,7 @@ class Dictionary(unittest.TestCase):
 
     def test_readings_of_links_have_their_chinese(self):
         names = dictionary('columns_zh')
-        of_links = re.findall(r'return "([^"]+)";', (SOURCE / 'src/pipeline/measure/links.cc').read_text(encoding='utf-8').split('link_reading_name')[1].split('}')[0])
+        of_links = re.findall(r'"([^"]+)"', (SOURCE / 'src/pipeline/measure/links.cc').read_text(encoding='utf-8').split('link_reading_name')[1].split('return')[0])
         of_ends = re.findall(r'[?:] "([^"]+)"', (SOURCE / 'src/analyses/links/links.cc').read_text(encoding='utf-8').split('std::string reading =')[1].split(';')[0])
         self.assertGreater(min(len(of_links), len(of_ends)), 5)
         for table, readings in (('links', of_links), ('link-endpoints', of_ends)):

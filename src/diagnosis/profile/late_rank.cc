@@ -95,8 +95,11 @@ Text how_late(const ProfileFacts& f, const RankFacts& late, const Text& reason) 
   args.flag("matched", f.stragglers_known).set("reason", reason).set("last", grouped(f.came_last));
   args.set("of", grouped(f.collectives)).set("waited", time_per_step(f, f.late->waiting_ns));
   args.set("own", time_per_step(f, late.comm_ns)).set("others", time_per_step(f, others));
-  args.set("share", f.comm_wait_ns > 0 ? percent(share_or_zero(f.comm_wait_ns, f.whole.span_ns)) : "");
-  return words("profile.late.detail", args.flag("alone", f.only_communication));
+  if (f.comm_wait_ns <= 0) return words("profile.late.detail", args.set("waits", ""));
+  const std::string share = percent(share_or_zero(f.comm_wait_ns, f.whole.span_ns));
+  return words("profile.late.detail",
+               args.set("waits", words(f.only_communication ? "profile.late.communication" : "profile.late.exposed",
+                                       Args().set("share", share))));
 }
 
 // Waiting in collectives that compute cannot have hidden: exposed communication is longer than all transfers.
