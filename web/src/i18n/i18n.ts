@@ -66,6 +66,8 @@ const DESCRIPTIONS: readonly Key[] = [
   'description.chakra',
   'description.services',
   'description.spans',
+  'description.inspector',
+  'description.details',
   'description.torchtitan',
 ];
 export function description(text: string): string {
