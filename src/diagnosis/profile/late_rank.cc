@@ -237,7 +237,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
     x.rank = late.rank;
     x.places = {{.kind = PlaceKind::kRanks, .ranks = {late.rank}}};
     x.title = words("profile.late.title", Args().set("rank", int64_t{late.rank}));
-    x.value_note = words("profile.late.note");
+    x.value_note = words("profile.late.note", Args().flag("alone", f.only_communication));
     x.detail = how_late(f, late, reason_for(f, late));
     out.push_back(std::move(x));
   }
