@@ -87,7 +87,7 @@ def run(bench):
     sizes = types.SimpleNamespace(**(SMALL if bench.small else SIZES))
     ranks, first = sizes.stages * sizes.replicas, sizes.first
     # Until the culprit is named, from when every rank has written its first slow step; one of them is the step that ends it.
-    most_s = MOST_STEPS * sizes.step_ms / 1000
+    max_s = MOST_STEPS * sizes.step_ms / 1000
     print(f"\n{ranks} ranks, {1000 / sizes.step_ms:.0f} steps a second, {sizes.steps} steps; rank {sizes.rank} takes 1.5 times as long from step {first} on\n", flush=True)
     bench.row("looked at by", "CPU a recorded second", "culprit named by step", "steps written by then", "named after its step was written", "bytes sent a step and rank", "bytes recorded a step and rank")
     bench.row("---", "---:", "---:", "---:", "---:", "---:", "---:")
@@ -109,5 +109,5 @@ def run(bench):
             bench.row(what, f"{cpu / seconds:.2f} s", str(step), str(written), f"{late:.2f} s", f"{sent:.0f}" if sent else "", f"{recorded:.0f}")
             bench.bar(f"{what}: {cpu / seconds:.2f} s of CPU a recorded second, asked ≤ {MOST_CPU}", cpu / seconds <= MOST_CPU)
             bench.bar(f"{what}: the culprit of step {first} is named of step {step}, asked within {MOST_STEPS} steps", step - first < MOST_STEPS)
-            bench.bar(f"{what}: the culprit is named {late:.2f} s after its first slow step was written, asked ≤ {most_s}", late <= most_s)
+            bench.bar(f"{what}: the culprit is named {late:.2f} s after its first slow step was written, asked ≤ {max_s}", late <= max_s)
             bench.bar(f"{what}: {recorded:.0f} B recorded and {sent:.0f} B sent a step and rank, asked ≤ {MOST_BYTES}", max(recorded, sent) <= MOST_BYTES)

@@ -83,7 +83,7 @@ def least(runs, ask):
 
 
 def beside(slices, kernels):
-    """DuckDB over our streams, and its version."""
+    """Opens DuckDB over our streams; returns it and its version."""
     import duckdb
     db = duckdb.connect()
     db.register("slices", slices.to_arrow())  # our own memory, but for chosen rows

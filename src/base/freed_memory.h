@@ -15,7 +15,7 @@ void return_freed_memory();
 // `bytes`, the approximate memory of the work, is small.
 void return_much_freed_memory(size_t bytes);
 
-// Gives the pages between two places in a large array back before the array goes. What stood there is lost.
+// Gives the pages between two places in a large array back before the array goes. Their content is lost.
 void return_pages(void* begin, void* end);
 
 }  // namespace stageline

@@ -2,7 +2,7 @@
 
   write(folder, make(world=4, steps=8, more=lambda rank, step: 10 if rank == 2 else 0))
 
-In a step a rank computes for `work` ms, and takes more(rank, step) ms more. `how` says where these go: 'computes' (operators before the forward), 'sleeps'
+In each step, a rank computes for `work` ms, and takes more(rank, step) ms more. `how` says where these go: 'computes' (operators before the forward), 'sleeps'
 (nothing is recorded before the forward), 'saves' (an operator after the backward, as a checkpoint). `scatter` is the standard deviation of each rank's work, as a share of it.
 DDP reduces two buckets during the backward and waits for the last one. FSDP2 gathers `units` units before their work and reduces them after it. There a rank waits
 in the node of autograd that called c10d: torch records no operator of that waiting.

@@ -136,7 +136,7 @@ void build_parts(std::vector<Op>& ops, const std::vector<std::string>& lanes, co
       trace.cells.add({op.step, static_cast<int32_t>(trace.parts.size() - 1), op.kind, chunk, op.micro_batch,
                        op.start_ns, op.end_ns, slice[k - begin]});
     }
-    static_assert(std::is_trivially_destructible_v<Op>);  // nothing reads what stood there
+    static_assert(std::is_trivially_destructible_v<Op>);  // no destructor reads the lost content
     return_pages(&ops[begin], ops.data() + end);
     begin = end;
   }

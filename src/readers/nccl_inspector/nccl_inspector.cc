@@ -187,6 +187,8 @@ class TraceMaker {
 
   void add_part(const Process& process) {
     PartBuilder builder(process.path, kKinds, "nccl_inspector");
+    std::map<std::string, StringId> members;
+    for (const auto& [id, own] : process.communicators) members[id] = builder.text(members_text(id));
     int64_t last_ns = 0;
     for (const Call& call : process.calls) {
       const Communicator& own = process.communicators.at(call.communicator);
@@ -202,7 +204,7 @@ class TraceMaker {
       fact.name = builder.text(call.message ? to_lower(call.name) : call.name);
       fact.group = builder.text(call.communicator);
       fact.group_description = builder.text(named ? own.name : "");
-      fact.group_ranks = builder.text(members_text(call.communicator));
+      fact.group_ranks = members.at(call.communicator);
       fact.group_size = own.size;
       fact.bytes = call.bytes;
       fact.seq = call.number;

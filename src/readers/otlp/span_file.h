@@ -36,7 +36,7 @@ struct Span {
   uint32_t file = 0;
   int32_t iteration = kUnknown;      // megatron.iteration
   int32_t micro_batches = kUnknown;  // num_microbatches
-  // What a span says of its place in a pipeline (pipeline.kind, …), where it is a cell by itself.
+  // The place in a pipeline that a span states (pipeline.kind, …), where it is a cell by itself.
   std::optional<CellKind> kind;
   int32_t step = kUnknown, stage = kUnknown, chunk = kUnknown, own_micro_batch = kUnknown;
   bool truncated = false;  // its end is that of the program, not of the work

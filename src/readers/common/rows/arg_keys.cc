@@ -113,7 +113,7 @@ constexpr ByEnum<ArgKey, ArgField, static_cast<size_t>(ArgKey::kRawPid) + 1> kFi
      number(&E::seq),
      words(&E::comms_id),
      number(&E::address, nullptr, 0),
-     number(&E::bytes, &E::has_memory, 0),  // a text that is no number must not become a free of one byte
+     number(&E::bytes, &E::has_memory, 0),  // a text that is not a number must not become a free of one byte
      number(&E::total_allocated),
      number(&E::total_reserved),
      number(&E::device_type, nullptr, 0),
