@@ -30,15 +30,19 @@ int64_t cell_ns(const PlanProblem& p, const std::vector<LayerTime>& times, int32
   return std::max(sum - comm, comm) + std::min(sum - comm, comm) / 10;
 }
 
+int64_t message_ns(const PlanProblem& p, int32_t from, int32_t to) {
+  // A message that skips ranks, as between chunks, is none that a run recorded.
+  if (p.times.there.empty() || std::abs(from - to) != 1) return p.times.latency;
+  return from < to ? p.times.there[from] : p.times.back[to];
+}
+
 ReplayCosts costs_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   ReplayCosts costs;
   costs.latency_ns = p.times.latency;
   costs.cell_ns = [&p, &times](int32_t rank, const ScheduleCell& cell) { return cell_ns(p, times, rank, cell); };
   if (!p.times.there.empty())
     costs.arrival_ns = [&p](int32_t from, int32_t to, const Action&, int64_t sent) {
-      // A message that skips ranks, as between chunks, is none that a run recorded.
-      if (std::abs(from - to) != 1) return sent + p.times.latency;
-      return sent + (from < to ? p.times.there[from] : p.times.back[to]);
+      return sent + message_ns(p, from, to);
     };
   return costs;
 }
@@ -313,6 +317,11 @@ Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& p, co
 Result<int64_t> span_of(const PlanProblem& p, const std::vector<LayerTime>& times) {
   TRY(cells, cells_of(p, times));
   return span_of(*cells);
+}
+
+int64_t span_of(const PlanProblem& p, const RepeatedReplay& replay, const std::vector<LayerTime>& times) {
+  return replay.span_ns([&](int32_t rank, const ScheduleCell& cell) { return cell_ns(p, times, rank, cell); },
+                        [&](int32_t from, int32_t to) { return message_ns(p, from, to); });
 }
 
 int64_t span_of(const std::vector<std::vector<ReplayedCell>>& cells) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/schedule.h"
+#include "pipeline/replay/repeated_replay.h"
 #include "pipeline/replay/replay.h"
 #include "plan/bytes.h"
 
@@ -129,6 +130,8 @@ int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, 
 std::vector<LayerTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
 // The replayed span of the order at these times. Errors: those of replay().
 Result<int64_t> span_of(const PlanProblem& problem, const std::vector<LayerTime>& times);
+// The same for a search, with the problem's schedule prepared.
+int64_t span_of(const PlanProblem& problem, const RepeatedReplay& replay, const std::vector<LayerTime>& times);
 // The same with the start and end of every cell.
 Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& problem,
                                                         const std::vector<LayerTime>& times);

@@ -381,13 +381,14 @@ class Search {
       return INT64_MAX;
     }
     left_ -= replay_cells_;
-    const Result<int64_t> span = span_of(p_, times);
-    if (!span) return INT64_MAX;
-    if (*span < best_ns()) {
-      plan.span_ns = *span;
+    if (!replay_) replay_ = RepeatedReplay::of(p_.schedule);
+    if (!*replay_) return INT64_MAX;
+    const int64_t span = span_of(p_, **replay_, times);
+    if (span < best_ns()) {
+      plan.span_ns = span;
       answer_.best = std::move(plan);
     }
-    return *span;
+    return span;
   }
 
   static constexpr int64_t kMaxNodes = 200'000;
@@ -397,6 +398,7 @@ class Search {
   int32_t layers_, stages_;
   int64_t replay_cells_, fit_work_ = 0, left_, limit_ns_, nodes_ = 0;
   std::optional<Recompute> fixed_;
+  std::optional<Result<RepeatedReplay>> replay_;  // made for the first plan
   SplitAnswer answer_;
   std::vector<int64_t> hops_down_, hops_back_;
   bool splits_ = false, whole_ = false;
