@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "exporters/chart/chart_text.h"
+#include "exporters/chart/png_bytes.h"
 
 namespace stageline {
 namespace {
@@ -87,10 +88,9 @@ Result<BandsPng> bands_png(const Bands& bands) {
   ink(cr, theme.muted);
   fonts.show(cr, left, bottom + kBandText, bands.from, kBandText, false);
   fonts.show(cr, right - fonts.measure(bands.to, kBandText, false), bottom + kBandText, bands.to, kBandText, false);
-  cairo_status_t status = cairo_status(cr);
+  const cairo_status_t status = cairo_status(cr);
   cairo_destroy(cr);
-  cairo_surface_flush(image);
-  if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(image, append_to_text, &png.bytes);
+  if (status == CAIRO_STATUS_SUCCESS) png.bytes = png_bytes(image);
   cairo_surface_destroy(image);
   if (status != CAIRO_STATUS_SUCCESS)
     return make_error(ErrorCode::kIo, std::string("Cairo cannot draw this picture: ") + cairo_status_to_string(status));

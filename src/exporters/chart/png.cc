@@ -1,6 +1,7 @@
 // Draws the pipeline chart as a PNG. The picture has twice the resolution of its CSS size while it stays handy.
 
 #include "exporters/chart/chart_file.h"
+#include "exporters/chart/png_bytes.h"
 
 namespace stageline {
 namespace {
@@ -40,8 +41,8 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   png.height = static_cast<int>(height);
   cairo_surface_t* image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, png.width, png.height);
   const Status painted = paint_chart(*chart, image, scale, [&](cairo_surface_t* surface) {
-    cairo_surface_flush(surface);
-    return cairo_surface_write_to_png_stream(surface, append_to_text, &png.bytes);
+    png.bytes = png_bytes(surface);
+    return cairo_surface_status(surface);
   });
   if (!painted) return painted.error();
   return png;
