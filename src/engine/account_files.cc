@@ -379,7 +379,7 @@ std::optional<Error> damage_of(const Source& source) {
     if (flaw.empty()) continue;
     // The kind of the bytes is more useful than the fact that they do not fit the name.
     if (flaw == "damage.not_json" &&
-        (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
+        !(foreign_format(source.head(i), file.path).empty() && unknown_content(source.head(i), file.path).empty()))
       continue;
     return worded_error(ErrorCode::kBadInput, flaw, {}, {file.path},
                         "copy or export it once more, whole; the original may be intact");

@@ -76,12 +76,12 @@ Error nothing_to_read(const Source& source) {
 // Returns the error for files without a reader: it names their format if known, otherwise all formats that can be read.
 Error not_recognised(const Source& source) {
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
-    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
-      return make_error(ErrorCode::kUnknownKind, foreign->what, foreign->hint, {source.files[i].path});
+    if (const std::string_view format = foreign_format(source.head(i), source.files[i].path); !format.empty())
+      return foreign_error(ErrorCode::kUnknownKind, format, source.files[i].path);
   for (size_t i = 0; i < source.files.size() && i < kNamedFiles; ++i)
-    if (const ForeignFormat* content =
-            source.files[i].given ? unknown_content(source.head(i), source.files[i].path) : nullptr)
-      return make_error(ErrorCode::kUnknownKind, content->what, content->hint, {source.files[i].path});
+    if (source.files[i].given)
+      if (const std::string_view format = unknown_content(source.head(i), source.files[i].path); !format.empty())
+        return foreign_error(ErrorCode::kUnknownKind, format, source.files[i].path);
   std::string known;
   for (const Reader* reader : readers()) known += std::string("\n    ") + reader->name + "  " + reader->summary;
   const bool has_table = std::ranges::any_of(
@@ -160,8 +160,8 @@ std::string measurement_kind(const std::string& path) {
   const Result<const Reader*> reader = choose_reader(*source, "");
   if (reader) return (*reader)->name;
   if (reader.error().code == ErrorCode::kAmbiguous) return reader.error().what;
-  const ForeignFormat* const foreign = foreign_format(source->head(0), path);
-  return foreign ? foreign->what : "";
+  const std::string_view format = foreign_format(source->head(0), path);
+  return format.empty() ? std::string() : words(format).en;
 }
 
 }  // namespace stageline

@@ -282,8 +282,8 @@ std::string describe(const Trace& trace) {
 
 Error nothing_usable(const Source& source, const std::optional<Error>& first_error) {
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (const ForeignFormat* foreign = foreign_format(source.head(i), source.files[i].path))
-      return make_error(ErrorCode::kBadInput, foreign->what, foreign->hint, {source.files[i].path});
+    if (const std::string_view format = foreign_format(source.head(i), source.files[i].path); !format.empty())
+      return foreign_error(ErrorCode::kBadInput, format, source.files[i].path);
   if (first_error) return *first_error;
   return make_error(ErrorCode::kBadInput, "no Chrome trace with slices among these files",
                     "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]} with X, or B and E, events",
