@@ -34,8 +34,10 @@ class Declared {
                    declared_text(from, "summary"),
                    {},
                    from["grows"].error() == 0};
-    add_columns(owner + "/" + std::string(name), from["columns"].value_unsafe(), spec.columns);
-    const auto [at, is_new] = tables.emplace(owner + "/" + std::string(name), std::move(spec));
+    const std::string id = owner + "/" + std::string(name);
+    add_columns(id, from["columns"].value_unsafe(), spec.columns);
+    if (from["options"].error() == 0) add_columns(id, from["options"].value_unsafe(), spec.options);
+    const auto [at, is_new] = tables.emplace(id, std::move(spec));
     if (!is_new) flaws.push_back(at->first + " is declared twice");
     if (plain == name) without_variants[owner].push_back(&at->second);
   }

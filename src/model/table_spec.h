@@ -41,9 +41,10 @@ struct ColumnSpec {
 struct TableSpec {
   std::string name;     // "slow-links"
   std::string title;    // for people
-  std::string summary;  // one line, of tables of analyses
+  std::string summary;  // one line, of tables of analyses and of SQL
   std::vector<ColumnSpec> columns;
   bool grows = false;
+  std::vector<ColumnSpec> options = {};  // the arguments of a function of SQL, declared as columns are
 };
 
 // Returns the table with this id, "links/slow-links", and variant. Asserts that there is one.

@@ -50,8 +50,7 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
 
 std::shared_ptr<const TableSource> args_function(const std::shared_ptr<const RunData>& data) {
   return table_function(
-      data, "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
-      {{"slice_id", SqlType::kInteger, "", "Id of a slice."}},
+      data, "args",
       [fetcher = std::make_shared<ArgumentFetcher>()](const RunData& run, const std::vector<Argument>& arguments) {
         return args(run, *fetcher, arguments);
       });

@@ -61,13 +61,7 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
 }  // namespace
 
 std::shared_ptr<const TableSource> busy_function(const std::shared_ptr<const RunData>& data) {
-  return table_function(
-      data, "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",
-      {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
-       {"from_ns", SqlType::kInteger, "ns", "Only time from this moment on."},
-       {"to_ns", SqlType::kInteger, "ns", "Only time before this moment."},
-       {"of_class", SqlType::kText, "", "Only work of this class: COMPUTATION, COMMUNICATION, MEMORY or OTHER."}},
-      busy);
+  return table_function(data, "busy", busy);
 }
 
 }  // namespace stageline::sql

@@ -9,8 +9,6 @@
 namespace stageline::sql {
 namespace {
 
-SqlColumn of_id() { return {"of_id", SqlType::kInteger, "", "Id of a slice."}; }
-
 void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, int64_t distance) {
   const Slices& s = data.trace().parts[p].slices;
   table.add_row({slice_id(p, slice), distance, std::string(data.trace().names.text(s.name_id[slice])),
@@ -70,15 +68,11 @@ RunData::Made below(const RunData& data, const std::vector<Argument>& arguments)
 }  // namespace
 
 std::shared_ptr<const TableSource> path_function(const std::shared_ptr<const RunData>& data) {
-  return table_function(data, "path",
-                        "path(of_id): a slice and what is around it, outwards; of device work its operator first.",
-                        {of_id()}, path);
+  return table_function(data, "path", path);
 }
 
 std::shared_ptr<const TableSource> below_function(const std::shared_ptr<const RunData>& data) {
-  return table_function(data, "below",
-                        "below(of_id): a slice, what it called on its thread, and the device work of all of these.",
-                        {of_id()}, below);
+  return table_function(data, "below", below);
 }
 
 }  // namespace stageline::sql

@@ -18,15 +18,11 @@ Error no_number(const char* function, const char* what, const Argument& argument
 }  // namespace
 
 std::shared_ptr<const TableSource> table_function(
-    const std::shared_ptr<const RunData>& data, const char* name, const char* help, std::vector<SqlColumn> options,
+    const std::shared_ptr<const RunData>& data, const char* name,
     std::function<RunData::Made(const RunData&, const std::vector<Argument>&)> make) {
-  std::vector<SqlColumn> columns = columns_of(declared_table(std::string("sql/") + name));
-  for (SqlColumn& option : options) {
-    option.is_option = true;
-    columns.push_back(std::move(option));
-  }
+  const TableSpec& spec = declared_table(std::string("sql/") + name);
   return std::make_shared<RowTable>(
-      name, help, std::move(columns),
+      name, spec.summary, columns_of(spec),
       [data, make = std::move(make)](const std::vector<Argument>& arguments) { return make(*data, arguments); });
 }
 

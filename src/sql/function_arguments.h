@@ -12,9 +12,9 @@
 
 namespace stageline::sql {
 
-// A function of a run, whose table "sql/NAME" has its arguments behind the columns, as options.
+// A function of a run. Its table "sql/NAME" is declared with its arguments, which follow the columns.
 std::shared_ptr<const TableSource> table_function(
-    const std::shared_ptr<const RunData>& data, const char* name, const char* help, std::vector<SqlColumn> options,
+    const std::shared_ptr<const RunData>& data, const char* name,
     std::function<RunData::Made(const RunData&, const std::vector<Argument>&)> make);
 
 bool is_given(const Argument& argument);

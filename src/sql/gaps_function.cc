@@ -42,13 +42,7 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
 }  // namespace
 
 std::shared_ptr<const TableSource> gaps_function(const std::shared_ptr<const RunData>& data) {
-  return table_function(data, "gaps",
-                        "gaps(of_rank, of_stream, min_ns): when no device of a rank worked, and what it waited for.",
-                        {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
-                         {"of_stream", SqlType::kInteger, "",
-                          "Only gaps of this stream; by default gaps in which no stream of the rank worked."},
-                         {"min_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}},
-                        gaps);
+  return table_function(data, "gaps", gaps);
 }
 
 }  // namespace stageline::sql

@@ -89,9 +89,8 @@ Table steps_of(const RunData& data) {
 }  // namespace
 
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
-                                             const char* help, std::vector<SqlColumn> columns,
-                                             std::function<RunData::Made()> make) {
-  return std::make_shared<RowTable>(name, help, std::move(columns),
+                                             std::vector<SqlColumn> columns, std::function<RunData::Made()> make) {
+  return std::make_shared<RowTable>(name, declared_table(std::string("sql/") + name).summary, std::move(columns),
                                     [data, key = std::string(name), make = std::move(make)](
                                         const std::vector<Argument>&) { return data->made(key, make); });
 }
@@ -103,27 +102,20 @@ const RunData& no_run() {
 }
 
 std::shared_ptr<const TableSource> run_table(const std::shared_ptr<const RunData>& data, const char* name,
-                                             const char* help, Table (*make)(const RunData&)) {
-  return made_once(data, name, help, columns_of(make(no_run())),
+                                             Table (*make)(const RunData&)) {
+  return made_once(data, name, columns_of(make(no_run())),
                    [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); });
 }
 
 void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out) {
-  out.push_back(made_once(data, "cells", "The pipeline's work: one row a forward, backward, message …",
-                          columns_of(declared_table("sql/cells")), [d = data.get()]() -> RunData::Made {
-                            return std::shared_ptr<const Rows>(std::make_shared<MadeRows>(
-                                d->trace().cells.size(),
-                                [d](sqlite3_context* to, size_t row, int column) { show_cell(*d, to, row, column); },
-                                [d](size_t row, int column) { return cell_number(*d, row, column); }));
-                          }));
-  out.push_back(made_once(
-      data, "cell_links", "Which cell waits for which, and how long after the end of the one the other starts.",
-      {{"from_id", SqlType::kInteger, "", "Id of the cell whose result is needed."},
-       {"to_id", SqlType::kInteger, "", "Id of the cell that needs the result."},
-       {"wait_ns", SqlType::kInteger, "ns",
-        "Time from the end of from_id's cell to the start of to_id's; a value below 0 is an error of the clocks."}},
-      [d = data.get()]() -> RunData::Made {
+  out.push_back(made_once(data, "cells", columns_of(declared_table("sql/cells")), [d = data.get()]() -> RunData::Made {
+    return std::shared_ptr<const Rows>(std::make_shared<MadeRows>(
+        d->trace().cells.size(), [d](sqlite3_context* to, size_t row, int column) { show_cell(*d, to, row, column); },
+        [d](size_t row, int column) { return cell_number(*d, row, column); }));
+  }));
+  out.push_back(
+      made_once(data, "cell_links", columns_of(declared_table("sql/cell_links")), [d = data.get()]() -> RunData::Made {
         const auto number = [d](size_t row, int column) -> int64_t {
           const Link& link = d->trace().links[row];
           if (column == 0) return link.from_cell;
@@ -134,10 +126,8 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
             d->trace().links.size(),
             [number](sqlite3_context* to, size_t row, int column) { show_known(to, number(row, column)); }, number));
       }));
-  out.push_back(run_table(data, "messages", "Messages between stages, with the time each took.", messages_of));
-  out.push_back(run_table(
-      data, "steps", "For a pipeline one row per step over all ranks; for a profile one per rank and profiler step.",
-      steps_of));
+  out.push_back(run_table(data, "messages", messages_of));
+  out.push_back(run_table(data, "steps", steps_of));
 }
 
 }  // namespace stageline::sql

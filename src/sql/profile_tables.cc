@@ -260,14 +260,8 @@ class CounterCursor : public Cursor {
 class CounterTable : public TableSource {
  public:
   explicit CounterTable(std::shared_ptr<const RunData> data)
-      : TableSource("counters", "Samples of counters: memory, power, hardware counters."), data_(std::move(data)) {}
-  Result<std::vector<SqlColumn>> columns() const override {
-    return std::vector<SqlColumn>{
-        {"rank", SqlType::kInteger, "", "Global rank."},
-        {"name", SqlType::kText, "", "Name of the counter with its group, such as GPU 0 Counters / sm__active."},
-        {"time_ns", SqlType::kInteger, "ns", "Time of the event, counted from the run's first slice."},
-        {"value", SqlType::kReal, "", "Value of the counter, in the source's own unit."}};
-  }
+      : TableSource("counters", declared_table("sql/counters").summary), data_(std::move(data)) {}
+  Result<std::vector<SqlColumn>> columns() const override { return columns_of(declared_table("sql/counters")); }
   void plan(Plan& plan) const override {
     double rows = 100'000;
     for (Wanted& w : plan.wanted) {
@@ -303,16 +297,9 @@ class CounterTable : public TableSource {
 
 void add_profile_tables(const std::shared_ptr<const RunData>& data,
                         std::vector<std::shared_ptr<const TableSource>>& out) {
-  const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    out.push_back(run_table(data, name, help, make));
-  };
-  add("collectives", "Collectives and messages as devices ran them, with their group, size and number.",
-      collectives_of);
-  add("lanes", "Threads and streams.", lanes_of);
-  out.push_back(std::make_shared<CounterTable>(data));
-  add("memory", "Allocations and frees.", memory_of);
-  add("flows", "Arrows between slices that no column says already.", flows_of);
-  add("marks", "Instants.", marks_of);
+  out.insert(out.end(), {run_table(data, "collectives", collectives_of), run_table(data, "lanes", lanes_of),
+                         std::make_shared<CounterTable>(data), run_table(data, "memory", memory_of),
+                         run_table(data, "flows", flows_of), run_table(data, "marks", marks_of)});
 }
 
 }  // namespace stageline::sql

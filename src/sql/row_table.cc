@@ -188,4 +188,15 @@ std::vector<SqlColumn> columns_of(const Table& table) {
   return columns;
 }
 
+std::vector<SqlColumn> columns_of(const TableSpec& spec) {
+  std::vector<SqlColumn> columns = columns_of(Table(spec));
+  TableSpec options;
+  options.columns = spec.options;
+  for (SqlColumn& option : columns_of(Table(options))) {
+    option.is_option = true;
+    columns.push_back(std::move(option));
+  }
+  return columns;
+}
+
 }  // namespace stageline::sql

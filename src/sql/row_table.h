@@ -79,5 +79,6 @@ class MadeRows : public Rows {
 // reading it is an error. Empty: the table's own columns in their order.
 std::shared_ptr<const Rows> table_rows(Table table, std::vector<int> columns = {});
 std::vector<SqlColumn> columns_of(const Table& table);
+std::vector<SqlColumn> columns_of(const TableSpec& spec);  // with its options behind the columns
 
 }  // namespace stageline::sql

@@ -95,16 +95,9 @@ Table meta_of(const RunData& data) {
 }  // namespace
 
 void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out) {
-  const auto add = [&](const char* name, const char* help, Table (*make)(const RunData&)) {
-    out.push_back(run_table(data, name, help, make));
-  };
-  add("ranks", "Where each rank ran and what was read from it.", ranks_of);
-  add("findings", "Causes of lost time, with cost, saving and the table of the evidence, as in stageline explain.",
-      findings_of);
-  add("finding_places", "Where each finding is, as data: a row for each place, or for each of its ranks.",
-      finding_places_of);
-  add("diagnostics", "Problems in the input, and their handling.", flaws_of);
-  add("meta", "Properties that the run and its sources declare.", meta_of);
+  out.insert(out.end(), {run_table(data, "ranks", ranks_of), run_table(data, "findings", findings_of),
+                         run_table(data, "finding_places", finding_places_of), run_table(data, "diagnostics", flaws_of),
+                         run_table(data, "meta", meta_of)});
 }
 
 }  // namespace stageline::sql

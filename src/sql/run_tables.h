@@ -17,13 +17,12 @@ void add_profile_tables(const std::shared_ptr<const RunData>& data,
 void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
 void add_figure_table(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
 
-// A list table whose rows are made once per run.
+// A list table, declared as "sql/NAME", whose rows are made once per run.
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
-                                             const char* help, std::vector<SqlColumn> columns,
-                                             std::function<RunData::Made()> make);
+                                             std::vector<SqlColumn> columns, std::function<RunData::Made()> make);
 // The same for a Table; its columns are those that it has for an empty run.
 std::shared_ptr<const TableSource> run_table(const std::shared_ptr<const RunData>& data, const char* name,
-                                             const char* help, Table (*make)(const RunData&));
+                                             Table (*make)(const RunData&));
 const RunData& no_run();  // a run without anything
 
 }  // namespace stageline::sql

@@ -135,9 +135,9 @@ class SliceCursor : public Cursor {
 
 class SliceTable : public TableSource {
  public:
-  SliceTable(std::shared_ptr<const RunData> data, const char* name, const char* help,
-             const std::vector<SliceColumnSpec>& specs, bool kernels)
-      : TableSource(name, help), data_(std::move(data)), specs_(specs), kernels_(kernels) {}
+  SliceTable(std::shared_ptr<const RunData> data, const TableSpec& spec, const std::vector<SliceColumnSpec>& specs,
+             bool kernels)
+      : TableSource(spec.name, spec.summary), data_(std::move(data)), specs_(specs), kernels_(kernels) {}
 
   Result<std::vector<SqlColumn>> columns() const override {
     std::vector<SqlColumn> columns;
@@ -229,15 +229,11 @@ class SliceTable : public TableSource {
 }  // namespace
 
 std::shared_ptr<const TableSource> slice_table(std::shared_ptr<const RunData> data) {
-  return std::make_shared<SliceTable>(std::move(data), "slices",
-                                      "Every slice of every rank: operators, calls, kernels, ranges.",
-                                      slice_column_specs(), false);
+  return std::make_shared<SliceTable>(std::move(data), declared_table("sql/slices"), slice_column_specs(), false);
 }
 
 std::shared_ptr<const TableSource> kernel_table(std::shared_ptr<const RunData> data) {
-  return std::make_shared<SliceTable>(std::move(data), "kernels",
-                                      "The work of devices, with the call and the operator behind it.",
-                                      kernel_column_specs(), true);
+  return std::make_shared<SliceTable>(std::move(data), declared_table("sql/kernels"), kernel_column_specs(), true);
 }
 
 }  // namespace stageline::sql

@@ -66,13 +66,12 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   add_analysis_tables(data, out);
   // Without the two tables that list them, which would own themselves.
   const auto all = std::make_shared<const Sources>(out);
-  std::vector<SqlColumn> columns = columns_of(declared_table("sql/columns"));
-  columns.push_back({"of_table", SqlType::kText, "", "Only this table; analyses are listed only so.", true});
+  const TableSpec &columns = declared_table("sql/columns"), &tables = declared_table("sql/tables");
   out.push_back(std::make_shared<RowTable>(
-      "columns", "columns(of_table): what tables are made of, with units.", std::move(columns),
+      "columns", columns.summary, columns_of(columns),
       [all](const std::vector<Argument>& arguments) { return column_list(*all, arguments); }));
   out.push_back(std::make_shared<RowTable>(
-      "tables", "What can be asked.", columns_of(table_list(no_run(), {})),
+      "tables", tables.summary, columns_of(tables),
       [data, all](const std::vector<Argument>&) -> RunData::Made { return table_rows(table_list(*data, *all)); }));
   return out;
 }

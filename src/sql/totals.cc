@@ -351,20 +351,8 @@ RunData::Made totals(const RunData& data, const std::vector<Argument>& arguments
 }  // namespace
 
 void add_totals(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out) {
-  out.push_back(table_function(
-      data, "totals",
-      "totals(by, of_rank, of_step, of_class, of_category, from_ns, to_ns): sums of slices, or of cells, made natively.",
-      {{"by", SqlType::kText, "",
-        "What to add up by: name (the default), op_name, class, category, rank, step or stream; stage or kind to add "
-        "up pipeline cells."},
-       {"of_rank", SqlType::kInteger, "", "Only this rank."},
-       {"of_step", SqlType::kInteger, "", "Only this step."},
-       {"of_class", SqlType::kText, "", "Only this class."},
-       {"of_category", SqlType::kText, "", "Only this category."},
-       {"from_ns", SqlType::kInteger, "ns", "Only slices that start at this moment or later."},
-       {"to_ns", SqlType::kInteger, "ns", "Only slices that start before this moment."}},
-      totals));
-  out.push_back(run_table(data, "names", "Every name with its count and sums.", names_table));
+  out.push_back(table_function(data, "totals", totals));
+  out.push_back(run_table(data, "names", names_table));
 }
 
 }  // namespace stageline::sql
