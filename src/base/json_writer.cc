@@ -1,6 +1,7 @@
 #include "base/json_writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/number.h"
@@ -83,6 +84,10 @@ JsonWriter& JsonWriter::close(char c) {
 JsonWriter& JsonWriter::field(std::string_view name, const Text& text) {
   const std::string key(name);
   return field(key + "_en", text.en).field(key + "_zh", text.zh);
+}
+
+JsonWriter& JsonWriter::field_ns(std::string_view name, double ns) {
+  return maybe(name, std::isfinite(ns), std::isfinite(ns) ? std::llround(std::clamp(ns, -4e18, 4e18)) : 0);
 }
 
 JsonWriter& JsonWriter::key(std::string_view name) {

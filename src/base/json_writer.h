@@ -48,6 +48,30 @@ class JsonWriter {
     for (const auto& one : list) value(std::invoke(show, one));
     return end_array();
   }
+  // Writes a member that holds a list, whose elements `write` writes: any number for each element of `list`.
+  template <class List, class Write>
+  JsonWriter& each(std::string_view name, const List& list, Write write) {
+    key(name).begin_array();
+    for (const auto& one : list) write(one);
+    return end_array();
+  }
+  // Writes a member that holds a list of objects: `write` writes the members of each.
+  template <class List, class Write>
+  JsonWriter& objects(std::string_view name, const List& list, Write write) {
+    return each(name, list, [&](const auto& one) {
+      begin_object();
+      write(one);
+      end_object();
+    });
+  }
+  // Writes a member that is null where its value is not known.
+  template <class T>
+  JsonWriter& maybe(std::string_view name, bool is_known, const T& v) {
+    key(name);
+    return is_known ? value(v) : null();
+  }
+  // Writes a time as whole nanoseconds; null where it is not finite.
+  JsonWriter& field_ns(std::string_view name, double ns);
 
   const std::string& text() const { return out_; }
   std::string take() { return std::move(out_); }

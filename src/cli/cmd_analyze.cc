@@ -55,24 +55,13 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   return {};
 }
 
-// Writes what the answer assumes or leaves out. The notes on the input itself are those of `info`.
-void append_notes(JsonWriter& json, const Diagnostics& notes) {
-  json.key("notes").begin_array();
-  for (const Diagnostic& d : notes.items()) {
-    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", d.message.en).end_object();
-  }
-  json.end_array();
-}
-
 // Writes an answer as one object, table by table, because there may be hundreds of thousands of rows.
 void write_json(const Analysis& analysis, const AnalysisResult& result, OutputFile& out) {
   JsonWriter json;
-  json.begin_object().field("analysis", analysis.name).key("tables").begin_array();
-  for (const Table& table : result.tables)
+  json.begin_object().field("analysis", analysis.name).each("tables", result.tables, [&](const Table& table) {
     append_table_json(json, table, [&](JsonWriter& written) { out.write(written.take()); });
-  json.end_array();
-  append_notes(json, result.notes);
+  });
+  append_notes(json, result.notes);  // what the answer assumes or leaves out; those on the input are of `info`
   json.end_object();
   out.write(json.text());
 }

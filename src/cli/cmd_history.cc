@@ -270,26 +270,19 @@ std::string sentence(const Terminal& terminal, const Change& c, const HistoryRun
 
 std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
   JsonWriter json;
-  json.begin_object().key("runs").begin_array();
-  for (const HistoryRun& run : runs) {
-    json.begin_object()
-        .field("run", run.id)
-        .field("label", run.label)
-        .field("path", run.path)
-        .field("added_s", run.added_s);
+  json.begin_object().objects("runs", runs, [&](const HistoryRun& run) {
+    json.field("run", run.id).field("label", run.label).field("path", run.path).field("added_s", run.added_s);
     json.field("steps", run.steps).field("step_ns", run.step_ns).key("parts_ns").begin_object();
     for (const auto& [name, ns] : run.parts) json.field(name, ns);
-    json.end_object().end_object();
-  }
-  json.end_array().key("changes").begin_array();
-  for (const Change& c : changes) {
-    json.begin_object().field("run", runs[first + c.point.at].id).field("label", runs[first + c.point.at].label);
-    json.field("before_ns", c.point.before)
-        .field("after_ns", c.point.after)
-        .field("change_share", c.point.after / c.point.before - 1);
-    json.field("p", c.point.p).field("part", c.part).field("part_ns", c.part_ns).end_object();
-  }
-  return json.end_array().end_object().take();
+    json.end_object();
+  });
+  json.objects("changes", changes, [&](const Change& c) {
+    json.field("run", runs[first + c.point.at].id).field("label", runs[first + c.point.at].label);
+    json.field("before_ns", c.point.before).field("after_ns", c.point.after);
+    json.field("change_share", c.point.after / c.point.before - 1);
+    json.field("p", c.point.p).field("part", c.part).field("part_ns", c.part_ns);
+  });
+  return json.end_object().take();
 }
 
 // One row for each run: its step is a place on a line from the fastest to the slowest run.

@@ -164,10 +164,7 @@ std::string answer_json(const Answer& a) {
   json.key("table");
   append_table_json(json, ranks_table(a));
   json.key("stage_bytes");
-  if (a.stages)
-    append_table_json(json, *a.stages);
-  else
-    json.null();
+  a.stages ? append_table_json(json, *a.stages) : void(json.null());
   json.end_object();
   return json.take() + "\n";
 }

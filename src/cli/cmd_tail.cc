@@ -66,16 +66,11 @@ class Tail {
     if (json_) {
       JsonWriter json;
       json.begin_object().field("step", int64_t{line.step}).field("dur_ns", line.dur_ns);
-      json.field("ranks", line.ranks).key("bubble_share");
-      line.bubble >= 0 ? json.value(line.bubble) : json.null();
-      json.key("slowest_stage");
-      line.stage >= 0 ? json.value(int64_t{line.stage}) : json.null();
-      json.key("ratio_to_median");
-      line.stage >= 0 ? json.value(line.stage_ratio) : json.null();
-      json.key("slowest_rank");
-      line.rank >= 0 ? json.value(int64_t{line.rank}) : json.null();
-      json.key("rank_ratio_to_median");
-      line.rank >= 0 ? json.value(line.rank_ratio) : json.null();
+      json.field("ranks", line.ranks).maybe("bubble_share", line.bubble >= 0, line.bubble);
+      json.maybe("slowest_stage", line.stage >= 0, line.stage);
+      json.maybe("ratio_to_median", line.stage >= 0, line.stage_ratio);
+      json.maybe("slowest_rank", line.rank >= 0, line.rank);
+      json.maybe("rank_ratio_to_median", line.rank >= 0, line.rank_ratio);
       text = json.end_object().take();
     } else {
       const auto padded = [](const std::string& word, int columns) {

@@ -95,14 +95,12 @@ std::string version_json() {
   json.field("self_contained", false);
 #endif
   json.field("compiler", __VERSION__).field("licence", "Apache-2.0");
-  json.key("libraries").begin_array();
-  for (const Work& work : works_here()) {
+  json.objects("libraries", works_here(), [&](const Work& work) {
     // The version is "" where a work has none of its own, as the files of a C library that are linked into programs.
-    json.begin_object().field("name", work.name).field("version", work.version);
-    json.field("licence", work.licence).field("purpose", work.purpose).end_object();
-  }
-  json.end_array().end_object();
-  return json.take() + "\n";
+    json.field("name", work.name).field("version", work.version);
+    json.field("licence", work.licence).field("purpose", work.purpose);
+  });
+  return json.end_object().take() + "\n";
 }
 
 }  // namespace

@@ -519,9 +519,7 @@ void append_stage_json(JsonWriter& json, const Wish& w, const Candidate& c, int3
   json.begin_object().field("rank", r);
   json.field("parameters", whole(p.states.parameters)).field("gradients", whole(p.states.gradients));
   json.field("optimizer", whole(p.states.optimizer)).field("activations", whole(p.activations));
-  json.key("held").begin_array();
-  for (const int32_t n : p.held) json.value(n);
-  json.end_array().field("recompute", whole(p.recompute)).field("head", whole(p.head));
+  json.list("held", p.held).field("recompute", whole(p.recompute)).field("head", whole(p.head));
   json.field("scratch", whole(p.scratch));
   json.field("transient", whole(p.transient)).field("other", whole(p.other)).field("peak", whole(p.sum()));
   json.field("low", whole(p.sum() * bar.low)).field("high", whole(p.sum() * bar.high)).field("at", p.cell).end_object();
@@ -532,28 +530,24 @@ void append_plan_json(JsonWriter& json, const PlanAnswer& a, const Candidate& c,
   json.begin_object();
   if (rank > 0) json.field("rank", rank);
   json.field("tp", l.tp).field("pp", l.pp).field("cp", l.cp).field("ep", l.ep).field("etp", l.etp).field("dp", l.dp);
-  json.field("micro_batch_size", l.micro_batch).field("micro_batches", c.micro_batches).key("schedule");
-  l.pp > 1 ? json.value(c.schedule) : json.null();
-  json.field("chunks", c.chunks).key("group");
-  c.group > 0 ? json.value(c.group) : json.null();
-  json.key("layers").begin_array();
-  for (const int32_t n : c.plan.layers()) json.value(n);
-  json.end_array().key("recompute").begin_array();
-  for (const Recompute& r : c.plan.recompute) {
-    json.begin_object().field("kind", r.full > 0 ? "full" : r.modules ? "selective" : "none").field("layers", r.full);
+  json.field("micro_batch_size", l.micro_batch).field("micro_batches", c.micro_batches);
+  json.maybe("schedule", l.pp > 1, c.schedule).field("chunks", c.chunks).maybe("group", c.group > 0, c.group);
+  json.list("layers", c.plan.layers());
+  json.objects("recompute", c.plan.recompute, [&](const Recompute& r) {
+    json.field("kind", r.full > 0 ? "full" : r.modules ? "selective" : "none").field("layers", r.full);
     json.key("modules").begin_array();
     for (size_t k = 0; k < kModules; ++k)
       if (r.modules >> k & 1) json.value(module_name(static_cast<Module>(k), a.wish.model.moe.has_value()));
-    json.end_array().end_object();
-  }
-  json.end_array().field("step_ns", c.step_ns).field("step_se_ns", std::llround(c.error_ns));
+    json.end_array();
+  });
+  json.field("step_ns", c.step_ns).field("step_se_ns", std::llround(c.error_ns));
   json.field("span_ns", c.plan.span_ns);
   const double tokens = a.wish.sequence * l.micro_batch * c.micro_batches / (double{1} * l.tp * l.cp * l.pp);
   json.field("tokens_s_gpu", c.step_ns > 0 ? tokens / (static_cast<double>(c.step_ns) / 1e9) : kNaN);
   json.field("mfu", c.mfu).field("bubble", c.bubble).field("gap", c.gap());
   const bool sized = a.wish.model.sized();
-  json.key("peak_bytes"), sized ? json.value(std::llround(c.peak_bytes)) : json.null();
-  json.key("needed_bytes"), sized ? json.value(std::llround(c.needed_bytes)) : json.null();
+  json.maybe("peak_bytes", sized, std::llround(c.peak_bytes));
+  json.maybe("needed_bytes", sized, std::llround(c.needed_bytes));
   json.key("stages").begin_array();
   for (size_t r = 0; sized && r < c.peaks.size(); ++r) append_stage_json(json, a.wish, c, static_cast<int32_t>(r));
   json.end_array().key("emit").begin_object();
@@ -777,39 +771,30 @@ std::string plan_json(const PlanAnswer& a) {
   json.field("type", w.model.type).field("layers", w.model.layers()).field("hidden_size", w.model.hidden);
   json.field("parameters", std::llround(total_parameters(w.model)))
       .field("flops_per_token", total_flops(w.model, w.sequence));
-  json.end_object().key("basis").begin_object().field("times", a.from.empty() ? "estimated" : "recorded").key("run");
-  a.from.empty() ? json.null() : json.value(a.from);
-  json.field("hardware", w.rates.hardware.name).key("notes").begin_array();
-  for (const std::string& key : w.model.notes) json.value(key);
-  json.end_array().key("slow_stages").begin_array();
-  for (const auto& [rank, share] : a.slow) json.begin_object().field("stage", rank).field("longer", share).end_object();
-  json.end_array().key("memory").begin_array();
-  for (const MeasuredStage& s : a.memory) {
-    json.begin_object().field("stage", s.stage).field("measured_bytes", std::llround(s.measured_bytes));
-    json.field("model_bytes", std::llround(s.model_bytes)).end_object();
-  }
-  json.end_array();
+  json.end_object().key("basis").begin_object().field("times", a.from.empty() ? "estimated" : "recorded");
+  json.maybe("run", !a.from.empty(), a.from).field("hardware", w.rates.hardware.name).list("notes", w.model.notes);
+  json.objects("slow_stages", a.slow,
+               [&](const auto& slow) { json.field("stage", slow.first).field("longer", slow.second); });
+  json.objects("memory", a.memory, [&](const MeasuredStage& s) {
+    json.field("stage", s.stage).field("measured_bytes", std::llround(s.measured_bytes));
+    json.field("model_bytes", std::llround(s.model_bytes));
+  });
   if (!a.found.plans.empty()) append_times_json(json, w, a.found.plans.front());
-  json.end_object().key("limit_bytes");
-  w.rates.memory.limit > 0 ? json.value(std::llround(w.rates.memory.limit)) : json.null();
+  json.end_object().maybe("limit_bytes", w.rates.memory.limit > 0, std::llround(w.rates.memory.limit));
   json.key("searched").begin_object().field("configurations", a.found.tried).field("of", a.found.layouts);
   json.field("rejected", a.found.rejected).field("complete", a.found.complete).field("bound_ns", a.found.bound_ns);
   json.field("gap", a.found.plans.empty() ? kNaN : gap_of(a.found)).end_object();
-  json.key("plans").begin_array();
   int64_t rank = 0;
-  for (const Candidate& c : a.found.plans) append_plan_json(json, a, c, ++rank);
-  json.end_array().key("pareto").begin_array();
-  for (const Candidate& c : a.found.pareto) {
-    json.begin_object().field("peak_bytes", std::llround(c.peak_bytes)).field("step_ns", c.step_ns).key("plan");
+  json.each("plans", a.found.plans, [&](const Candidate& c) { append_plan_json(json, a, c, ++rank); });
+  json.objects("pareto", a.found.pareto, [&](const Candidate& c) {
+    json.field("peak_bytes", std::llround(c.peak_bytes)).field("step_ns", c.step_ns).key("plan");
     append_plan_json(json, a, c, 0);
-    json.end_object();
-  }
-  json.end_array().key("sensitivity").begin_array();
-  for (const Sensitivity& s : a.found.sensitivity) {
-    json.begin_object().field("parameter", s.parameter).field("elasticity", s.elasticity);
-    json.field("flips_at", s.flips_at > 0 ? s.flips_at : kNaN).end_object();
-  }
-  json.end_array().key("compare").begin_object();
+  });
+  json.objects("sensitivity", a.found.sensitivity, [&](const Sensitivity& s) {
+    json.field("parameter", s.parameter).field("elasticity", s.elasticity);
+    json.maybe("flips_at", s.flips_at > 0, s.flips_at);
+  });
+  json.key("compare").begin_object();
   for (const memory_estimates::Estimate& one : a.compared) {
     json.key(one.tool).begin_object();
     for (const auto& [name, bytes] : one.bytes) json.field(name, std::llround(bytes));
@@ -820,10 +805,10 @@ std::string plan_json(const PlanAnswer& a) {
     const Shortfall& s = *a.found.shortfall;
     json.begin_object().field("stage", s.rank).field("excess_bytes", std::llround(s.excess_bytes)).key("parts");
     append_stage_json(json, w, s.candidate, s.rank);
-    json.key("fixes").begin_array();
-    for (const Shortfall::Fix& fix : s.fixes)
-      json.begin_object().field("change", fix.change).field("needed", std::llround(fix.needed)).end_object();
-    json.end_array().key("plan");
+    json.objects("fixes", s.fixes, [&](const Shortfall::Fix& fix) {
+      json.field("change", fix.change).field("needed", std::llround(fix.needed));
+    });
+    json.key("plan");
     append_plan_json(json, a, s.candidate, 0);
     json.end_object();
   } else {

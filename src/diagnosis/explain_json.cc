@@ -11,21 +11,14 @@ namespace stageline {
 namespace {
 
 void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& parts) {
-  json.key(key).begin_array();
-  for (const SpanPart& part : parts)
-    json.begin_object().field("id", part.id).field("label", part.label).field("share", part.share).end_object();
-  json.end_array();
+  json.objects(key, parts, [&](const SpanPart& part) {
+    json.field("id", part.id).field("label", part.label).field("share", part.share);
+  });
 }
 
 // Figures that findings quote, besides what they cost and save (docs/figures.md).
 constexpr std::pair<std::string_view, std::string_view> kQuoted[] = {
     {"comm.exposed", "comm_exposed"}, {"comm.exposed", "comm_hidden"}, {"memory.exposed", "copies_exposed"}};
-
-void places_json(JsonWriter& json, const char* key, const std::vector<Place>& places) {
-  json.key(key).begin_array();
-  for (const Place& place : places) write_place(json, place);
-  json.end_array();
-}
 
 }  // namespace
 
@@ -53,20 +46,20 @@ void write_place(JsonWriter& json, const Place& place) {
   number("last", place.last);
   if (place.cells != CellKind::kOther) json.field("cells", kind_code(place.cells));
   if (!place.name.empty()) json.field("name", place.name);
-  if (!place.ranks.empty()) {
-    json.key("ranks").begin_array();
-    for (const int32_t rank : place.ranks) json.value(int64_t{rank});
-    json.end_array();
-  }
+  if (!place.ranks.empty()) json.list("ranks", place.ranks);
   json.end_object();
+}
+
+void write_places(JsonWriter& json, const char* key, const std::vector<Place>& places) {
+  json.each(key, places, [&](const Place& place) { write_place(json, place); });
 }
 
 void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths,
                    size_t number) {
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   json.begin_object().field("id", f.id);
-  places_json(json, "places", f.places);
-  places_json(json, "or_else", f.or_else);
+  write_places(json, "places", f.places);
+  write_places(json, "or_else", f.or_else);
   json.field("key", key_of(f)).field("priced", f.price.saving_ns > 0);
   json.field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
   json.field("lost_share", !f.is_time ? std::nan("") : step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
@@ -77,10 +70,7 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   json.field("detail", f.detail);
   json.field("fix", f.price.fix);
   json.field("assumption", f.price.assumption);
-  json.key("step");
-  f.step ? json.value(*f.step) : json.null();
-  json.key("rank");
-  f.rank ? json.value(int64_t{*f.rank}) : json.null();
+  json.maybe("step", f.step.has_value(), f.step.value_or(0)).maybe("rank", f.rank.has_value(), f.rank.value_or(0));
   json.key("figures").begin_array();
   const std::string prefix = "finding." + std::to_string(number) + ".";
   if (number > 0 && f.is_time) json.value(prefix + "lost");
@@ -136,24 +126,14 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
   parts_json(json, "parts", e.parts);
   parts_json(json, "device_parts", e.headline.device_parts);
   parts_json(json, "host_parts", e.headline.host_parts);
-  json.key("account").begin_array();
-  for (const AccountPart& part : e.account.parts)
-    json.begin_object()
-        .field("id", part.id)
-        .field("name", part.name)
-        .field("label", part.label)
-        .field("ns", std::llround(part.ns))
-        .field("share", e.step_ns > 0 ? part.ns / e.step_ns : 0.0)
-        .end_object();
-  json.end_array();
-  json.key("findings").begin_array();
+  json.objects("account", e.account.parts, [&](const AccountPart& part) {
+    json.field("id", part.id).field("name", part.name).field("label", part.label);
+    json.field("ns", std::llround(part.ns)).field("share", e.step_ns > 0 ? part.ns / e.step_ns : 0.0);
+  });
   size_t number = 0;
-  for (const Finding& f : e.findings) write_finding(json, f, e.step_ns, paths, ++number);
-  json.end_array();
-  json.key("offers").begin_array();
-  for (const Finding& f : e.offers) write_finding(json, f, e.step_ns, paths);
-  json.end_array().end_object();
-  return json.take();
+  json.each("findings", e.findings, [&](const Finding& f) { write_finding(json, f, e.step_ns, paths, ++number); });
+  json.each("offers", e.offers, [&](const Finding& f) { write_finding(json, f, e.step_ns, paths); });
+  return json.end_object().take();
 }
 
 }  // namespace stageline

@@ -18,6 +18,8 @@ std::string finding_command(const Finding& finding, const std::vector<std::strin
 
 // Writes a place as an object; what does not apply or is not known is absent.
 void write_place(JsonWriter& json, const Place& place);
+// Writes a member that holds a list of places.
+void write_places(JsonWriter& json, const char* key, const std::vector<Place>& places);
 
 // Writes a finding as an object, as explain_json() has it. `step_ns` is the mean step; `number` its place in the list
 // from 1 on, by which figures name it (0: none do).

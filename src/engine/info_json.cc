@@ -19,12 +19,7 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
     return;
   }
   const ScheduleCandidate& best = r.best();
-  json.begin_object();
-  json.key("name");
-  if (r.recognised)
-    json.value(best.name);
-  else
-    json.null();
+  json.begin_object().maybe("name", r.recognised, best.name);
   json.field("nearest", best.name).field("score", best.score);
   json.field("order_score", best.order_score);
   json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
@@ -85,23 +80,15 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   json.field("device_streams", counts.device_streams);
   json.field("start_ns", counts.start_ns);
   json.field("end_ns", counts.end_ns);
-  json.key("parts").begin_array();
-  for (const size_t p : counts.parts) {
+  json.objects("parts", counts.parts, [&](size_t p) {
     const Part& part = trace.parts[p];
-    json.begin_object();
-    json.field("rank", int64_t{part.rank});
-    json.field("host", part.machine_name);
-    json.key("device");
-    if (part.device == kUnknown)
-      json.null();
-    else
-      json.value(int64_t{part.device});
+    json.field("rank", part.rank).field("host", part.machine_name);
+    json.maybe("device", part.device != kUnknown, part.device);
     json.field("device_name", device_name(part));
     json.field("torch", torch_era(trace, part));
     json.field("slices", part.slices.size());
-    json.list("files", part.files, &SourceRef::path).end_object();
-  }
-  json.end_array();
+    json.list("files", part.files, &SourceRef::path);
+  });
 }
 
 }  // namespace
@@ -119,26 +106,12 @@ std::string info_json(const Trace& trace) {
   if (with_cells || !by_slices) cell_fields(trace, by_slices, json);
   if (by_slices) slice_fields(trace, with_cells, json);
   json.field("clock", clock_name(trace.clock));
-  json.key("diagnostics").begin_array();
-  for (const Diagnostic& d : trace.diagnostics.items()) {
-    json.begin_object();
+  json.objects("diagnostics", trace.diagnostics.items(), [&](const Diagnostic& d) {
     json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("file", d.first.file);
-    json.key("line");
-    if (d.first.line > 0)
-      json.value(d.first.line);
-    else
-      json.null();
-    json.key("byte");
-    if (d.first.byte >= 0)
-      json.value(d.first.byte);
-    else
-      json.null();
-    json.field("message", d.message.en);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
+    json.field("file", d.first.file).maybe("line", d.first.line > 0, d.first.line);
+    json.maybe("byte", d.first.byte >= 0, d.first.byte).field("message", d.message.en);
+  });
+  return json.end_object().take();
 }
 
 }  // namespace stageline

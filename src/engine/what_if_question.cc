@@ -121,10 +121,8 @@ std::string what_if_json(const FixList& list, const std::vector<Table>& tables) 
   json.begin_object();
   json.field("sentence", list.sentence.en).field("sentence_zh", list.sentence.zh);
   json.field("tried", list.tried).field("no_gain", list.no_gain).field("over_memory", list.over_memory);
-  json.key("tables").begin_array();
-  for (const Table& table : tables) append_table_json(json, table);
-  json.end_array().end_object();
-  return json.take();
+  json.each("tables", tables, [&](const Table& table) { append_table_json(json, table); });
+  return json.end_object().take();
 }
 
 }  // namespace stageline

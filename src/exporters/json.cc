@@ -11,38 +11,30 @@ namespace stageline {
 namespace {
 
 void append_place(JsonWriter& json, const Where& where) {
-  json.key("first").begin_object().field("file", where.file);
-  json.key("line");
-  where.line > 0 ? json.value(where.line) : json.null();
-  json.key("byte");
-  where.byte >= 0 ? json.value(where.byte) : json.null();
-  json.end_object();
+  json.key("first").begin_object().field("file", where.file).maybe("line", where.line > 0, where.line);
+  json.maybe("byte", where.byte >= 0, where.byte).end_object();
 }
 
 void append_headline(JsonWriter& json, const Headline& headline) {
   json.key("headline").begin_object();
   json.field("title", headline.title);
   json.field("lead", headline.lead);
-  json.key("parts").begin_array();
-  for (const SpanPart& part : headline.parts) {
-    json.begin_object().field("id", part.id).field("label", part.label);
-    json.field("share", part.share).end_object();
-  }
-  json.end_array().end_object();
+  json.objects("parts", headline.parts, [&](const SpanPart& part) {
+    json.field("id", part.id).field("label", part.label).field("share", part.share);
+  });
+  json.end_object();
 }
 
 void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
-  json.key("findings").begin_array();
-  for (const Finding& f : findings) {
-    json.begin_object().field("id", f.id).field("weight", f.weight).field("value", f.value);
+  json.objects("findings", findings, [&](const Finding& f) {
+    json.field("id", f.id).field("weight", f.weight).field("value", f.value);
     json.field("value_note", f.value_note);
     json.field("title", f.title);
     json.field("detail", f.detail);
     json.field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
     json.field("saving_ns", std::llround(f.price.saving_ns));
-    json.field("analysis", f.evidence.analysis).field("table", f.evidence.table).end_object();
-  }
-  json.end_array();
+    json.field("analysis", f.evidence.analysis).field("table", f.evidence.table);
+  });
 }
 
 Status write_json(const ExportInput& input, const std::string& path) {
@@ -56,16 +48,13 @@ Status write_json(const ExportInput& input, const std::string& path) {
   json.end_object();
   append_headline(json, input.headline);
   append_findings(json, input.findings);
-  json.key("diagnostics").begin_array();
-  for (const Diagnostic& d : input.diagnostics.items()) {
-    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+  json.objects("diagnostics", input.diagnostics.items(), [&](const Diagnostic& d) {
+    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
     json.field("message", d.message.en);
     append_place(json, d.first);
-    json.end_object();
-  }
-  json.end_array().key("tables").begin_array();
-  for (const Table& table : input.tables) append_table_json(json, table, flush);
-  json.end_array().end_object();
+  });
+  json.each("tables", input.tables, [&](const Table& table) { append_table_json(json, table, flush); });
+  json.end_object();
   out->write(json.take());
   out->write("\n");
   return out->commit();

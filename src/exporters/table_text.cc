@@ -330,13 +330,10 @@ namespace {
 
 void write_columns(JsonWriter& json, const Table& table) {
   json.field("name", table.name()).field("title", table.title());
-  json.key("columns").begin_array();
-  for (const ColumnSpec& spec : table.columns()) {
-    json.begin_object().field("name", spec.name).field("title", spec.title);
+  json.objects("columns", table.columns(), [&](const ColumnSpec& spec) {
+    json.field("name", spec.name).field("title", spec.title);
     json.field("type", column_type_name(spec.type)).field("unit", raw_unit(spec.type)).field("help", spec.help);
-    json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
@@ -413,6 +410,13 @@ void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, in
     write_rows(json.key("rows"));
   }
   json.end_object();
+}
+
+void append_notes(JsonWriter& json, const Diagnostics& notes) {
+  json.objects("notes", notes.items(), [&](const Diagnostic& d) {
+    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", d.message.en);
+  });
 }
 
 }  // namespace stageline

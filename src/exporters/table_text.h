@@ -49,4 +49,7 @@ struct RowsApart {
 void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, int64_t origin_ns, size_t first_row = 0,
                        RowsApart* apart = nullptr);
 
+// Writes a member that holds {name, severity, count, message} of each note.
+void append_notes(JsonWriter& json, const Diagnostics& notes);
+
 }  // namespace stageline

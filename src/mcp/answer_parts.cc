@@ -1,8 +1,5 @@
 #include "mcp/answer_parts.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "mcp/words.h"
 
 namespace stageline::mcp {
@@ -56,16 +53,6 @@ bool ObjectRows::row(const std::vector<sql::SqlValue>& values) {
   }
   rows.end_object();
   return true;
-}
-
-void append_ns(JsonWriter& json, const char* name, double ns) {
-  json.key(name);
-  std::isfinite(ns) ? json.value(std::llround(std::clamp(ns, -4e18, 4e18))) : json.null();
-}
-
-void append_share(JsonWriter& json, const char* name, double share) {
-  json.key(name);
-  std::isfinite(share) ? json.value(share) : json.null();
 }
 
 }  // namespace stageline::mcp

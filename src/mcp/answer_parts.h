@@ -35,8 +35,5 @@ struct ObjectRows : sql::RowSink {
 };
 
 void append_cell(JsonWriter& json, const sql::SqlValue& value);
-// Adds a time as whole nanoseconds; null where it is unknown.
-void append_ns(JsonWriter& json, const char* name, double ns);
-void append_share(JsonWriter& json, const char* name, double share);
 
 }  // namespace stageline::mcp

@@ -46,10 +46,9 @@ std::vector<std::string> messages(const Diagnostics& notes) {
 }  // namespace
 
 void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std::string_view sort) const {
-  json.key("columns").begin_array();
-  for (const ColumnSpec& c : table.columns())
-    json.begin_object().field("name", c.name).field("unit", raw_unit(c.type)).field("help", c.help).end_object();
-  json.end_array();
+  json.objects("columns", table.columns(), [&](const ColumnSpec& c) {
+    json.field("name", c.name).field("unit", raw_unit(c.type)).field("help", c.help);
+  });
   std::vector<size_t> order(table.row_count());
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t c = 0; !sort.empty() && c < table.columns().size(); ++c)
@@ -88,41 +87,28 @@ Result<std::string> Tools::explain(const Value& arguments) {
   const auto pick = [&](const Text& text) { return clean_text(text.in(zh), 2000); };
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   JsonWriter json;
-  json.begin_object()
-      .field("headline", pick(e.headline.title))
-      .field("lead", pick(e.headline.lead))
-      .field("run", pick(e.run));
-  json.field("step_ns", whole(e.step_ns > 0 ? e.step_ns : e.headline.step_ns))
-      .field("lost_ns", whole(e.lost_ns))
-      .field("steps", e.steps)
-      .key("parts")
-      .begin_array();
-  for (const SpanPart& part : parts_of(e))
-    json.begin_object().field("id", part.id).field("label", pick(part.label)).field("share", part.share).end_object();
-  json.end_array().key("findings").begin_array();
-  for (const Finding& f : e.findings) {
-    json.begin_object().field("id", f.id).field("title", pick(f.title)).field("detail", pick(f.detail));
-    json.key("places").begin_array();
-    for (const Place& place : f.places) write_place(json, place);
-    json.end_array().field("key", clean_text(key_of(f)));
+  json.begin_object().field("headline", pick(e.headline.title)).field("lead", pick(e.headline.lead));
+  json.field("run", pick(e.run)).field("step_ns", whole(e.step_ns > 0 ? e.step_ns : e.headline.step_ns));
+  json.field("lost_ns", whole(e.lost_ns)).field("steps", e.steps);
+  json.objects("parts", parts_of(e), [&](const SpanPart& part) {
+    json.field("id", part.id).field("label", pick(part.label)).field("share", part.share);
+  });
+  json.objects("findings", e.findings, [&](const Finding& f) {
+    json.field("id", f.id).field("title", pick(f.title)).field("detail", pick(f.detail));
+    write_places(json, "places", f.places);
+    json.field("key", clean_text(key_of(f)));
     json.field("value", clean_text(f.value)).field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
     json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix));
     json.field("assumption", pick(f.price.assumption))
         .field("command", clean_text(finding_command(f, (*run)->paths), 1000));
     const FindingEvidence evidence = evidence_of(f);
-    if (evidence.analysis.empty()) {
-      json.key("evidence").null();
-    } else {
-      json.key("evidence")
-          .begin_object()
-          .field("analysis", evidence.analysis)
-          .field("table", evidence.table)
-          .end_object();
-    }
-    json.end_object();
-  }
-  const Text closing = closing_words(e);
-  json.end_array().field("closing", pick(closing)).field("why_not", clean_text(e.why_not, 1000));
+    json.key("evidence");
+    if (evidence.analysis.empty())
+      json.null();
+    else
+      json.begin_object().field("analysis", evidence.analysis).field("table", evidence.table).end_object();
+  });
+  json.field("closing", pick(closing_words(e))).field("why_not", clean_text(e.why_not, 1000));
   json.field("handle", handle_of(**run, "explain", arguments)).end_object();
   return json.take();
 }
@@ -221,19 +207,19 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   json.begin_object().field("sentence", clean_text(list->sentence.en, 1000));
   const double of_profile_ns = list->fixes.empty() ? std::nan("") : list->fixes.front().price.recorded_ns;
   const ModelError error = model ? model->error() : ModelError{of_profile_ns, std::nan(""), std::nan("")};
-  append_ns(json, "recorded_ns", error.recorded_ns);
-  append_ns(json, "graph_ns", error.graph_ns);
-  append_share(json, "model_error_share", (error.graph_ns - error.recorded_ns) / error.recorded_ns);
+  json.field_ns("recorded_ns", error.recorded_ns);
+  json.field_ns("graph_ns", error.graph_ns);
+  json.field("model_error_share", (error.graph_ns - error.recorded_ns) / error.recorded_ns);
   const bool known = model && model->order().known();
   json.field("schedule", known ? model->order().recognition().best().name : std::string());
   json.key("fixes").begin_array();
   for (const Fix& fix : list->fixes) {
     if (static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
     json.begin_object().field("fix", fix.id).field("what", clean_text(fix.name.en, 500));
-    append_ns(json, "saving_ns", fix.price.saving_ns);
-    append_ns(json, "error_ns", fix.price.error_ns);
-    append_share(json, "saving_share", fix.price.share());
-    append_ns(json, "step_ns", fix.price.step_ns);
+    json.field_ns("saving_ns", fix.price.saving_ns);
+    json.field_ns("error_ns", fix.price.error_ns);
+    json.field("saving_share", fix.price.share());
+    json.field_ns("step_ns", fix.price.step_ns);
     json.field("steps", fix.price.steps).field("bound", fix.bound);
     json.field("assumption", clean_text(fix.assumes.en, 500)).field("how", clean_text(fix.how.en, 500)).end_object();
   }
@@ -293,28 +279,26 @@ Result<std::string> Tools::diff(const Value& arguments) {
   JsonWriter json;
   json.begin_object();
   json.field("headline", clean_text(headline(*diff).en, 1000)).field("cause", clean_text(main_cause(*diff).en, 1000));
-  append_ns(json, "change_ns", diff->change_ns);
-  append_ns(json, "error_ns", diff->error_ns);
-  append_share(json, "change_share", diff->change_ns / step);
+  json.field_ns("change_ns", diff->change_ns);
+  json.field_ns("error_ns", diff->error_ns);
+  json.field("change_share", diff->change_ns / step);
   json.field("beyond_noise", diff->sure);
   if (!arguments["fail_on"].is_none()) json.field("fails", slower_by_more(*diff, limit));
   json.field("a", clean_text(run_line(diff->a).en, 500)).field("b", clean_text(run_line(diff->b).en, 500));
   std::vector<std::string> changes;
   for (const Text& change : diff->changes) changes.push_back(change.en);
   append_texts(json, "changes", changes);
-  json.key("groups").begin_array();
-  for (const DiffGroup& group : merged_groups(*diff)) {
-    json.begin_object().field("what", clean_text(group_line(*diff, group).en, 500));
-    append_ns(json, "effect_ns", group.effect_ns);
-    append_ns(json, "error_ns", group.error_ns);
-    append_share(json, "effect_share", group.effect_ns / step);
+  json.objects("groups", merged_groups(*diff), [&](const DiffGroup& group) {
+    json.field("what", clean_text(group_line(*diff, group).en, 500));
+    json.field_ns("effect_ns", group.effect_ns);
+    json.field_ns("error_ns", group.error_ns);
+    json.field("effect_share", group.effect_ns / step);
     std::vector<std::string> behind;
     for (const DiffItem& item : group.behind)
       behind.push_back(signed_duration(item.effect_ns) + " " + clean_text(item_line(item).en, 500));
     if (!behind.empty()) append_texts(json, "behind", behind);
-    json.end_object();
-  }
-  json.end_array().field("matched", diff->matched).field("unmatched", diff->unmatched).field("unused", diff->unused);
+  });
+  json.field("matched", diff->matched).field("unmatched", diff->unmatched).field("unused", diff->unused);
   append_texts(json, "notes", messages(diff->notes));
   json.field("handle", handle_of(**a, "diff", arguments)).end_object();
   return json.take();

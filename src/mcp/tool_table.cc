@@ -66,10 +66,10 @@ const Tool* find_tool(std::string_view name) {
 }
 
 void append_schema(JsonWriter& json, const Tool& tool) {
-  json.begin_object().field("type", "object").key("required").begin_array();
-  for (const Argument& a : tool.arguments)
+  json.begin_object().field("type", "object").each("required", tool.arguments, [&](const Argument& a) {
     if (a.required) json.value(a.name);
-  json.end_array().field("additionalProperties", false).key("properties").begin_object();
+  });
+  json.field("additionalProperties", false).key("properties").begin_object();
   for (const Argument& a : tool.arguments) {
     json.key(a.name).begin_object();
     switch (a.type) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <ranges>
 
 #include "base/error_words.h"
 #include "base/give_up.h"
@@ -71,13 +72,8 @@ void Tools::append_list(JsonWriter& json) const {
     append_schema(json, tool);
     json.key("outputSchema");
     append_answer_schema(json, tool);
-    json.key("annotations")
-        .begin_object()
-        .field("readOnlyHint", !tool.writes)
-        .field("idempotentHint", true)
-        .field("openWorldHint", false)
-        .end_object();
-    json.end_object();
+    json.key("annotations").begin_object().field("readOnlyHint", !tool.writes).field("idempotentHint", true);
+    json.field("openWorldHint", false).end_object().end_object();
   }
   json.end_array();
 }
@@ -263,23 +259,17 @@ Result<std::string> Tools::open(const Value& arguments) {
       .field("clock", clock_name(run.trace.clock))
       .field("epoch_ns", std::to_string(run.data->epoch_ns()));
   if (!closed.empty()) json.list("closed", closed);
-  json.key("suits").begin_array();
-  for (const Analysis* analysis : stageline::analyses())
+  json.each("suits", stageline::analyses(), [&](const Analysis* analysis) {
     if (!reason_against(*analysis, run.trace)) json.value(analysis->name);
-  json.end_array();
+  });
   std::vector<const Diagnostic*> flaws;
   for (const Diagnostic& d : run.trace.diagnostics.items()) flaws.push_back(&d);
   std::ranges::stable_sort(flaws, std::ranges::greater(), &Diagnostic::severity);
-  json.key("diagnostics").begin_array();
-  for (size_t i = 0; i < flaws.size() && i < 20; ++i)
-    json.begin_object()
-        .field("name", flaws[i]->name)
-        .field("severity", severity_name(flaws[i]->severity))
-        .field("count", flaws[i]->count)
-        .field("message", clean_text(flaws[i]->message.en))
-        .end_object();
-  json.end_array().field("diagnostics_count", flaws.size()).end_object();
-  return json.take();
+  json.objects("diagnostics", flaws | std::views::take(20), [&](const Diagnostic* flaw) {
+    json.field("name", flaw->name).field("severity", severity_name(flaw->severity)).field("count", flaw->count);
+    json.field("message", clean_text(flaw->message.en));
+  });
+  return json.field("diagnostics_count", flaws.size()).end_object().take();
 }
 
 Result<std::string> Tools::close(const Value& arguments) {

@@ -74,15 +74,12 @@ std::string mark_json(const PpChartOptions& options, const PpChart* chart, const
   json.begin_object();
   if (chart) {
     json.field("schedule", chart->schedule).field("holds", alone ? "tables" : "copies");
-    json.key("ranks").begin_array();
-    for (const PpChartRank& rank : chart->ranks) {
-      json.begin_object().field("rank", rank.rank).field("blocks", rank.blocks).field("unlabelled", rank.unlabelled);
+    json.objects("ranks", chart->ranks, [&](const PpChartRank& rank) {
+      json.field("rank", rank.rank).field("blocks", rank.blocks).field("unlabelled", rank.unlabelled);
       json.field("linked_operations", rank.links).field("made_operations", rank.operations);
       json.list("remarks", rank.remarks);
       if (rank.error) json.field("error", rank.error->what);
-      json.end_object();
-    }
-    json.end_array();
+    });
   } else {
     json.field("schedule", "not finished");
   }

@@ -93,11 +93,7 @@ std::string figures_json(const std::vector<NamedFigure>& figures) {
     both("base", base_of(*spec));
     json.field("error", f.error);
     both("definition", definition_of(*spec));
-    json.key("why_unknown");
-    if (f.known())
-      json.null();
-    else
-      json.begin_object().field("en", f.why_unknown.en).field("zh", f.why_unknown.zh).end_object();
+    f.known() ? void(json.key("why_unknown").null()) : both("why_unknown", f.why_unknown);
     json.end_object();
   }
   json.end_array();

@@ -11,10 +11,7 @@ std::string unanswered_json(const Error& error) {
   json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
   json.key("sentences").begin_array();
   if (!error.what_zh.empty())
-    json.begin_array()
-        .value(valid_utf8(what))
-        .value(valid_utf8((where.empty() ? "" : where + ": ") + error.what_zh))
-        .end_array();
+    json.begin_array().value(what).value((where.empty() ? "" : where + ": ") + error.what_zh).end_array();
   json.end_array().end_object();
   return json.take();
 }

@@ -70,13 +70,9 @@ bool same_fault(const Finding& a, const Finding& b) { return a.id == b.id && key
 
 void write_step(JsonWriter& json, const RunningStep& step) {
   json.begin_object().field("step", int64_t{step.step}).field("dur_ns", step.dur_ns);
-  json.field("ranks", step.ranks).key("bubble_share");
-  step.bubble >= 0 ? json.value(step.bubble) : json.null();
-  json.key("slowest_stage");
-  step.stage >= 0 ? json.value(int64_t{step.stage}) : json.null();
-  json.field("stage_ratio", step.stage_ratio).key("slowest_rank");
-  step.rank >= 0 ? json.value(int64_t{step.rank}) : json.null();
-  json.field("rank_ratio", step.rank_ratio).end_object();
+  json.field("ranks", step.ranks).maybe("bubble_share", step.bubble >= 0, step.bubble);
+  json.maybe("slowest_stage", step.stage >= 0, step.stage).field("stage_ratio", step.stage_ratio);
+  json.maybe("slowest_rank", step.rank >= 0, step.rank).field("rank_ratio", step.rank_ratio).end_object();
 }
 
 // The parts that are drawn: all of them or, for each stage, the one that computed longest and the one in the middle.
@@ -401,14 +397,12 @@ std::string LiveRun::json(int64_t known, int64_t after) const {
   const auto first =
       std::ranges::partition_point(history_, [&](const RunningStep& step) { return int64_t{step.step} <= after; });
   for (auto at = first; at != history_.end(); ++at) write_step(json, *at);
-  json.end_array().key("findings").begin_array();
-  for (const Seen& seen : findings_) {
-    json.begin_object().field("begin_step", seen.begin_step).field("last_step", seen.last_step);
+  json.end_array().objects("findings", findings_, [&](const Seen& seen) {
+    json.field("begin_step", seen.begin_step).field("last_step", seen.last_step);
     json.field("gone", seen.is_gone).key("finding");
     write_finding(json, seen.finding, seen.step_ns, paths_);
-    json.end_object();
-  }
-  json.end_array().key("pipeline").raw(pipeline_json_);
+  });
+  json.key("pipeline").raw(pipeline_json_);
   if (after < 0) write_palette(json);
   return json.end_object().take();
 }

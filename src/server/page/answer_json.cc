@@ -30,18 +30,15 @@ bool is_dump(const Analysis& analysis) { return analysis.name == "events"; }
 
 void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
-  json.field("in_report", analysis.in_report).key("tables").begin_array();
-  for (const TableSpec* table : analysis.tables())
-    json.begin_object().field("name", table->name).field("summary", table->summary).end_object();
-  json.end_array().key("options").begin_array();
-  for (const AnalysisOption& option : analysis.options()) {
-    json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
-    json.key("choices").begin_array();
-    if (option.choices[0] != '\0')
-      for (const std::string_view choice : split(option.choices, ',')) json.value(choice);
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+  json.field("in_report", analysis.in_report);
+  json.objects("tables", analysis.tables(),
+               [&](const TableSpec* table) { json.field("name", table->name).field("summary", table->summary); });
+  json.objects("options", analysis.options(), [&](const AnalysisOption& option) {
+    json.field("name", option.name).field("value", option.value).field("help", option.help);
+    const bool any = option.choices[0] != '\0';
+    json.list("choices", any ? split(option.choices, ',') : std::vector<std::string_view>());
+  });
+  json.end_object();
 }
 
 // Numbers of a page have 53 bits, and timestamps of most runs need more, so times count from what axes call 0.
@@ -52,17 +49,12 @@ std::string result_json(std::string_view name, const AnalysisResult& result, int
   JsonWriter json;
   RowsApart apart;
   json.begin_object().field("analysis", name);
-  json.key("tables").begin_array();
-  for (const Table& table : result.tables)
+  json.each("tables", result.tables, [&](const Table& table) {
     if (part.table.empty() || part.table == table.name())
       append_table_page(json, table, limit(table), origin_ns, part.first_row,
                         form == AnswerForm::kApart ? &apart : nullptr);
-  json.end_array().key("notes").begin_array();
-  for (const Diagnostic& d : result.notes.items()) {
-    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", valid_utf8(d.message.en)).end_object();
-  }
-  json.end_array();
+  });
+  append_notes(json, result.notes);
   write_sentences(json, result.tables, result.notes, kMaxSentenceRows);
   json.end_object();
   if (form == AnswerForm::kJson) return json.take();
@@ -89,10 +81,9 @@ bool is_offered(const Analysis& analysis, const Trace& trace) {
 
 std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other) {
   JsonWriter json;
-  json.begin_object().key("answers").begin_array();
-  for (const Analysis* analysis : analyses())
+  json.begin_object().each("answers", analyses(), [&](const Analysis* analysis) {
     if (is_offered(*analysis, trace)) write_descriptor(json, *analysis);
-  json.end_array();
+  });
   json.list("paths", paths, valid_utf8);
   json.key("other");
   if (other) {

@@ -41,14 +41,10 @@ Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudge
 
   JsonWriter json;
   json.begin_object().field("left_out", merged.left_out).field("cut_share", merged.max_left_out);
-  json.key("ranks").begin_array();
-  for (const Column& column : columns)
-    json.begin_object()
-        .field("rank", int64_t{column.rank})
-        .field("other", column.is_other)
-        .field("steps", column.tree->steps)
-        .end_object();
-  json.end_array().key("frames").begin_array();
+  json.objects("ranks", columns, [&](const Column& column) {
+    json.field("rank", column.rank).field("other", column.is_other).field("steps", column.tree->steps);
+  });
+  json.key("frames").begin_array();
   for (StringId id = 0; id < merged.frames.size(); ++id) json.value(valid_utf8(merged.frames.text(id)));
   json.end_array();
   std::vector<uint32_t> parent, frame;

@@ -35,15 +35,11 @@ void write_kinds(JsonWriter& json, uint32_t present) {
 }
 
 void write_ranks(JsonWriter& json, const Trace& trace) {
-  json.key("ranks").begin_array();
-  for (const Part& part : trace.parts) {
-    json.begin_object().field("rank", int64_t{part.rank}).field("machine", int64_t{part.machine});
-    json.field("machine_name", valid_utf8(part.machine_name)).field("device", int64_t{part.device});
-    json.field("stage", int64_t{part.stage}).field("dp", int64_t{part.dp});
+  json.objects("ranks", trace.parts, [&](const Part& part) {
+    json.field("rank", part.rank).field("machine", part.machine).field("machine_name", part.machine_name);
+    json.field("device", part.device).field("stage", part.stage).field("dp", part.dp);
     json.field("offset_half_ns", trace.alignment == AlignState::kRaw ? int64_t{-1} : part.clock_map.offset_half_ns());
-    json.end_object();
-  }
-  json.end_array();
+  });
 }
 
 // Offers the properties by which ranks can be grouped: those with at least two values.
@@ -97,22 +93,17 @@ void write_file(JsonWriter& json, const RunState& state) {
 }
 
 void write_steps(JsonWriter& json, const Timeline& timeline) {
-  json.key("steps").begin_array();
-  for (const ViewStep& step : timeline.steps()) {
-    json.begin_object().field("number", step.number);
-    json.field("start_ns", step.start_ns).field("end_ns", step.end_ns).end_object();
-  }
-  json.end_array();
+  json.objects("steps", timeline.steps(), [&](const ViewStep& step) {
+    json.field("number", step.number).field("start_ns", step.start_ns).field("end_ns", step.end_ns);
+  });
 }
 
 void write_flaws(JsonWriter& json, const Diagnostics& notes) {
-  json.key("flaws").begin_array();
-  for (const Diagnostic& d : notes.items()) {
-    if (d.severity == Severity::kInfo) continue;
+  json.each("flaws", notes.items(), [&](const Diagnostic& d) {
+    if (d.severity == Severity::kInfo) return;
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
-    json.field("message", valid_utf8(d.message.en)).field("count", d.count).end_object();
-  }
-  json.end_array();
+    json.field("message", d.message.en).field("count", d.count).end_object();
+  });
 }
 
 bool has_flows(const Trace& trace) {

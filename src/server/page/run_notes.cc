@@ -62,25 +62,18 @@ std::optional<std::vector<RunNotes::Note>> RunNotes::notes_in(const std::string&
 
 std::string RunNotes::file_of(const std::vector<Note>& notes) {
   JsonWriter json;
-  json.begin_object().field("format", kFormat).key("notes").begin_array();
-  for (const Note& note : notes)
-    json.begin_object().field("at_ns", note.at_ns).field("text", valid_utf8(note.text)).end_object();
-  json.end_array().end_object();
-  return json.take() + "\n";
+  json.begin_object().field("format", kFormat);
+  json.objects("notes", notes, [&](const Note& note) { json.field("at_ns", note.at_ns).field("text", note.text); });
+  return json.end_object().take() + "\n";
 }
 
 std::string RunNotes::json(int64_t origin_ns) const {
   const std::lock_guard lock(mutex_);
   JsonWriter json;
-  json.begin_object().key("notes").begin_array();
-  for (const Note& note : notes_)
-    json.begin_object().field("t", note.at_ns - origin_ns).field("text", valid_utf8(note.text)).end_object();
-  json.end_array()
-      .field("file", keep_ ? valid_utf8(path_) : "")
-      .field("keeps", keep_ && why_not_.empty())
-      .field("why_not", keep_ ? why_not_ : "");
-  json.end_object();
-  return json.take();
+  json.begin_object().objects(
+      "notes", notes_, [&](const Note& note) { json.field("t", note.at_ns - origin_ns).field("text", note.text); });
+  json.field("file", keep_ ? path_ : "").field("keeps", keep_ && why_not_.empty());
+  return json.field("why_not", keep_ ? why_not_ : "").end_object().take();
 }
 
 Status RunNotes::take(std::string_view body, int64_t origin_ns) {

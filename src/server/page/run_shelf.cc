@@ -169,16 +169,11 @@ Result<std::string> RunShelf::browse(const Query& query) const {
   json.begin_object().field("path", valid_utf8(real));
   const std::string up = fs::path(real).parent_path().string();
   if (up != real && is_below(options_.roots, up)) json.field("up", valid_utf8(up));
-  json.key("entries").begin_array();
-  for (const Listed& one : entries)
-    json.begin_object()
-        .field("name", valid_utf8(one.name))
-        .field("path", valid_utf8(real == "/" ? "/" + one.name : real + "/" + one.name))
-        .field("folder", one.folder)
-        .field("bytes", one.bytes)
-        .field("changed_s", one.changed_s)
-        .end_object();
-  json.end_array().field("left_out", count - entries.size());
+  json.objects("entries", entries, [&](const Listed& one) {
+    json.field("name", one.name).field("path", real == "/" ? "/" + one.name : real + "/" + one.name);
+    json.field("folder", one.folder).field("bytes", one.bytes).field("changed_s", one.changed_s);
+  });
+  json.field("left_out", count - entries.size());
   return json.end_object().take();
 }
 

@@ -37,8 +37,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     }
     // This is the change between the two steps shown; the diff below is of the mean over all steps, and gives the
     // reason.
-    json.key("change_share");
-    step.ns > 0 && before_ns > 0 ? json.value(step.ns / before_ns - 1) : json.null();
+    json.maybe("change_share", step.ns > 0 && before_ns > 0, step.ns / before_ns - 1);
     if (step.ns > 0) {
       if (before)
         if (const Result<RunDiff> found = compare_runs(Run(*before), Run(*trace)); found) diff = diff_json(*found);
@@ -48,22 +47,17 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       before_ns = step.ns;
     }
     json.field("steps", step.steps).field("step_ns", step.ns);
-    json.key("headline").begin_array().value(valid_utf8(explanation.headline.title.en));
-    json.value(valid_utf8(explanation.headline.title.zh)).end_array();
-    if (!why_not.empty())
-      json.key("why_not").begin_array().value(valid_utf8(why_not.en)).value(valid_utf8(why_not.zh)).end_array();
+    const Text& title = explanation.headline.title;
+    json.list("headline", std::array{title.en, title.zh});
+    if (!why_not.empty()) json.list("why_not", std::array{why_not.en, why_not.zh});
     json.key("diff").raw(diff).end_object();
   }
   if (series.size() < 2) return worded_error(ErrorCode::kUnavailable, "trend.no_steps");
-  json.end_array().key("changes").begin_array();
-  for (const ChangePoint& point : change_points(series))
-    json.begin_object()
-        .field("at", at[point.at])
-        .field("before_ns", point.before)
-        .field("after_ns", point.after)
-        .field("p", point.p)
-        .end_object();
-  return json.end_array().end_object().take();
+  json.end_array().objects("changes", change_points(series), [&](const ChangePoint& point) {
+    json.field("at", at[point.at]).field("before_ns", point.before);
+    json.field("after_ns", point.after).field("p", point.p);
+  });
+  return json.end_object().take();
 }
 
 }  // namespace stageline

@@ -37,19 +37,15 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.field("total", trace.cells.size());
   const std::vector<StepRange> steps = step_ranges(trace.cells);
   json.field("steps", steps.size());
-  if (payload.cell_count < trace.cells.size()) {
-    json.key("leftOut").begin_array();
-    for (const StepRange& range : steps)
-      if (range.step != kUnknown && !payload.has_step(range.step)) json.value(int64_t{range.step});
-    json.end_array();
-  }
-  json.key("columns").begin_array();
-  for (const PayloadColumn& column : payload.columns) {
-    json.begin_object().field("name", column.name).field("type", column.type);
-    json.field("offset", column.offset_bytes);
-    json.field("count", column.count).end_object();
-  }
-  json.end_array().list("names", payload.names).end_object();
+  if (payload.cell_count < trace.cells.size())
+    json.each("leftOut", steps, [&](const StepRange& range) {
+      if (range.step != kUnknown && !payload.has_step(range.step)) json.value(range.step);
+    });
+  json.objects("columns", payload.columns, [&](const PayloadColumn& column) {
+    json.field("name", column.name).field("type", column.type);
+    json.field("offset", column.offset_bytes).field("count", column.count);
+  });
+  json.list("names", payload.names).end_object();
 }
 
 }  // namespace

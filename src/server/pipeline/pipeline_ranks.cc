@@ -19,12 +19,8 @@ Result<std::string> worst_ranks_json(const Run& run) {
     const StragglerWorker& worker = stragglers.workers[i];
     const Part& part = run.trace().parts[worker.part];
     if (++of_stage[part.stage] > kMaxWorstRanks) continue;
-    json.begin_object().field("rank", part.rank).field("beyond_ns", std::round(worker.beyond_ns())).key("peer_ratio");
-    if (std::isfinite(worker.ratio))
-      json.value(worker.ratio);
-    else
-      json.null();
-    json.field("verdict", straggler_verdict_name(worker.verdict)).end_object();
+    json.begin_object().field("rank", part.rank).field("beyond_ns", std::round(worker.beyond_ns()));
+    json.field("peer_ratio", worker.ratio).field("verdict", straggler_verdict_name(worker.verdict)).end_object();
   }
   json.end_array().end_object();
   return json.take();

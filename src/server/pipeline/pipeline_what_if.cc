@@ -50,9 +50,9 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   const OrderModel& order = model.order();
   JsonWriter json;
   json.begin_object();
-  ns_or_null(json, "recorded_ns", model.error().recorded_ns);
-  ns_or_null(json, "graph_ns", model.error().graph_ns);
-  ns_or_null(json, "order_ns", model.error().order_ns);
+  json.field_ns("recorded_ns", model.error().recorded_ns);
+  json.field_ns("graph_ns", model.error().graph_ns);
+  json.field_ns("order_ns", model.error().order_ns);
   json.field("stages", model.graph().stage_count);
   json.field("why_not", order.why_not().en).field("why_not_zh", order.why_not().in(true));
   json.key("schedule");
@@ -63,20 +63,17 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   } else {
     json.null();
   }
-  json.key("schedules").begin_array();
-  for (const ScheduleOffer& offer : schedule_list())
-    json.begin_object().field("name", offer.name).field("chunks", offer.chunks).end_object();
-  json.end_array().key("fixes").begin_array();
-  for (const Fix& fix : (*run)->fixes.fixes) {
-    json.begin_object().field("id", fix.id).field("bound", fix.bound);
+  json.objects("schedules", schedule_list(),
+               [&](const ScheduleOffer& offer) { json.field("name", offer.name).field("chunks", offer.chunks); });
+  json.objects("fixes", (*run)->fixes.fixes, [&](const Fix& fix) {
+    json.field("id", fix.id).field("bound", fix.bound);
     json.field("name", fix.name.en).field("name_zh", fix.name.zh);
     json.field("assumes", fix.assumes.en).field("assumes_zh", fix.assumes.zh);
     json.field("how", fix.how.en).field("how_zh", fix.how.zh);
     write_price(json, fix.price);
     write_bytes(json, fix.bytes);
-    json.end_object();
-  }
-  json.end_array().field("over_memory", (*run)->fixes.over_memory);
+  });
+  json.field("over_memory", (*run)->fixes.over_memory);
   if ((*run)->bytes) write_bytes(json, asked_model(view, **run).bytes({}));
   json.end_object();
   return json.take();

@@ -95,26 +95,12 @@ class StepWriter {
 
 }  // namespace
 
-void ns_or_null(JsonWriter& json, const char* name, double ns) {
-  json.key(name);
-  if (std::isfinite(ns))
-    json.value(std::llround(std::clamp(ns, -4e18, 4e18)));
-  else
-    json.null();
-}
-
 void write_price(JsonWriter& json, const Price& price) {
-  ns_or_null(json, "recorded_ns", price.recorded_ns);
-  ns_or_null(json, "step_ns", price.step_ns);
-  ns_or_null(json, "saving_ns", price.saving_ns);
-  ns_or_null(json, "error_ns", price.error_ns);
+  json.field_ns("recorded_ns", price.recorded_ns).field_ns("step_ns", price.step_ns);
+  json.field_ns("saving_ns", price.saving_ns).field_ns("error_ns", price.error_ns);
   json.field("saving_share", price.share()).field("steps", price.steps);
   json.field("why_not", price.why_not.en).field("why_not_zh", price.why_not.in(true));
-  json.key("held");
-  if (std::isfinite(price.held))
-    json.value(price.held);
-  else
-    json.null();
+  json.field("held", price.held);
 }
 
 void write_bytes(JsonWriter& json, const Text& bytes) { json.field("bytes", bytes.en).field("bytes_zh", bytes.zh); }
@@ -138,8 +124,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
     StepWriter(asked, *step).add_to(columns, model.step_cells(*changes, at, static_cast<int32_t>(*dp)));
-    ns_or_null(json, "this_recorded_ns", step->span_ns);
-    ns_or_null(json, "this_step_ns", priced.step_ns[at]);
+    json.field_ns("this_recorded_ns", step->span_ns).field_ns("this_step_ns", priced.step_ns[at]);
   }
   columns.describe(json);
   json.end_object();

@@ -15,7 +15,6 @@ namespace stageline {
 Result<std::string> what_if_reply(const AskedModel& asked, const Query& query);
 
 // These write members of an open object.
-void ns_or_null(JsonWriter& json, const char* name, double ns);
 void write_price(JsonWriter& json, const Price& price);
 void write_bytes(JsonWriter& json, const Text& bytes);
 

@@ -104,15 +104,11 @@ Result<std::string> search_answer(const Timeline& timeline, const Query& query) 
   JsonWriter json;
   json.begin_object().field("names", found.size());
   json.field("occurrences", occurrences).field("where", valid_utf8(meant->where));
-  json.key("matches").begin_array();
-  for (size_t k = 0; k < shown; ++k)
-    json.begin_object()
-        .field("name_id", int64_t{found[k]})
-        .field("name", short_name(timeline.names().text(found[k])))
-        .field("count", count(found[k]))
-        .end_object();
-  json.end_array().end_object();
-  return json.take();
+  found.resize(shown);
+  json.objects("matches", found, [&](StringId id) {
+    json.field("name_id", id).field("name", short_name(timeline.names().text(id))).field("count", count(id));
+  });
+  return json.end_object().take();
 }
 
 Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
@@ -132,10 +128,7 @@ Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
                                          : index.previous(timeline.lanes(), *lanes, meant->names, cursor, also);
   JsonWriter json;
   json.begin_object().key("found");
-  if (place)
-    write_slice_reference(json, timeline, place);
-  else
-    json.null();
+  place ? write_slice_reference(json, timeline, place) : void(json.null());
   json.end_object();
   return json.take();
 }

@@ -387,18 +387,16 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);
   json.field("slices", area.slice_count).field("left_out", area.left_out);
-  json.field("exact", area.exact).key("rows").begin_array();
-  for (const SelectionTotal& t : area.totals) {
-    json.begin_object().field("name_id", int64_t{t.name});
-    json.field("name", short_name(timeline.names().text(t.name))).field("kind", int64_t{t.kind});
+  json.field("exact", area.exact).objects("rows", area.totals, [&](const SelectionTotal& t) {
+    json.field("name_id", t.name)
+        .field("name", short_name(timeline.names().text(t.name)))
+        .field("kind", int64_t{t.kind});
     json.field("count", t.count).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);
     const double mean_ns = t.whole_ns / static_cast<double>(t.count);
-    json.field("mean_ns", std::llround(mean_ns));
-    json.field("min_ns", t.min_ns).field("median_ns", t.median_ns).field("p95_ns", t.p95_ns);
-    json.field("max_ns", t.max_ns).end_object();
-  }
-  json.end_array().end_object();
-  return json.take();
+    json.field("mean_ns", std::llround(mean_ns)).field("min_ns", t.min_ns).field("median_ns", t.median_ns);
+    json.field("p95_ns", t.p95_ns).field("max_ns", t.max_ns);
+  });
+  return json.end_object().take();
 }
 
 }  // namespace stageline

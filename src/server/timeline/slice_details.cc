@@ -82,10 +82,7 @@ class Details {
 
   void reference(const char* key, SlicePlace place) {
     json_.key(key);
-    if (place)
-      write_slice_reference(json_, timeline_, place);
-    else
-      json_.null();
+    place ? write_slice_reference(json_, timeline_, place) : void(json_.null());
   }
 
   void write_neighbours() {

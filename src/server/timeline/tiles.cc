@@ -135,16 +135,13 @@ Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
   WireColumns wire;
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns).field("n", *n);
-  json.key("rows").begin_array();
-  for (const Asked& row : rows) {
-    json.begin_object().field("lane", int64_t{row.lane}).field("row", int64_t{row.row}).key("kinds").begin_array();
-    for (const KindCoverage& one : row.kinds) {
+  json.objects("rows", rows, [&](const Asked& row) {
+    json.field("lane", row.lane).field("row", row.row).objects("kinds", row.kinds, [&](const KindCoverage& one) {
       const size_t offset = wire.add_bytes({reinterpret_cast<const char*>(one.share.data()), one.share.size()});
-      json.begin_object().field("kind", int64_t{one.kind}).field("offset", offset).end_object();
-    }
-    json.end_array().end_object();
-  }
-  json.end_array().end_object();
+      json.field("kind", one.kind).field("offset", offset);
+    });
+  });
+  json.end_object();
   return std::move(wire).with_header(json.text());
 }
 
