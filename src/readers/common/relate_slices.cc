@@ -5,13 +5,29 @@
 #include <unordered_map>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "model/lost_work.h"
+#include "model/slice_facts.h"
 #include "model/torch_facts.h"
-#include "readers/common/exchange_names.h"
 #include "readers/common/problems.h"
 
 namespace stageline {
 namespace {
+
+// Returns true for annotations that follow DualPipe's convention name(phase): "dispatch(F)", "combine(B)".
+bool is_exchange_annotation(std::string_view name) {
+  return (name.starts_with("dispatch(") || name.starts_with("combine(")) && name.size() < 16 && name.back() == ')';
+}
+
+// Returns true for kernels that may be such an exchange: the name of the function contains "dispatch", "combine",
+// "notify" or "all to all". Whether it is one is decided by an annotation around the launch. Templates and parameters
+// are not looked at.
+bool is_exchange_kernel(std::string_view name) {
+  const std::string function = to_lower(short_kernel_name(name));
+  for (const std::string_view word : {"dispatch", "combine", "notify", "all_to_all", "alltoall", "a2a"})
+    if (function.find(word) != std::string::npos) return true;
+  return false;
+}
 
 // Looks up numbers that are nearly dense (correlations, external ids) in a table; sparse ones are hashed.
 class IdMap {
