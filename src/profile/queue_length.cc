@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "base/parallel.h"
@@ -133,18 +132,7 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
 }
 
 Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
-  std::vector<std::vector<QueuePoint>> ranks(run.parts.size());
-  std::vector<std::optional<Error>> failed(run.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    Result<std::vector<QueuePoint>> points = hta_queue_points(run, *torch_rank(run, run.parts[k]));
-    if (points)
-      ranks[k] = std::move(*points);
-    else
-      failed[k] = std::move(points).error();
-  });
-  for (std::optional<Error>& error : failed)
-    if (error) return std::move(*error);
-  return ranks;
+  return try_ranks(run, [&](const TorchRank& rank) { return hta_queue_points(run, rank); });
 }
 
 void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes) {

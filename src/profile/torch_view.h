@@ -56,11 +56,25 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part);
 
 // Asks each rank of the run, on all threads; the answers are in the order of run.parts.
-template <class Ask>
-auto ask_ranks(const TorchRun& run, Ask ask) {
-  std::vector<std::invoke_result_t<Ask, const TorchRank&>> answers(run.parts.size());
+template <class Ask, class Answer = std::invoke_result_t<Ask, const TorchRank&>>
+auto ask_ranks(const TorchRun& run, Ask ask, Answer none = {}) {
+  std::vector<Answer> answers(run.parts.size(), std::move(none));
   parallel_for(answers.size(), [&](size_t k) { answers[k] = ask(*torch_rank(run, run.parts[k])); });
   return answers;
+}
+
+// As ask_ranks() where asking may fail: all answers, or the error of the first rank that fails.
+template <class Ask>
+auto try_ranks(const TorchRun& run, Ask ask) {
+  using Asked = std::invoke_result_t<Ask, const TorchRank&>;
+  std::vector<Asked> asked = ask_ranks(run, ask, Asked(Error()));
+  using Answers = std::vector<std::remove_cvref_t<decltype(**asked.data())>>;
+  Answers answers;
+  for (Asked& one : asked) {
+    if (!one) return Result<Answers>(std::move(one).error());
+    answers.push_back(std::move(*one));
+  }
+  return Result<Answers>(std::move(answers));
 }
 
 // Converts a row's time as HTA prints it: microseconds from the run's zero.

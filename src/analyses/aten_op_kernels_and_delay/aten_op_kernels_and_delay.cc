@@ -1,7 +1,6 @@
 // Computes which kernels an operator launches, and how long its launches take to arrive. Definitions:
 // docs/analyses/aten-op-kernels-and-delay.md.
 #include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "analyses/analysis.h"
@@ -30,7 +29,6 @@ struct OpSequence {  // one row of the answer
 
 struct RankResult {
   std::vector<OpSequence> rows;
-  std::optional<Error> error;
   int64_t unlaunched = 0, unowned = 0;  // device work that is left out; only in the default mode
 };
 
@@ -136,7 +134,7 @@ class OperatorsByStart {
   std::vector<int64_t> most_;
 };
 
-RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
+Result<RankResult> hta_result(const TorchRun& run, const TorchRank& rank) {
   RankResult result;
   std::vector<uint8_t> is_op(run.trace->names.size()), is_launch(is_op.size());
   for (StringId id = 0; id < is_op.size(); ++id) {
@@ -160,24 +158,20 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
     if (op < 0) continue;
     const uint32_t at = kernel_at[i];
     if (at == kNone || at == kSeveral) {
-      result.error =
-          make_error(ErrorCode::kBadInput, "ValueError: can only convert an array of size 1 to a Python scalar",
-                     std::string("the launch at traceEvents[") + std::to_string(row.index) + "] has " +
-                         (at == kNone ? "no device row" : "several device rows") +
-                         ", which HTA does not survive; without --compat hta it is counted as it is",
-                     {rank.part->source});
-      return result;
+      return make_error(ErrorCode::kBadInput, "ValueError: can only convert an array of size 1 to a Python scalar",
+                        std::string("the launch at traceEvents[") + std::to_string(row.index) + "] has " +
+                            (at == kNone ? "no device row" : "several device rows") +
+                            ", which HTA does not survive; without --compat hta it is counted as it is",
+                        {rank.part->source});
     }
     const TorchRow &kernel = rank.rows[at], &around = rank.rows[op];
     launches.push_back({static_cast<uint32_t>(op), kernel.name, row.start_ns - around.start_ns,
                         kernel.start_ns - row.start_ns, kernel.dur_ns});
   }
-  if (launches.empty()) {
-    result.error = make_error(ErrorCode::kBadInput, "KeyError: 'thread_id'",
-                              "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator",
-                              {rank.part->source});
-    return result;
-  }
+  if (launches.empty())
+    return make_error(ErrorCode::kBadInput, "KeyError: 'thread_id'",
+                      "HTA found no launch (cuda…LaunchKernel, cuLaunchKernel) below an aten operator",
+                      {rank.part->source});
   // Launches belong to the same call when tid, name and start of the operator are equal.
   const std::vector<Lane>& lanes = rank.part->lanes;
   const auto compare = [&](const Launch& a, const Launch& b) {
@@ -268,22 +262,20 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
   if (!input.hta)
     for (StringId id = 0; id < torch->trace->names.size(); ++id)
       is_op.push_back(torch->trace->names.text(id).starts_with(prefix));
-  std::vector<RankResult> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const auto held = torch_rank(*torch, torch->parts[k]);
-    const TorchRank& rank = *held;
-    ranks[k] = input.hta ? hta_result(*torch, rank) : exact_result(*torch, rank, is_op);
-    const auto before = [&](const OpSequence& a, const OpSequence& b) {
-      for (const Key key : *keys)
-        if (key(a) != key(b)) return key(a) > key(b);
-      return false;
-    };
-    std::ranges::stable_sort(ranks[k].rows, before);
-  });
+  const auto before = [&](const OpSequence& a, const OpSequence& b) {
+    for (const Key key : *keys)
+      if (key(a) != key(b)) return key(a) > key(b);
+    return false;
+  };
+  TRY(found, try_ranks(*torch, [&](const TorchRank& rank) {
+        Result<RankResult> result = input.hta ? hta_result(*torch, rank) : exact_result(*torch, rank, is_op);
+        if (result) std::ranges::stable_sort(result->rows, before);
+        return result;
+      }));
+  std::vector<RankResult>& ranks = *found;
   AnalysisResult result = answer_of(*torch);
   Table table(declared_table("aten-op-kernels-and-delay/aten-op-kernels-and-delay", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
-    if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
     const Where where = {torch->trace->parts[torch->parts[k]].source};
     if (ranks[k].unlaunched > 0) result.notes.add(problem::aten_no_launch, where, ranks[k].unlaunched);

@@ -20,10 +20,10 @@ struct Wanted {
 
 struct GraphTables {
   std::optional<Table> stack, graph;
-  std::optional<Error> error;
 };
 
-void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
+Result<GraphTables> hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted) {
+  GraphTables out;
   const auto index_of = [&](int32_t row) { return int64_t{rank.rows[row].index}; };
   const auto node_of = [&](size_t i) { return static_cast<size_t>(rank.row_at(rank.rows[i].index)); };
   if (wanted.stack) {
@@ -42,12 +42,8 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
     }
     out.stack = std::move(table);
   }
-  if (!wanted.graph) return;
-  Result<CallGraph> built = hta_call_graph(run, rank);
-  if (!built) {
-    out.error = std::move(built).error();
-    return;
-  }
+  if (!wanted.graph) return out;
+  TRY(built, hta_call_graph(run, rank));
   const CallGraph& graph = *built;
   Table table(declared_table("call-graph/trace-call-graph/hta"));
   for (size_t i = 0; i < rank.rows.size(); ++i) {
@@ -64,6 +60,7 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
                    any ? end - start : 0.0, start, end});
   }
   out.graph = std::move(table);
+  return out;
 }
 
 int64_t index_above(const TorchRank& rank, const CallGraph& graph, size_t row) {
@@ -155,17 +152,11 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
   const std::string builder = input.options.text("builder", "both");
   const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
   if (!input.hta) return exact_call_graphs(std::move(*torch), wanted, input.rows_later);
-  std::vector<GraphTables> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const auto held = torch_rank(*torch, torch->parts[k]);
-    const TorchRank& rank = *held;
-    hta_rows(*torch, rank, wanted, ranks[k]);
-  });
+  TRY(ranks, try_ranks(*torch, [&](const TorchRank& rank) { return hta_rows(*torch, rank, wanted); }));
   Table stack(declared_table("call-graph/call-stack/hta"));
   Table graph(declared_table("call-graph/trace-call-graph/hta"));
-  for (GraphTables& rank : ranks) {
-    if (rank.error) return std::move(*rank.error);
-    if (ranks.size() == 1) {
+  for (GraphTables& rank : *ranks) {
+    if (ranks->size() == 1) {
       if (rank.stack) stack = std::move(*rank.stack);
       if (rank.graph) graph = std::move(*rank.graph);
       continue;

@@ -21,7 +21,6 @@ struct RankPatterns {
   std::vector<Pattern> patterns;
   std::vector<std::vector<int32_t>> marked;  // rows of the calls that have one of the first top-k patterns
   int64_t device_ns = 0;
-  std::optional<Error> error;
 };
 
 struct Options {
@@ -82,15 +81,11 @@ std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, 
   return calls;
 }
 
-RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Options& options,
-                         const std::vector<uint8_t>& named) {
+Result<RankPatterns> patterns_of(const TorchRun& run, const TorchRank& rank, const Options& options,
+                                 const std::vector<uint8_t>& named) {
   const bool hta = run.options.hta;
   RankPatterns out;
-  Result<CallGraph> built = hta ? hta_call_graph(run, rank) : Result<CallGraph>(exact_call_graph(rank));
-  if (!built) {
-    out.error = std::move(built).error();
-    return out;
-  }
+  TRY(built, hta ? hta_call_graph(run, rank) : Result<CallGraph>(exact_call_graph(rank)));
   const CallGraph& graph = *built;
   const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.min);
   NameSequences sequences;
@@ -170,11 +165,11 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   std::vector<uint8_t> named(torch->trace->names.size());
   for (StringId id = 0; id < named.size(); ++id)
     named[id] = torch->trace->names.text(id).find(options.name) != std::string_view::npos;
-  auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return patterns_of(*torch, rank, options, named); });
+  TRY(found, try_ranks(*torch, [&](const TorchRank& rank) { return patterns_of(*torch, rank, options, named); }));
+  const std::vector<RankPatterns>& ranks = *found;
   AnalysisResult result = answer_of(*torch);
   Table table(declared_table("frequent-cuda-kernel-sequences/frequent-cuda-kernel-sequences", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
-    if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
     const double device = ranks[k].device_ns;
     for (const Pattern& p : ranks[k].patterns)

@@ -27,7 +27,9 @@ double hta_span_us(const TorchRank& rank) {
 // HTA selects the rows of a stream by a mask that is computed over all streams and matched by event index. When an
 // index occurs twice (dropping the last step duplicates rows), the mask gets longer than the stream and selects other
 // rows, or none.
-Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points, int64_t max) {
+Result<std::vector<HtaBlocked>> hta_blocked(const TorchRun& run, const TorchRank& rank, int64_t max) {
+  TRY(found, hta_queue_points(run, rank));
+  const std::vector<QueuePoint>& points = *found;
   std::multimap<uint32_t, size_t> by_index;
   const std::vector<QueueRange> ranges = streams_of(points);
   bool repeated = false;
@@ -72,18 +74,11 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
   const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
   AnalysisResult result = answer_of(*torch);
   if (input.hta) {
-    std::vector<Result<std::vector<HtaBlocked>>> ranks(count, std::vector<HtaBlocked>());
-    parallel_for(count, [&](size_t k) {
-      const auto held = torch_rank(*torch, torch->parts[k]);
-      const TorchRank& rank = *held;
-      Result<std::vector<QueuePoint>> points = hta_queue_points(*torch, rank);
-      ranks[k] = points ? hta_blocked(rank, *points, *max) : Result<std::vector<HtaBlocked>>(std::move(points).error());
-    });
+    TRY(ranks, try_ranks(*torch, [&](const TorchRank& rank) { return hta_blocked(*torch, rank, *max); }));
     Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue/hta"));
     for (size_t k = 0; k < count; ++k) {
-      if (!ranks[k]) return std::move(ranks[k]).error();
-      if (ranks[k]->empty()) continue;
-      const HtaBlocked& last = ranks[k]->back();  // each stream overwrites the stream before it
+      if ((*ranks)[k].empty()) continue;
+      const HtaBlocked& last = (*ranks)[k].back();  // each stream overwrites the stream before it
       table.add_row({rank_of(k), int64_t{last.stream}, last.dur_us, last.relative});
     }
     return result.with(std::move(table));
