@@ -77,7 +77,7 @@ def launchers():
                                     "--dynamo_backend", "no", "--main_process_port", "29612"], DDP)
         if has(torch_python, "deepspeed"):
             found["deepspeed"] = ([torch_python, "-m", "deepspeed.launcher.runner", "--num_gpus", "2", "--master_port", "29613"], DDP)
-        if shutil.which("srun"):
+        if shutil.which("srun"):  # or a Slurm of this machine alone: tools/one_slurm.sh build/slurm ./dev bench launchers
             found["srun"] = (["srun", "--overcommit", "-n", "2", torch_python], DDP)
     if has(paddle_python, "paddle"):
         found["paddle.distributed.launch"] = ([paddle_python, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", "paddle_log"], MARKED)

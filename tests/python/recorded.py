@@ -24,7 +24,7 @@ def needs_extension(test):
 
 
 def clean_environment(**more):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(('STAGELINE_', 'SLURM_', 'PYTHON')) and k not in RANKS}
+    kept = {k: v for k, v in os.environ.items() if (k == 'SLURM_CONF' or not k.startswith(('STAGELINE_', 'SLURM_', 'PYTHON'))) and k not in RANKS}
     return {**kept, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'PYTHONDONTWRITEBYTECODE': '1', **more}
 
 
