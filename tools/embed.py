@@ -9,21 +9,32 @@ import pathlib
 import subprocess
 import sys
 
+# Where constants are and how a label is written, of Mach-O (macOS) and of ELF.
+SECTION = """#if defined(__APPLE__)
+.section __TEXT,__const
+#define BEGIN(label) .globl _##label %% .private_extern _##label %% _##label:
+#else
+.section .rodata
+#define BEGIN(label) .global label ; .hidden label ; label:
+#endif"""
+# Without this note the linker would make the stack executable.
+NOTE = """#if !defined(__APPLE__)
+.section .note.GNU-stack,"",%progbits
+#endif"""
+
 
 def main():
     zstd, out, files = sys.argv[1], pathlib.Path(sys.argv[2]), [word.split('=', 1) for word in sys.argv[3:]]
-    assembly, extern, rows = ['.section .rodata'], [], []
+    assembly, extern, rows = [SECTION], [], []
     for number, (name, path) in enumerate(files):
         content = pathlib.Path(path).read_bytes()
         packed = f'embedded_{number}.zst'
         subprocess.run([zstd, '-19', '--single-thread', '--quiet', '--force', '--stdout', path], stdout=(out / packed).open('wb'), check=True)
         label = f'stageline_embedded_{number}'
-        assembly += [f'.global {label}, {label}_end', f'.hidden {label}', f'.hidden {label}_end', f'{label}:', f'.incbin "{packed}"',
-                     f'{label}_end:', '.byte 0']
+        assembly += [f'BEGIN({label})', f'.incbin "{packed}"', f'BEGIN({label}_end)', '.byte 0']
         extern.append(f'extern const char {label}[], {label}_end[];')
         rows.append(f'    {{"{name}", {label}, {label}_end, {len(content)}}},')
-    # Without this note the linker would make the stack executable.
-    (out / 'embedded.S').write_text('\n'.join(assembly) + '\n.section .note.GNU-stack,"",%progbits\n')
+    (out / 'embedded.S').write_text('\n'.join([*assembly, NOTE, '']))
     (out / 'embedded_list.cc').write_text('\n'.join([
         '// Made by tools/embed.py.', '#include "base/embedded.h"', '', 'extern "C" {', *extern, '}', '', 'namespace stageline {',
         'extern const EmbeddedFile kEmbeddedFiles[];', 'const EmbeddedFile kEmbeddedFiles[] = {', *rows, '    {{}, nullptr, nullptr, 0},', '};',

@@ -85,8 +85,9 @@ int spool(int from) {
   }
 }
 
-// Returns a new descriptor for `path` ("-" is standard input), or -1 with errno.
-int open_path(const std::string& path) {
+// Returns a new descriptor for `path` ("-" is standard input), or -1 with errno. Those of a pipe's copy are `alike`:
+// what one reads moves the place of the others.
+int open_path(const std::string& path, bool& alike) {
   static std::mutex mutex;
   static std::map<std::string, int> spools;  // for each path; kept until the program ends
   const std::lock_guard lock(mutex);
@@ -106,7 +107,8 @@ int open_path(const std::string& path) {
     if (copy < 0) return -1;
     found = spools.emplace(path, copy).first;
   }
-  return ::open(("/proc/self/fd/" + std::to_string(found->second)).c_str(), O_RDONLY | O_CLOEXEC);
+  alike = true;
+  return fcntl(found->second, F_DUPFD_CLOEXEC, 0);
 }
 
 }  // namespace
@@ -114,6 +116,7 @@ int open_path(const std::string& path) {
 struct Input::Impl {
   std::string path;
   int fd = -1;
+  bool is_copy = false;                  // of a pipe; its descriptors have one place in common
   std::unique_ptr<RemoteStream> remote;  // used instead of the descriptor
   Progress* progress = nullptr;
   Coding coding = Coding::kPlain;
@@ -148,7 +151,7 @@ struct Input::Impl {
       return got;
     }
     for (;;) {
-      const ssize_t n = ::read(fd, out, capacity);
+      const ssize_t n = is_copy ? ::pread(fd, out, capacity, raw_offset) : ::read(fd, out, capacity);
       if (n >= 0) {
         raw_offset += n;
         if (n == 0) raw_finished = true;
@@ -263,7 +266,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
     if (!remote) return std::move(remote).error();
     impl->remote = std::move(*remote);
   } else {
-    impl->fd = open_path(path);
+    impl->fd = open_path(path, impl->is_copy);
   }
   if (!impl->remote && impl->fd < 0) {
     const int reason = errno;
@@ -324,13 +327,19 @@ void WindowBuffer::grow(size_t new_capacity, size_t keep) {
   capacity = new_capacity;
 }
 
+static size_t after_last(char c, const char* data, size_t size) {
+#if defined(__linux__)
+  const void* at = memrchr(data, c, size);
+  return at ? static_cast<size_t>(static_cast<const char*>(at) - data) + 1 : 0;
+#else
+  return std::string_view(data, size).rfind(c) + 1;  // npos + 1 is 0
+#endif
+}
+
 size_t after_last_line_end(const char* data, size_t size) {
-  const void* lf = memrchr(data, '\n', size);
-  const size_t after_lf = lf ? static_cast<size_t>(static_cast<const char*>(lf) - data) + 1 : 0;
-  if (after_lf > 0) return after_lf;
+  const size_t after_lf = after_last('\n', data, size);
   // CR is searched only in windows without any LF: in files of progress bars whose lines end with CR only.
-  const void* cr = memrchr(data, '\r', size);
-  return cr ? static_cast<size_t>(static_cast<const char*>(cr) - data) + 1 : 0;
+  return after_lf > 0 ? after_lf : after_last('\r', data, size);
 }
 
 }  // namespace detail

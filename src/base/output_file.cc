@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "base/input_files.h"
 #include "base/number.h"
 #include "base/progress.h"
+#include "base/system_calls.h"
 #include "base/terminal_text.h"
 
 namespace stageline {
@@ -32,7 +31,6 @@ namespace {
 // The paths to remove on a signal. The list only grows, because a signal handler may neither allocate nor wait. A slot
 // is taken by a compare-exchange and holds the path until the file is committed or dropped.
 constexpr size_t kMaxPathBytes = 4096;
-constexpr unsigned kExchange = 2;  // RENAME_EXCHANGE of linux/fs.h
 struct PartialSlot {
   std::atomic<int> state{1};  // 0 free, 1 being written, 2 valid
   PartialSlot* next = nullptr;
@@ -142,7 +140,7 @@ Status check_no_strangers_file(const std::string& path, const std::string& given
   struct stat st;
   if (!what_is || path == "-" || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return {};
   char mark[64];
-  const ssize_t size = getxattr(path.c_str(), kWrittenBy, mark, sizeof mark);
+  const ssize_t size = read_mark(path.c_str(), kWrittenBy, mark, sizeof mark);
   if (size > 0 && std::string_view(mark, size) == state_of(st)) return {};
   const bool keeps_marks = size >= 0 || errno != ENOTSUP;
   const std::string what = what_is(path);
@@ -351,7 +349,7 @@ struct OutputFile::Impl {
     end_text();
     if (struct stat st; over == Over::kNoInput && !direct && fstat(fd, &st) == 0) {
       const std::string state = state_of(st);
-      (void)fsetxattr(fd, kWrittenBy, state.data(), state.size(), 0);
+      (void)write_mark(fd, kWrittenBy, state.data(), state.size());
     }
     if (error == 0 && !direct && !synced(fd)) error = errno;
     const bool own = direct || is_own_partial();
@@ -378,10 +376,7 @@ struct OutputFile::Impl {
   }
   // The fate of the file that had the final name before.
   enum class Old : uint8_t { kNone, kKept, kReplaced };
-  // Called by number, because glibc has a function for it only since 2.28.
-  bool exchange() {
-    return ::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), kExchange) == 0;
-  }
+  bool exchange() { return exchange_files(partial.c_str(), path.c_str()); }
   // Renames to the final name. With `old`, the old file is kept under the partial name when the file system can do
   // that.
   Status take_name(Old* old) {

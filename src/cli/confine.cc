@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 
 #include <csignal>
 #include <cstdint>
@@ -28,6 +30,14 @@
 
 namespace stageline {
 namespace {
+
+// Restricts this thread, and those that it will start, to these rights.
+struct Rights {
+  std::vector<std::string> readable, writable;
+  bool system = false, connects = false;
+};
+
+#if defined(__linux__)
 
 // From linux/landlock.h, which is missing on some older systems where the program is built. The numbers are the same on
 // every machine.
@@ -73,20 +83,6 @@ Status allow(int ruleset, const std::string& path, uint64_t what) {
   return status;
 }
 
-Result<std::string> make_folder() {
-  std::string path = temporary_path("stageline-view-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr)
-    return make_error(ErrorCode::kIo, std::string("no folder for temporary files can be made: ") + strerror(errno),
-                      "TMPDIR names another place", {path});
-  setenv("TMPDIR", path.c_str(), 1);
-  return path;
-}
-
-// Restricts this thread, and those that it will start, to these rights.
-struct Rights {
-  std::vector<std::string> readable, writable;
-  bool system = false, connects = false;
-};
 Result<Confined> restrict_to(const Rights& rights) {
   const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
   if (version < 1) return Confined::kNoLandlock;
@@ -109,6 +105,31 @@ Result<Confined> restrict_to(const Rights& rights) {
   ::close(ruleset);
   if (!status) return std::move(status).error();
   return Confined::kYes;
+}
+
+bool has_landlock() { return syscall(kCreateRuleset, nullptr, 0, kAskVersion) >= 1; }
+
+#else
+
+Result<Confined> restrict_to(const Rights&) { return Confined::kNoLandlock; }
+bool has_landlock() { return false; }
+
+#endif
+
+Result<std::string> make_folder() {
+  std::string path = temporary_path("stageline-view-XXXXXX");
+  if (mkdtemp(path.data()) == nullptr)
+    return make_error(ErrorCode::kIo, std::string("no folder for temporary files can be made: ") + strerror(errno),
+                      "TMPDIR names another place", {path});
+  setenv("TMPDIR", path.c_str(), 1);
+  return path;
+}
+
+// A pipe that programs which are started do not get. No thread runs yet that could start one in between.
+bool make_pipe(int (&ends)[2]) {
+  if (pipe(ends) != 0) return false;
+  for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
+  return true;
 }
 
 bool send_all(int to, std::string_view bytes) {
@@ -182,8 +203,8 @@ void serve_companion(int from, int to, const std::vector<std::string>& notes_bel
 
 Companion::Companion(std::vector<std::string> notes_below) {
   int ends[2], replies[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;
-  if (pipe2(replies, O_CLOEXEC) != 0) {
+  if (!make_pipe(ends)) return;
+  if (!make_pipe(replies)) {
     ::close(ends[0]);
     ::close(ends[1]);
     return;
@@ -256,7 +277,7 @@ Result<std::string> private_folder(Companion& companion) {
 
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion,
                             const std::vector<std::string>& writable, bool connects) {
-  if (syscall(kCreateRuleset, nullptr, 0, kAskVersion) < 1) return Confined::kNoLandlock;
+  if (!has_landlock()) return Confined::kNoLandlock;
   TRY(folder, private_folder(companion));
   Rights rights{readable, writable, true, connects};
   rights.writable.push_back(*folder);

@@ -37,12 +37,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // Waits for the child. Until it ends, signals are received one by one, so no handler is needed.
 Ended wait_for(pid_t child, const sigset_t& waited) {
   for (;;) {
+#if defined(__linux__)
     siginfo_t info{};
     const int signal = sigwaitinfo(&waited, &info);
     if (signal < 0) continue;  // EINTR: the process was stopped and continued
+    const bool by_terminal = info.si_code == SI_KERNEL;
+#else
+    int signal = 0;
+    if (sigwait(&waited, &signal) != 0) continue;
+    const bool by_terminal = false;  // is not said
+#endif
     if (signal != SIGCHLD) {
       // The terminal sends its signals to the whole process group, so the program gets them too.
-      const bool by_terminal = info.si_code == SI_KERNEL;
       if (!by_terminal) kill(child, signal);
       continue;
     }

@@ -1,6 +1,5 @@
 #include "mcp/tools.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <ranges>
 
 #include "base/error_words.h"
+#include "base/freed_memory.h"
 #include "base/give_up.h"
 #include "base/input.h"
 #include "base/json_tree.h"
@@ -212,7 +212,7 @@ std::vector<std::string> Tools::make_room() {
   while (runs_.size() > kMaxTraces) close_last();
   while (limits_.max_bytes > 0 && runs_.size() > 1 && resident_bytes() > limits_.max_bytes) {
     close_last();
-    malloc_trim(0);
+    return_freed_memory();
   }
   return closed;
 }

@@ -1,8 +1,6 @@
 #include "compat/msprof/rank_tables.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,7 +59,7 @@ Status copy_range(int in, int out, off_t from, off_t end, const std::string& sou
 
 // Copies a file such that holes of the source are holes in the target.
 Status copy_bytes(int in, int out, const std::string& source, const std::string& target) {
-  if (ioctl(out, FICLONE, in) == 0) return {};
+  if (share_blocks(in, out)) return {};
   struct stat file_facts;
   if (fstat(in, &file_facts) != 0) return io_error("cannot look at it", source, errno);
   for (off_t at = 0; at < file_facts.st_size;) {
