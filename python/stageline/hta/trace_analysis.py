@@ -9,6 +9,7 @@ import tempfile
 
 from .analyzers import _figures
 from .analyzers.straggler import find_stragglers_with_late_start_comm_kernels
+from .analyzers.trace_memory_analysis import MemoryAnalysis, classify_torchtitan_calls
 from .common.trace import DEFAULT_TRACE_DIR, Trace, _write_trace_text
 from .common.trace_parser import _starts_are_long
 from .common.trace_symbol_table import decode_symbol_id_to_symbol_name
@@ -401,6 +402,16 @@ class TraceAnalysis:
         from .analyzers.critical_path_analysis import CriticalPathAnalysis
         return CriticalPathAnalysis.overlay_critical_path_analysis(self, rank, critical_path_graph, output_dir, only_show_critical_events,
                                                                    show_all_edges)
+
+    # ---- memory, which HTA asks since its release 0.6.1 ----
+
+    def get_memory_timeline(self, rank=None, visualize=True):
+        """One row an allocation or release, with the totals after it; the first rank, unless another is given."""
+        return MemoryAnalysis(self._frames).get_memory_timeline(rank=rank, visualize=visualize)
+
+    def get_memory_timeline_per_category(self, rank=None, visualize=True, classification_func=classify_torchtitan_calls):
+        """({device: bytes by category over time}, {device: events}); the function names an event's category from its stack_name."""
+        return MemoryAnalysis(self._frames).get_classified_memory_timelines(rank=rank, visualize=visualize, classification_func=classification_func)
 
 
 def _step_column(table):

@@ -138,3 +138,24 @@ def stragglers(metric, column, steps):
     """The metric of each rank and step; the red ones are late."""
     _bar(metric, 'Potential Stragglers', x='rank', y=column, facet_col='iteration' if steps > 1 else None, color='is_straggler',
          color_discrete_map={'Yes': 'red', 'No': 'blue'}, width=300 * steps)
+
+
+def memory_totals(frame, device):
+    px, _ = _plotly()
+    if px is None:
+        return
+    gib = frame.assign(**{'Allocated Memory': frame['total_allocated'] / 2**30, 'Reserved Memory': frame['total_reserved'] / 2**30})
+    figure = px.line(gib, x='ms', y=['Allocated Memory', 'Reserved Memory'], title=f'Memory Usage Timeline (device {device})')
+    figure.update_layout(xaxis_title='Time (ms)', yaxis_title='Memory (GB)', hovermode='x unified')
+    figure.show()
+
+
+def memory_categories(frame, kinds, device):
+    px, _ = _plotly()
+    if px is None:
+        return
+    gib = frame.sort_values('ts', kind='stable')[['ms', *kinds]].ffill()
+    gib[kinds] /= 2**30
+    figure = px.area(gib, x='ms', y=kinds, title=f'Memory breakdown - device {device}')
+    figure.update_layout(xaxis_title='Time (ms)', yaxis_title='Memory (GB)', legend_title='Memory type')
+    figure.show()
