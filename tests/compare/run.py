@@ -9,6 +9,7 @@ also lets the installed torch profile small programs, and compares its tables by
   run.py --planned                                                              what plan --emit prints, by the frameworks' parsers: planned.py
   run.py --record [--only CASE,CASE]                                            training under stageline record: RECORDED beside this
   run.py --incidents [--only NAME,NAME] [--keep DIR]                            real training with planted faults: tests/incidents/run.py
+  ./dev compare --drift [--only NAME,NAME] [--update]                           what changed in their newest releases: drift.py beside this
   ./dev compare --outputs OLD [NEW]                                             two programs of ours, byte by byte: outputs.py beside this
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
