@@ -235,7 +235,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  CauseList causes = causes_of(run);  // price_in_layers() changes it
+  CauseList causes = causes_in_layers(run, bytes);
   take_cause_times(causes, e);
   e.doubt = doubt_words(causes);
   e.next = hidden_words(causes);
@@ -247,11 +247,10 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   }
   // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
   const bool offers = with_offers && coverage.replicas_unread() == 0;
-  if (whole && (offers || has_layers_to_move(causes) || has_links_to_hide(causes))) {
+  if (whole && (offers || has_links_to_hide(causes))) {
     if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
       Diagnostics notes;
       WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
-      price_in_layers(model, trace, bytes, causes);
       price_in_flight(model, bytes, causes);
       if (offers) make_offers(std::move(model), bytes, e);
     }

@@ -116,10 +116,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   // `slowdown` uses.
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
   if (!launched.graph) return *launched.error;
-  CauseList list = causes_of(run);  // price_in_layers() adds to it
-  Diagnostics assumed;
-  if (!list.not_analysable && coverage.whole() && has_layers_to_move(list))
-    if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, trace, nullptr, list);
+  const CauseList list = causes_in_layers(run);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
   if (causes.row_count() == 0 && !list.not_analysable) result.notes.add(problem::stragglers_none);

@@ -7,6 +7,7 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/what_if_fixes.h"
+#include "facts/pipeline_facts.h"
 #include "plan/layouts.h"
 
 namespace stageline {
@@ -45,11 +46,44 @@ Text layer_words(const CausePrice& price, const FixList& list, const Text& bytes
   return text;
 }
 
-}  // namespace
-
 bool has_layers_to_move(const CauseList& causes) {
-  return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_layers; });
+  return std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->of_layers; });
 }
+
+void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes) {
+  FixOptions options;
+  options.only = FixOptions::Only::kLayers;
+  options.bytes = bytes;
+  const FixList list = price_fixes(model, options);
+  const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
+  if (fix == list.fixes.end()) return;
+  int32_t stages = 1;
+  for (const Part& part : trace.parts) stages = std::max(stages, part.stage + 1);
+  for (Cause& c : causes.causes) {
+    if (!c.kind->of_layers || c.sometimes) continue;  // layers do not come and go
+    c.price.fix.saving_ns = fix->price.saving_ns;
+    c.price.fix.words =
+        layer_words(c.price, list, fix->bytes, causes.step_ns, stages, trace.format.starts_with("paddle"));
+  }
+  sort_causes(causes.causes);
+}
+
+CauseList priced_causes(const Run& run, const StageBytes* bytes) {
+  CauseList causes = causes_of(run);
+  const RunGraph& free = graph_of(run, LaunchRule::kFree);
+  if (!free.graph || causes.not_analysable || !coverage_of(run).whole() || !has_layers_to_move(causes)) return causes;
+  Diagnostics notes;
+  WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
+  price_in_layers(model, run.trace(), bytes, causes);
+  return causes;
+}
+
+struct LayersFact {
+  using Value = CauseList;
+  static Value make(const Run& run) { return priced_causes(run, nullptr); }
+};
+
+}  // namespace
 
 bool has_links_to_hide(const CauseList& causes) {
   return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_links; });
@@ -70,23 +104,8 @@ void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes) 
     if (c.kind->of_links) c.price.fix.words = words("links.in_flight", args);
 }
 
-void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes) {
-  if (!has_layers_to_move(causes)) return;
-  FixOptions options;
-  options.only = FixOptions::Only::kLayers;
-  options.bytes = bytes;
-  const FixList list = price_fixes(model, options);
-  const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
-  if (fix == list.fixes.end()) return;
-  int32_t stages = 1;
-  for (const Part& part : trace.parts) stages = std::max(stages, part.stage + 1);
-  for (Cause& c : causes.causes) {
-    if (!c.kind->of_layers || c.sometimes) continue;  // layers do not come and go
-    c.price.fix.saving_ns = fix->price.saving_ns;
-    c.price.fix.words =
-        layer_words(c.price, list, fix->bytes, causes.step_ns, stages, trace.format.starts_with("paddle"));
-  }
-  sort_causes(causes.causes);
+CauseList causes_in_layers(const Run& run, const StageBytes* bytes) {
+  return bytes ? priced_causes(run, bytes) : run.fact<LayersFact>();
 }
 
 }  // namespace stageline

@@ -8,15 +8,12 @@
 
 namespace stageline {
 
-// Whether the work of some cause is layers that can be moved; other causes need no model.
-bool has_layers_to_move(const CauseList& causes);
+// Returns the causes of a run. Those whose work is layers that can be moved have their price.fix, with the layers of
+// `bytes`, or kAssumedLayers for each virtual stage as in what-if where it is null; the list is sorted by it.
+// O(operations · splits), without `bytes` once for a run.
+CauseList causes_in_layers(const Run& run, const StageBytes* bytes = nullptr);
 
-// Fills price.fix of causes whose work is layers, with those of `bytes` or kAssumedLayers for each virtual stage as in
-// what-if, and sorts the list again. `model` is of the same trace; this sets its layers. `bytes` may be null.
-// O(operations · splits).
-void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes);
-
-// The same for slow links, whose price.fix gets only words.
+// The same for slow links, whose price.fix gets only words. `model` is of the same trace.
 bool has_links_to_hide(const CauseList& causes);
 void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes);
 
