@@ -5,6 +5,7 @@
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/foreign.h"
+#include "readers/input_error.h"
 #include "readers/problems.h"
 #include "readers/reader.h"
 
@@ -58,12 +59,7 @@ std::string first_root(const Source& source) { return source.roots.empty() ? "" 
 // Returns the error for a source without files.
 Error nothing_to_read(const Source& source) {
   const std::string root = first_root(source);
-  if (source.passed.empty())
-    return make_error(
-        ErrorCode::kUnknownKind, "there is no file in this folder",
-        "name the file, or the folder in which it lies; a recording's files appear with the program's first training "
-        "step, and stageline tail waits for them",
-        {root});
+  if (source.passed.empty()) return input_error("source.no_file", {root}, {}, ErrorCode::kUnknownKind);
   const std::string deeper = folder_with_files(root);
   return make_error(ErrorCode::kUnknownKind,
                     "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
@@ -128,11 +124,8 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
       return found[0];
     }
     if (found.size() > 1) {
-      return make_error(ErrorCode::kAmbiguous,
-                        std::string("both ") + found[0]->name + " and " + found[1]->name + " claim this input",
-                        std::string("name one file instead of the folder, or say which with --reader ") +
-                            found[0]->name + " or --reader " + found[1]->name,
-                        {first_root(source)});
+      return input_error("source.two_readers", {first_root(source)},
+                         Args().set("one", found[0]->name).set("other", found[1]->name), ErrorCode::kAmbiguous);
     }
   }
   return not_recognised(source);
@@ -145,10 +138,8 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
   if (!reader || !(*reader)->from_disk) return reader;
   for (const SourceFile& file : source.files)
     if (is_remote(file.path))
-      return make_error(ErrorCode::kUnavailable,
-                        std::string("what the reader ") + (*reader)->name +
-                            " takes is read from a disk, and this lies behind an address",
-                        "copy it first: aws s3 cp --recursive, curl -O", {file.path});
+      return input_error("source.not_on_disk", {file.path}, Args().set("reader", (*reader)->name),
+                         ErrorCode::kUnavailable);
   return reader;
 }
 

@@ -12,6 +12,7 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "readers/ascend/problems.h"
+#include "readers/input_error.h"
 
 namespace stageline::ascend {
 namespace {
@@ -246,14 +247,6 @@ bool newer(const RankFiles& a, const RankFiles& b) {
   return natural_less(b.profiler_db + b.folder, a.profiler_db + a.folder);
 }
 
-Error nothing_found(const Source& source) {
-  return make_error(
-      ErrorCode::kBadInput, "no Ascend profile below this",
-      "looked for ascend_pytorch_profiler_<rank>.db, ascend_mindspore_profiler_<rank>.db, msprof_<stamp>.db, "
-      "msmonitor_<pid>_<stamp>_<rank>.db, and for kernel_details.csv or trace_view.json of the text exports",
-      {source.roots.empty() ? "" : source.roots[0]});
-}
-
 }  // namespace
 
 bool is_profiler_db(std::string_view name) {
@@ -278,7 +271,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     c.files.rank = rank_of(c.files);
     found.push_back(std::move(c.files));
   }
-  if (found.empty()) return nothing_found(source);
+  if (found.empty()) return no_such_input("ascend.nothing", source);
   const auto is_pytorch = [](const RankFiles& f) { return !f.profiler_db.empty() && !f.mindspore && !f.msprof; };
   const auto pytorch = std::ranges::find_if(found, is_pytorch);
   const auto mindspore = std::ranges::find_if(found, [](const RankFiles& f) { return f.mindspore; });
@@ -289,7 +282,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
   for (const RankFiles& files : found) highest = std::max(highest, files.rank);
   for (RankFiles& files : found) {
     if (files.rank >= 0) continue;
-    if (highest >= INT32_MAX - 1) return nothing_found(source);
+    if (highest >= INT32_MAX - 1) return no_such_input("ascend.nothing", source);
     files.rank = ++highest;
     if (found.size() > 1) notes.add(problem::ascend_rank_unknown, {files.folder});
   }

@@ -6,6 +6,7 @@
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_rank.h"
+#include "readers/input_error.h"
 
 namespace stageline::ascend {
 
@@ -52,9 +53,7 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     return result;
   }
   if (!is_profile(*db)) {
-    result.error = make_error(ErrorCode::kBadInput,
-                              "it has no table of an Ascend profiler (TASK, MSTX_EVENTS, COMMUNICATION_OP, …)",
-                              "did the profiler finish its analysis before the job ended?", {files.profiler_db});
+    result.error = input_error("ascend.no_tables", {files.profiler_db});
     return result;
   }
   for (const char* table : {"CANN_API", "COMMUNICATION_OP", "COMMUNICATION_TASK_INFO", "COMPUTE_TASK_INFO",

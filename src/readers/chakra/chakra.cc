@@ -68,9 +68,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.diagnostics.add(problem::chakra_unusable_file, Args().set("why", error_text(error)),
                               {source.files[chosen[k]].path});
       });
-  if (files.empty())
-    return nothing_read(first_error, source, "no execution trace of Chakra here",
-                        "a Chakra trace is called NAME.RANK.et");
+  if (files.empty()) return nothing_read(first_error, source, "chakra.nothing");
   // Ranks by the files' names, where every name says another; else in their order.
   std::vector<int64_t> ranks;
   std::set<int64_t> seen;

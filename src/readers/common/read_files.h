@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/result.h"
+#include "readers/input_error.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -33,7 +34,10 @@ std::optional<Error> read_files(size_t count, Read read, Take take, Lose lose) {
   return first_error;
 }
 
-// Why a reader read nothing: its first file's error or, where it had no file, that `what` (none of its format) is here.
+// Why a reader read nothing: its first file's error or, where it had no file, the sentence `name`: none is here.
+inline Error nothing_read(std::optional<Error> first_error, const Source& source, std::string_view name) {
+  return first_error ? std::move(*first_error) : no_such_input(name, source);
+}
 inline Error nothing_read(std::optional<Error> first_error, const Source& source, const char* what, const char* hint) {
   if (first_error) return std::move(*first_error);
   return make_error(ErrorCode::kBadInput, what, hint, {source.roots.empty() ? "" : source.roots[0]});

@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "model/source_limits.h"
 #include "readers/digest/trace_columns.h"
+#include "readers/input_error.h"
 
 namespace stageline::digest {
 namespace {
@@ -82,10 +83,9 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
   if (!bytes.starts_with(kMagic)) return damaged("digest.foreign");
   if (bytes.size() < kFixedBytes) return damaged("digest.cut");
   if (const auto version = get<uint32_t>(bytes, 8); version > kVersion)
-    return make_error(
-        ErrorCode::kUnavailable,
-        "a digest of version " + std::to_string(version) + ", and this program knows " + std::to_string(kVersion),
-        "read it with the program that made it, or make it again", {path});
+    return input_error("digest.newer", {path},
+                       Args().set("version", std::to_string(version)).set("known", std::to_string(kVersion)),
+                       ErrorCode::kUnavailable);
   if (get<uint32_t>(bytes, 36) != crc32c(bytes.substr(0, 36))) return damaged("digest.head_damaged");
   const auto head_bytes = get<uint32_t>(bytes, 12);
   const auto body_bytes = get<uint64_t>(bytes, 16);

@@ -140,11 +140,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.format = "flight-recorder";
   trace.clock = ClockState::kUnaligned;
   const std::vector<DumpFile> files = choose_dumps(source, trace.diagnostics);
-  if (files.empty())
-    return make_error(
-        ErrorCode::kBadInput, "no dump of a flight recorder here",
-        "name the folder of nccl_trace_rank_0, nccl_trace_rank_1 … (TORCH_FR_DUMP_TEMP_FILE says where they go)",
-        {source.roots.empty() ? "" : source.roots[0]});
+  if (files.empty()) return no_such_input("flight_recorder.nothing", source);
   std::vector<Dump> good;
   const auto first_error = read_files(
       files.size(), [&](size_t k) { return read_dump(files[k], options.progress); },

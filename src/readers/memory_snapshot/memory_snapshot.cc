@@ -66,9 +66,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.diagnostics.add(problem::memory_snapshot_unusable_file, Args().set("why", error_text(error)),
                               {path_of(k)});
       });
-  if (files.empty())
-    return nothing_read(first_error, source, "no snapshot of an allocator here",
-                        "torch.cuda.memory._dump_snapshot(\"rank0.pickle\") writes one");
+  if (files.empty()) return nothing_read(first_error, source, "memory_snapshot.nothing");
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
   std::vector<size_t> order(files.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/frames.h"
+#include "readers/input_error.h"
 #include "readers/memory_snapshot/problems.h"
 
 namespace stageline::memory_snapshot {
@@ -55,10 +56,7 @@ class SnapshotReader {
       for (size_t i = 0; i < traces.item(d).size(); ++i) read_event(traces.item(d).item(i), d);
     read_settings(root["allocator_settings"]);
     settle_times();
-    if (all_.empty())
-      return make_error(
-          ErrorCode::kBadInput, "this snapshot of an allocator is empty: no segment and no event",
-          "call torch.cuda.memory._record_memory_history() before the work, and _dump_snapshot() after it", {path_});
+    if (all_.empty()) return input_error("memory_snapshot.empty", {path_});
     if (all_.events.empty()) out_.notes.add(problem::memory_snapshot_no_history, {path_});
     add_annotations(root["external_annotations"]);
     replay();

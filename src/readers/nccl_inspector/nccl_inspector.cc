@@ -257,10 +257,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       [&](size_t k, const Error&) {
         trace.diagnostics.add(problem::nccl_inspector_unusable_file, {source.files[chosen[k]].path});
       });
-  if (processes.empty())
-    return nothing_read(std::move(first_error), source, "no whole call in these logs of NCCL Inspector",
-                        "set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 and NCCL_INSPECTOR_DUMP_VERBOSE=1; "
-                        "without an interval no call is written");
+  if (processes.empty()) return nothing_read(std::move(first_error), source, "nccl_inspector.nothing");
   const auto count = std::ssize(processes);
   TraceMaker(std::move(processes), trace).make();
   trace.description = counted(count, "process", "processes") + " of NCCL Inspector";

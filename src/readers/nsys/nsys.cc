@@ -177,9 +177,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       [&](size_t k, const Error& error) {
         trace.diagnostics.add(problem::nsys_unusable_report, Args().set("why", error_text(error)), {chosen[k]->path});
       });
-  if (reports.empty())
-    return nothing_read(first_error, source, "no SQLite export of Nsight Systems here",
-                        "nsys export --type sqlite REPORT.nsys-rep makes one");
+  if (reports.empty()) return nothing_read(first_error, source, "nsys.nothing");
   std::vector<Placed> all;
   for (Report& report : reports) {
     trace.diagnostics.merge(report.notes);

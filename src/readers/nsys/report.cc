@@ -11,6 +11,7 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/input_error.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
 #include "readers/nsys/words.h"
@@ -365,12 +366,9 @@ Result<Report> read_report(const std::string& path) {
   report.path = path;
   TRY(db, SqliteDb::open_read(path, report.notes));
   if (std::none_of(std::begin(kTables), std::end(kTables), [&](const char* table) { return db->has_table(table); }))
-    return make_error(ErrorCode::kBadInput,
-                      "this export of Nsight Systems has no kernels, no CUDA calls and no NVTX ranges",
-                      "record with nsys profile -t cuda,nvtx", {path});
+    return input_error("nsys.no_tables", {path});
   ReportReader(*db, report).read();
-  if (report.processes.empty())
-    return make_error(ErrorCode::kBadInput, "the tables of this export of Nsight Systems are empty", "", {path});
+  if (report.processes.empty()) return input_error("nsys.empty", {path});
   return report;
 }
 

@@ -166,17 +166,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (ops.size() > kMaxOps)
     return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " events",
                       "read fewer ranks or steps at once", {paths.front()});
-  if (ops.empty())
-    return nothing_read(std::move(first_error), source, "no event carries pipeline arguments",
-                        "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
-                        "see docs/formats/op-json.md");
+  if (ops.empty()) return nothing_read(std::move(first_error), source, "op_json.nothing");
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
-  if (ops.empty())
-    return make_error(ErrorCode::kBadInput, "no event says which rank it belongs to",
-                      "an event needs a rank or a stage among its arguments, or a file named for its rank; "
-                      "see docs/formats/op-json.md",
-                      {paths.front()});
+  if (ops.empty()) return input_error("op_json.no_rank", {paths.front()});
   settle_steps(ops, kFormat, "event", trace);
   build_parts(ops, lanes.names, paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/op_names.h"
+#include "readers/input_error.h"
 #include "readers/op_table/problems.h"
 
 namespace stageline::op_table {
@@ -58,11 +59,8 @@ class TableReader {
       return end ? make_error(ErrorCode::kBadInput, "an empty file; a header line was expected", "", {path_, 1})
                  : end.error();
     if (!missing_.empty())
-      return make_error(ErrorCode::kBadInput,
-                        "the table lacks " + missing_ + "; its columns are: " + list(columns_.seen),
-                        "name the columns in the first line, as in "
-                        "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md",
-                        {path_, 1});
+      return input_error("op_table.missing_columns", {path_, 1},
+                         Args().set("missing", missing_).set("seen", list(columns_.seen)));
     if (!end)
       out_.diagnostics.add(problem::op_table_read_stopped, Args().set("why", error_text(end.error())),
                            {path_, line_, end.error().where.byte});

@@ -8,6 +8,7 @@
 #include "base/perfetto_fields.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/input_error.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
 
@@ -375,9 +376,7 @@ Result<FileResult> FileReader::finish() {
   out.notes = std::move(notes_);
   const size_t rows = sum_over<size_t>(out.ranks, [&](const RankRows& rank) { return rank.rows.row_count; });
   if (rows == 0 && out.cells.empty() && out.marks == 0 && out.counters == 0)
-    return make_error(ErrorCode::kBadInput,
-                      "this Perfetto trace has packets, and no slices, instants or counters among them",
-                      "record track events, or device work; the kernel's own trace (ftrace) is not read", {path_});
+    return input_error("perfetto.empty", {path_});
   return out;
 }
 

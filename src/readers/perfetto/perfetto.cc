@@ -284,9 +284,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                               {source.files[chosen[k]].path});
       });
   note_others(source, sorted, chosen, trace.diagnostics);
-  if (files.empty())
-    return nothing_read(first_error, source, "no Perfetto trace among these files",
-                        "a Perfetto trace is called .pftrace or .perfetto-trace; .json is read by kineto");
+  if (files.empty()) return nothing_read(first_error, source, "perfetto.nothing");
   build_parts(files, trace);
   add_cells(files, trace);
   if (trace.parts.empty())

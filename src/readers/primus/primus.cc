@@ -116,10 +116,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.format = "primus";
   trace.clock = ClockState::kPerRank;
   Chosen chosen = choose_files(source, trace.diagnostics);
-  if (chosen.files.empty())
-    return make_error(ErrorCode::kBadInput, "no pp_rank_N.json with iterations",
-                      "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)",
-                      {source.roots.empty() ? "" : source.roots[0]});
+  if (chosen.files.empty()) return no_such_input("primus.nothing", source);
   read_sizes(chosen, trace.diagnostics);
   if (options.progress)
     for (const SourceFile& file : source.files)

@@ -12,6 +12,7 @@
 #include "readers/common/ops.h"
 #include "readers/common/range_message.h"
 #include "readers/common/settle_steps.h"
+#include "readers/input_error.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/facts.h"
@@ -394,12 +395,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     rows += r.content.rows.size();
     maker.add(r, rank);
   }
-  if (maker.ops.empty())
-    return make_error(ErrorCode::kBadInput, "the recording holds no range",
-                      rows > 0 ? "it has marks or counters only"
-                               : "was anything recorded? slr_init, then slr_begin and slr_end or slr_push and slr_pop; "
-                                 "in Python init(), then job(…) or range(…)",
-                      {source.roots.empty() ? "" : source.roots[0]});
+  if (maker.ops.empty()) return no_such_input(rows > 0 ? "recording.only_marks" : "recording.empty", source);
   if (maker.ops.size() > kMaxOps)
     return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxOps) + " ranges", "read fewer ranks at once",
                       {source.roots[0]});

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "readers/input_error.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline::recording {
@@ -215,10 +216,7 @@ std::string stem_of(const Recording& r) {
 
 Result<std::vector<Recovered>> recover(const Source& source, const std::string& folder, Diagnostics& diagnostics) {
   const std::vector<Recording> recordings = read_recordings(source, nullptr, diagnostics);
-  if (recordings.empty())
-    return make_error(ErrorCode::kBadInput, "no recording",
-                      "give the folder that was recorded to (STAGELINE_DIR), or its .slrec and .slhot files",
-                      {source.roots.empty() ? "" : source.roots[0]});
+  if (recordings.empty()) return no_such_input("recording.nothing", source);
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) return make_error(ErrorCode::kIo, "cannot be made: " + failed.message(), "", {folder});

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/number_map.h"
+#include "readers/input_error.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
@@ -386,10 +387,7 @@ Result<Record> read_database(const std::string& path) {
     DatabaseReader(*db, out).read_rpd();
   else
     DatabaseReader(*db, out).read_rocpd();
-  if (out.processes.empty())
-    return make_error(ErrorCode::kBadInput,
-                      "this database of AMD's profiler has no calls and no work of a device that could be read",
-                      "record with rocprofv3 --sys-trace, or rocpd convert -i FILE.db --output-format pftrace", {path});
+  if (out.processes.empty()) return input_error("rocpd.empty_database", {path});
   return out;
 }
 

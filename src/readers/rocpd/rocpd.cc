@@ -149,9 +149,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       [&](size_t k, const Error& error) {
         trace.diagnostics.add(problem::rocpd_unusable_file, Args().set("why", error_text(error)), {chosen[k].path()});
       });
-  if (records.empty())
-    return nothing_read(first_error, source, "no record of AMD's profilers here",
-                        "rocprofv3 --sys-trace -- PROGRAM writes PID_results.db");
+  if (records.empty()) return nothing_read(first_error, source, "rocpd.nothing");
   std::vector<Placed> all;
   std::set<std::string> hosts;
   for (Record& record : records) {

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/cut_table.h"
+#include "readers/input_error.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
@@ -76,10 +77,7 @@ class TablesReader {
       if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row, {file.path}, bad_);
     }
     processes_.finish(out_);
-    if (out_.processes.empty())
-      return make_error(ErrorCode::kBadInput,
-                        "these tables of rocprofv3 have no calls and no work of a device that could be read",
-                        "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM", {path_});
+    if (out_.processes.empty()) return input_error("rocpd.empty_tables", {path_});
     return std::move(out_);
   }
 

@@ -11,6 +11,7 @@
 #include "base/json_places.h"
 #include "base/json_tree.h"
 #include "base/text.h"
+#include "readers/input_error.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
@@ -72,10 +73,7 @@ class JsonReader {
     if (walk && walk->too_long > 0) out_.notes.add(problem::rocpd_bad_row_long, {path_}, walk->too_long);
     if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
     processes_.finish(out_);
-    if (out_.processes.empty())
-      return make_error(ErrorCode::kBadInput,
-                        "this JSON of rocprofv3 has no calls and no work of a device that could be read",
-                        "record with rocprofv3 --sys-trace --output-format rocpd -- PROGRAM", {path_});
+    if (out_.processes.empty()) return input_error("rocpd.empty_json", {path_});
     return std::move(out_);
   }
 

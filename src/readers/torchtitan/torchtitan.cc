@@ -275,10 +275,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
           Args().set("source", key.source).set("of", std::to_string(key.rank)).set("rank", std::to_string(rank)),
           {paths[lines.front().file]});
   }
-  if (trace.parts.empty())
-    return nothing_read(
-        std::move(first_error), source, "no span with a start and an end in these logs of torchtitan",
-        "expected structured_logs/SOURCE.global_rank_N.TIME.jsonl with pairs such as step_start, step_end");
+  if (trace.parts.empty()) return nothing_read(std::move(first_error), source, "torchtitan.nothing");
   for (const auto& [name, ranks] : sources)
     if (const std::string missing = missing_below(ranks); !missing.empty())
       trace.diagnostics.add(problem::torchtitan_missing_ranks, Args().set("source", name).set("missing", missing),

@@ -51,11 +51,7 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
   return files;
 }
 
-Error filtered(const std::string& path) {
-  return make_error(ErrorCode::kBadInput,
-                    "this profile of XLA went through a filter for text: each byte that is no UTF-8 was replaced",
-                    "its numbers are gone; copy the original as it is (binary, not as text)", {path});
-}
+Error filtered(const std::string& path) { return input_error("xplane.filtered", {path}); }
 
 // Makes a part of each device, hosts in the order of their names, and returns how many rows there are.
 size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
@@ -115,9 +111,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         if (was_filtered_as_text(source.head(chosen[k]))) error = filtered(path);
         trace.diagnostics.add(problem::xplane_unusable_file, Args().set("why", error_text(error)), {path});
       });
-  if (files.empty())
-    return nothing_read(first_error, source, "no profile of XLA here",
-                        "name the folder of a run (LOG/plugins/profile/TIME) or a HOST.xplane.pb");
+  if (files.empty()) return nothing_read(first_error, source, "xplane.nothing");
   const size_t rows = add_parts(files, trace);
   if (!files.front().writer.empty()) trace.writer += ", " + files.front().writer;
   for (const size_t i : chosen)

@@ -11,6 +11,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/input_error.h"
 
 namespace stageline::rows {
 namespace {
@@ -281,11 +282,7 @@ Result<std::vector<RankRows>> split_ranks(std::vector<FileRows> blocks) {
   for (FileRows& block : blocks) {
     std::optional<Deal> deal = by_labels(block);
     if (!deal) deal = by_names(block);
-    if (!deal && mixes_ranks(block))
-      return make_error(
-          ErrorCode::kBadInput,
-          "this file has the steps of several ranks at once, and nothing in it says which event is of which rank",
-          "give the separate files that were merged", {block.path});
+    if (!deal && mixes_ranks(block)) return input_error("rows.mixed_ranks", {block.path});
     std::vector<FileRows> parts;
     if (deal)
       parts = Splitter(std::move(block), *deal).run();
