@@ -62,7 +62,9 @@ const std::vector<AnalysisOption>& Analysis::options() const {
 const char* needs_text(AnalysisNeeds needs) {
   static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
       {"needs pipeline cells, and this trace has none", "needs a profiler trace with slices",
-       "needs dumps of a flight recorder", "needs a profile of XLA", "needs a snapshot of PyTorch's allocator",
+       "needs what devices computed or hosts did, and this trace has none of it",
+       "needs dumps of a flight recorder",
+       "needs a profile of XLA", "needs a snapshot of PyTorch's allocator",
        "needs a profile with an execution trace (ExecutionTraceObserver) beside it",
        "compares two runs, and is not asked of one", "reads files that are no traces"});
   return kTexts[needs];
@@ -70,7 +72,7 @@ const char* needs_text(AnalysisNeeds needs) {
 
 const char* needs_name(AnalysisNeeds needs) {
   static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
-      {"cells", "slices", "calls", "xla", "allocator", "nodes", "two runs", "files"});
+      {"cells", "slices", "slices", "calls", "xla", "allocator", "nodes", "two runs", "files"});
   return kTexts[needs];
 }
 

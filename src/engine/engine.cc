@@ -22,6 +22,7 @@
 #include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
 #include "facts/pipeline_facts.h"
+#include "model/only_communication.h"
 #include "pipeline/cells/impossible_times.h"
 #include "pipeline/cells/infer_cells.h"
 #include "pipeline/cells/infer_layout.h"
@@ -164,6 +165,9 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kAllocator: return has_allocators(trace);
     case AnalysisNeeds::kNodes:
       return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.graph_nodes.empty(); });
+    case AnalysisNeeds::kComputing:
+      if (is_only_communication(trace)) return false;
+      [[fallthrough]];
     case AnalysisNeeds::kTorch:
       return std::ranges::any_of(trace.parts, [&](const Part& part) {
         return (part.slices.size() > 0 && part.slices.has_facts()) ||

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "engine/engine.h"
+#include "model/only_communication.h"
 
 namespace stageline::mcp {
 
@@ -68,7 +69,8 @@ const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
       if (trace.cells.size() == 0) return &reason("no_pipeline_cells");
       break;
     case AnalysisNeeds::kTorch:
-      if (!suits(analysis, trace)) return &reason("no_profiler_slices");
+    case AnalysisNeeds::kComputing:
+      if (!suits(analysis, trace)) return &reason(is_only_communication(trace) ? "not_recorded" : "no_profiler_slices");
       break;
     case AnalysisNeeds::kCalls:
       if (!suits(analysis, trace)) return &reason("no_flight_recorder");

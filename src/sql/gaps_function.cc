@@ -1,5 +1,6 @@
 // gaps(): when no device of a rank, or one of its streams, worked. The gaps are those of idle-time-breakdown.
 #include "base/number.h"
+#include "model/only_communication.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
 #include "sql/function_arguments.h"
@@ -35,7 +36,10 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
   TRY(numbers, whole_numbers("gaps", kWhat, arguments));
   TRY(parts, parts_of_rank(data, "gaps", (*numbers)[0]));
   Table table(declared_table("sql/gaps"));
-  for (const size_t p : *parts) add_gaps(data, p, (*numbers)[1], (*numbers)[2].value_or(0), table);
+  // Between messages and collectives alone, devices may have computed.
+  const bool known = (*numbers)[1] || !is_only_communication(data.trace());
+  for (const size_t p : *parts)
+    if (known) add_gaps(data, p, (*numbers)[1], (*numbers)[2].value_or(0), table);
   return table_rows(std::move(table));
 }
 

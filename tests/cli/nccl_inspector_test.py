@@ -4,6 +4,7 @@ import io
 import json
 import pathlib
 import random
+import re
 import sys
 import unittest
 
@@ -59,6 +60,31 @@ class NcclInspectorTest(Case):
             self.assertNotIn('idle –', said)
             self.assertNotIn('exposed', said)  # no computing was recorded that could cover it
             self.assertIn('nothing else was recorded', said)
+
+    def test_nothing_is_said_of_what_was_not_recorded(self):
+        nccl_inspector.write(self.dir / 'run', late=2)
+        for question in ('temporal-breakdown', 'idle-time-breakdown', 'comm-comp-overlap', 'critical-path-analysis', 'tb-overview', 'tb-distributed', 'cluster-time-summary',
+                         'free-analysis', 'aten-op-kernels-and-delay', 'cuda-kernel-launch-stats', 'queue-length-summary', 'queue-length-time-series',
+                         'time-spent-blocked-on-full-queue'):
+            self.assertIn(f'{question} needs what devices computed or hosts did', run('analyze', question, self.dir / 'run', check=2).err)
+        report = self.dir / 'report.json'
+        run('export', self.dir / 'run', '--to', 'json', '-o', report, '-q', check=0)
+        told = json.loads(report.read_text())
+        self.assertFalse({'temporal-breakdown', 'device-idle', 'idle-time', 'comm-comp-overlap', 'step-averages', 'cluster-times'} & {t['name'] for t in told['tables']})
+        self.assertFalse([d for d in told['diagnostics'] if 'launch' in d['message'] and 'graph' not in d['message']])
+        figures = {line.split()[0]: line for line in run('info', self.dir / 'run', '--figures', 'all', '-q', check=0).out.splitlines() if line and line[0] != ' '}
+        self.assertIn('nothing but communication was recorded', figures['comm_hidden'])
+        gaps = 'SELECT count(*) AS n FROM gaps({})'
+        count = [run('sql', self.dir / 'run', gaps.format(of), '--format', 'csv', '-q', check=0).out.split()[1] for of in ('', '0, 10000')]
+        self.assertEqual((count[0], int(count[1]) > 0), ('0', True))  # between the calls of one stream there are gaps
+
+    def test_an_unknown_size_is_empty(self):
+        nccl_inspector.write(self.dir / 'run')
+        for path in (self.dir / 'run').iterdir():
+            path.write_text(re.sub(r'"coll_msg_size_bytes": ?\d+', f'"coll_msg_size_bytes": {2**64 - 4096}', path.read_text()))  # as of types of one byte
+        found = [r for r in table(self.dir / 'run', 'communication') if r['operation'] != 'send_recv']
+        self.assertEqual({(r['bucket_bytes'], r['bytes'], r['bus_gbps']) for r in found}, {(None, None, None)})
+        self.assertNotIn('-1 B', run('analyze', 'communication', self.dir / 'run', '--table', 'communication', check=0).out)
 
     def test_without_times_the_order_stands_and_a_note_says_so(self):
         nccl_inspector.write(self.dir / 'run', plain=True, hosts=2)
@@ -140,7 +166,8 @@ class NcclInspectorTest(Case):
             row = got[group, want['operation']]
             self.assertEqual(row['last_rank'], first + want['last_rank'])
             for key in ('description', 'ranks', 'hosts', 'count', 'calls', 'bytes', 'bucket_bytes', 'transfer_ns', 'wait_ns', 'last_count', 'partly', 'unmatched'):
-                self.assertEqual(row[key], want[key], (want['group'], want['operation'], key))
+                unknown = key in ('bytes', 'bucket_bytes') and want['bucket_bytes'] < 0
+                self.assertEqual(row[key], None if unknown else want[key], (want['group'], want['operation'], key))
         self.assertEqual(len(got), len(truth))
 
 

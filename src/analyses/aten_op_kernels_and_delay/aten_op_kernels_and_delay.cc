@@ -297,6 +297,6 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
 }  // namespace
 
 extern const Analysis aten_op_kernels_and_delay_analysis = {
-    .run = run_aten_op_kernels_and_delay, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_aten_op_kernels_and_delay, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

@@ -177,6 +177,6 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis cann_api_sum_analysis = {
-    .run = run_cann_api_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
+    .run = run_cann_api_sum, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

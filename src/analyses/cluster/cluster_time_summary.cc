@@ -81,6 +81,6 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis cluster_time_summary_analysis = {
-    .run = run_cluster_time_summary, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .takes_summaries = true};
+    .run = run_cluster_time_summary, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .takes_summaries = true};
 
 }  // namespace stageline

@@ -133,6 +133,6 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis compute_op_sum_analysis = {
-    .run = run_compute_op_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
+    .run = run_compute_op_sum, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

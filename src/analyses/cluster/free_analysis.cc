@@ -114,6 +114,6 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis free_analysis_analysis = {
-    .run = run_free_analysis, .needs = AnalysisNeeds::kTorch, .in_report = false};
+    .run = run_free_analysis, .needs = AnalysisNeeds::kComputing, .in_report = false};
 
 }  // namespace stageline

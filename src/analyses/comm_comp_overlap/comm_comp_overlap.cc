@@ -164,6 +164,6 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis comm_comp_overlap_analysis = {
-    .run = run_comm_comp_overlap, .needs = AnalysisNeeds::kTorch, .compat = "hta,msprof"};
+    .run = run_comm_comp_overlap, .needs = AnalysisNeeds::kComputing, .compat = "hta,msprof"};
 
 }  // namespace stageline

@@ -360,7 +360,7 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis critical_path_analysis_analysis = {.run = run_critical_path_analysis,
-                                                         .needs = AnalysisNeeds::kTorch,
+                                                         .needs = AnalysisNeeds::kComputing,
                                                          .compat = "hta",
                                                          .makes_overlay = true,
                                                          .in_report = false};

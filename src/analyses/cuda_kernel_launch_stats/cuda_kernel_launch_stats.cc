@@ -233,6 +233,6 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
 }  // namespace
 
 extern const Analysis cuda_kernel_launch_stats_analysis = {
-    .run = run_cuda_kernel_launch_stats, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_cuda_kernel_launch_stats, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

@@ -134,6 +134,6 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis idle_time_breakdown_analysis = {
-    .run = run_idle_time_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_idle_time_breakdown, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

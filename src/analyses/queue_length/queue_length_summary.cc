@@ -97,6 +97,6 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis queue_length_summary_analysis = {
-    .run = run_queue_length_summary, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_queue_length_summary, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

@@ -42,6 +42,6 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
 }  // namespace
 
 extern const Analysis queue_length_time_series_analysis = {
-    .run = run_queue_length_time_series, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
+    .run = run_queue_length_time_series, .needs = AnalysisNeeds::kComputing, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

@@ -104,6 +104,6 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
 }  // namespace
 
 extern const Analysis time_spent_blocked_on_full_queue_analysis = {
-    .run = run_time_spent_blocked_on_full_queue, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_time_spent_blocked_on_full_queue, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

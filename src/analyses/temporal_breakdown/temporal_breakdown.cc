@@ -48,6 +48,6 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis temporal_breakdown_analysis = {
-    .run = run_temporal_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
+    .run = run_temporal_breakdown, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

@@ -166,6 +166,6 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_distributed_analysis = {.run = run_tb_distributed, .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_distributed_analysis = {.run = run_tb_distributed, .needs = AnalysisNeeds::kComputing};
 
 }  // namespace stageline

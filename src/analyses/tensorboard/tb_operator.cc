@@ -93,6 +93,6 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
 }  // namespace
 
 extern const Analysis tb_operator_analysis = {
-    .run = run_tb_operator, .needs = AnalysisNeeds::kTorch, .in_report = false};
+    .run = run_tb_operator, .needs = AnalysisNeeds::kComputing, .in_report = false};
 
 }  // namespace stageline

@@ -71,6 +71,6 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_overview_analysis = {.run = run_tb_overview, .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_overview_analysis = {.run = run_tb_overview, .needs = AnalysisNeeds::kComputing};
 
 }  // namespace stageline

@@ -7,6 +7,7 @@
 #include "engine/explained_run.h"
 #include "engine/figures/figure.h"
 #include "facts/profile_sums.h"
+#include "model/only_communication.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -35,6 +36,8 @@ std::vector<Figure> device_window(const SharedRun& run) {
 
 std::vector<Figure> comm_hidden(const SharedRun& run) {
   double overlap = 0, all = 0;
+  if (is_only_communication(run->trace()))
+    return {{.name = "comm_hidden", .why_unknown = words("figure.no_computing")}};
   const ProfileAccount& account = run->fact<ProfileAccountFact>();
   if (is_linked(account))
     for (const RankAccount& rank : account) all += rank.comm_ns, overlap += rank.comm_ns - rank.exposed_comm_ns;
