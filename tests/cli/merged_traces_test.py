@@ -109,6 +109,22 @@ class Merged(Case):
             rows = run('sql', path, 'SELECT rank, count(*) AS n FROM slices GROUP BY 1', '--format', 'csv', '-q', check=0).out.split()
             self.assertEqual(rows[1:], [f'{rank},5' for rank in ranks])
 
+    def test_the_end_mark_of_a_recording_may_stand_anywhere(self):
+        files = self.made('--ranks', 1, '--layers', 2, '--steps', 2)
+        trace = merge_traces.load(files[0])
+        events = [e for e in trace['traceEvents'] if e.get('name') != 'Record Window End']
+        end = next(e for e in trace['traceEvents'] if e.get('name') == 'Record Window End')
+
+        def told(at):
+            path = merge_traces.save(self.dir / 'one.json', {**trace, 'traceEvents': events[:at] + [end] + events[at:]})
+            # The arguments of the last kernel, which are read from its place in the file.
+            last = "SELECT a.key, a.value FROM (SELECT id FROM slices WHERE category = 'kernel' ORDER BY start_ns DESC LIMIT 1) k JOIN args a ON a.slice_id = k.id"
+            return self.sums(path), self.explained(path), run('sql', path, last, '--format', 'csv', '-q', check=0).out
+
+        whole = told(len(events))
+        for at in (0, 1, len(events) // 3, len(events) // 2, len(events) - 1):
+            self.assertEqual(told(at), whole, at)
+
     def test_ranks_that_nothing_separates_are_refused(self):
         events = []
         for shift in (0, 300):

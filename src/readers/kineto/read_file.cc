@@ -100,11 +100,12 @@ class FileReader {
                              : make_error(ErrorCode::kBadInput, "no array of trace events in this file",
                                           "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}", {path_});
     blocks_.push_back(std::move(rows_));
-    // Names, and events that a tool added, may stand behind the end of the last recording.
+    // Names, and events that a tool added, may stand behind the end of the last recording. One that was put into
+    // another order ends anywhere.
     const size_t added = block_ended_ || cut_off_ || window_.error() ? 0 : blocks_.size() - 1;
     for (size_t b = blocks_.size() - 1; b > 0; --b) {
       if (blocks_[b].row_count > 0 && b != added) continue;
-      rows::append_rows(blocks_[b - 1], std::move(blocks_[b]), 0);
+      rows::continue_rows(blocks_[b - 1], std::move(blocks_[b]));
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(b));
     }
     for (rows::FileRows& block : blocks_) {

@@ -5,6 +5,7 @@
 // ids and results do not depend on which parser parsed what.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -50,12 +51,22 @@ struct PythonRow {
   int64_t id = -1, parent = -1, module = -1;
 };
 
-// An event of phase B, E, b or e; it finds its partner when the file is whole.
+// An event of phase B, E, b or e, or what a chunk has of a mark of a graph's nodes ('n'); it finds its other parts when
+// the file is whole.
 struct HalfEvent {
   Row row;
   char phase = '\0';
   uint32_t async_key = 0;  // id of a name: category, id and name of b and e
 };
+
+// Of a thread, a mark and a replay of a graph: from the first start to the last end of its nodes.
+using NodeMarks = std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Row>;
+inline void join_mark(NodeMarks& marks, const Row& row) {
+  Row& mark = marks.try_emplace({row.thread, row.name, row.correlation}, row).first->second;
+  const int64_t end_ns = std::max(mark.start_ns + mark.dur_ns, row.start_ns + row.dur_ns);
+  mark.start_ns = std::min(mark.start_ns, row.start_ns);
+  mark.dur_ns = end_ns - mark.start_ns;
+}
 
 struct CounterPoint {
   uint32_t series = 0;  // id of a name
@@ -176,7 +187,7 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> node_marks_;  // by thread, mark and replay: row
+  NodeMarks node_marks_;
   bool block_ended_ = false;
   bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };

@@ -117,29 +117,35 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   each_row(to, [&](const Row& row) { first_offset = std::max(first_offset, row.offset + 1); });
   int64_t python = -1;
   for (const PythonRow& row : to.rest.python) python = std::max(python, row.id);
+  for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
+    for (Flow& flow : from.rest.*flows)
+      flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
+  each_row(from, [&](Row& row) {
+    row.offset += first_offset;
+    if (row.correlation != kNoCorrelation && row.correlation != 0) row.correlation += correlation;
+    if (row.external_id != kNoCorrelation && row.external_id != 0) row.external_id += external;
+  });
+  for (SyncFact& fact : from.rest.syncs)
+    if (fact.wait_on_record_correlation > 0) fact.wait_on_record_correlation += correlation;
+  for (PythonRow& row : from.rest.python) {
+    if (row.id >= 0) row.id += python + 1;
+    if (row.parent >= 0) row.parent += python + 1;
+  }
+  continue_rows(to, std::move(from), base_shift_ns);
+  return first_offset;
+}
 
+void continue_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   ChunkRows chunk = std::move(from.rest);
   chunk.rows.reserve(from.row_count);
   each_row(from, [&](Row& row) {
     row.start_ns += base_shift_ns;
-    row.offset += first_offset;
-    if (row.correlation != kNoCorrelation && row.correlation != 0) row.correlation += correlation;
-    if (row.external_id != kNoCorrelation && row.external_id != 0) row.external_id += external;
     chunk.rows.push_back(row);
   });
-  for (SyncFact& fact : chunk.syncs)
-    if (fact.wait_on_record_correlation > 0) fact.wait_on_record_correlation += correlation;
-  for (PythonRow& row : chunk.python) {
-    if (row.id >= 0) row.id += python + 1;
-    if (row.parent >= 0) row.parent += python + 1;
-  }
   for (MemoryRecord& record : chunk.memory) record.time_ns += base_shift_ns;
   for (Mark& mark : chunk.marks) mark.time_ns += base_shift_ns;
   for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
-    for (Flow& flow : chunk.*flows) {
-      flow.time_ns += base_shift_ns;
-      flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
-    }
+    for (Flow& flow : chunk.*flows) flow.time_ns += base_shift_ns;
   std::unordered_map<std::string, size_t> known;
   for (size_t c = 0; c < to.counters.size(); ++c) known.emplace(to.counters[c].name, c);
   for (CounterSeries& series : from.counters) {
@@ -159,7 +165,6 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   to.forget_parsers();
   to.append(std::move(chunk), from.dictionaries, 0);
   to.forget_parsers();
-  return first_offset;
 }
 
 }  // namespace stageline::rows

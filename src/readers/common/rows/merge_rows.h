@@ -21,4 +21,7 @@ bool same_rows(const FileRows& a, const FileRows& b);
 // both files link nothing. Returns the position of from's first byte on the joint axis.
 int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns);
 
+// Appends later rows of the same recording: equal numbers link them.
+void continue_rows(FileRows& to, FileRows from, int64_t base_shift_ns = 0);
+
 }  // namespace stageline::rows

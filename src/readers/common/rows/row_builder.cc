@@ -178,14 +178,7 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
 void RowBuilder::add_node_mark(const Event& event, Row row) {
   row.name = dictionaries_.names.intern(event.node_name);
   row.category = category_of("gpu_user_annotation") & kManyCategories;
-  const std::tuple key(row.thread, row.name, row.correlation);
-  const auto [at, fresh] = node_marks_.try_emplace(key, static_cast<uint32_t>(chunk_.rows.size()));
-  row.correlation = kNoCorrelation;
-  if (fresh) return chunk_.rows.push_back(row);
-  Row& mark = chunk_.rows[at->second];
-  const int64_t end_ns = std::max(mark.start_ns + mark.dur_ns, row.start_ns + row.dur_ns);
-  mark.start_ns = std::min(mark.start_ns, row.start_ns);
-  mark.dur_ns = end_ns - mark.start_ns;
+  join_mark(node_marks_, row);
 }
 
 void RowBuilder::add_instant(const Event& event) {
@@ -343,6 +336,7 @@ void RowBuilder::add_mark(Mark mark) {
 ChunkRows RowBuilder::take() {
   if (!needs_arrows_) std::vector<Flow>().swap(chunk_.launch_flows);
   needs_arrows_ = block_ended_ = false;
+  for (const auto& [key, row] : node_marks_) chunk_.halves.push_back({row, 'n'});
   node_marks_.clear();
   ChunkRows out = std::move(chunk_);
   chunk_ = ChunkRows();
