@@ -1,6 +1,7 @@
 """Several ranks in one file, as SGLang, TraceFuse and plain scripts merge them: every answer is that of the separate files."""
 import json
 import pathlib
+import random
 import re
 import sys
 import unittest
@@ -8,7 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import kineto
 import merge_traces
-from support import Case, flaws, info, run
+from support import SHARED, Case, flaws, info, needs_shared, run
 
 QUESTIONS = ['temporal-breakdown', 'idle-time', 'gpu-kernel-breakdown', 'comm-comp-overlap', 'potential-stragglers', 'profiler-steps', 'launch-stats', 'queue-length', 'operators']
 COUNTS = 'SELECT rank, category, count(*) AS n, sum(dur_ns) AS ns, count(launch_id) AS launched, min(start_ns) AS first, max(end_ns) AS last FROM slices WHERE category <> \'Trace\' GROUP BY 1, 2'
@@ -108,6 +109,48 @@ class Merged(Case):
             path = self.write('gantt.json', json.dumps({'traceEvents': events}))
             rows = run('sql', path, 'SELECT rank, count(*) AS n FROM slices GROUP BY 1', '--format', 'csv', '-q', check=0).out.split()
             self.assertEqual(rows[1:], [f'{rank},5' for rank in ranks])
+
+    def test_processes_that_launch_on_devices_of_their_own(self):
+        """As rpd2tracing writes them: numbers as text, device processes GPUn, arrows api_op from calls to their work."""
+        def events(shared=False, swap=False):
+            out, arrow = [{}], 0
+            for k in (0, 1):
+                out.append({'name': 'process_name', 'ph': 'M', 'pid': str(k), 'args': {'name': f'GPU{k}'}})
+            for k, host in enumerate(('9002', '9001') if swap else ('9001', '9002')):
+                for i in range(6):
+                    at, arrow = 1000.0 * i + 7 * k, arrow + 1
+                    device = '0' if shared else str(k)
+                    out += [{'pid': host, 'tid': host, 'name': 'hipLaunchKernel', 'ts': str(at), 'dur': '6.5', 'ph': 'X', 'args': {'desc': 'stream=0x0'}},
+                            {'pid': device, 'tid': '0', 'name': f'Cijk_{k}', 'ts': str(at + 40), 'dur': '150.25', 'ph': 'X', 'args': {'desc': 'KernelExecution'}},
+                            {'pid': host, 'tid': host, 'cat': 'api_op', 'name': 'api_op', 'ts': str(at + 2), 'id': str(arrow), 'ph': 's'},
+                            {'pid': device, 'tid': '0', 'cat': 'api_op', 'name': 'api_op', 'ts': str(at + 40), 'id': str(arrow), 'ph': 'f', 'bp': 'e'}]
+            return out
+
+        query = 'SELECT rank, category, count(*) AS n, sum(dur_ns) AS ns, count(launch_id) AS launched, min(name) AS name FROM slices GROUP BY 1, 2 ORDER BY 1, 2'
+
+        def told(made):
+            path = self.write('rpd.json', json.dumps({'traceEvents': made}))
+            return run('sql', path, query, '--format', 'csv', '-q', check=0).out.splitlines()[1:]
+
+        apart = [f'{rank},{row}' for rank in (0, 1) for row in ('cuda_runtime,6,39000,0,hipLaunchKernel', f'kernel,6,901500,6,Cijk_{rank}')]
+        self.assertEqual(told(events()), apart)
+        for seed in range(5):
+            mixed = events()[1:]
+            random.Random(seed).shuffle(mixed)
+            self.assertEqual(told(mixed), apart)
+        # Two processes on one device are one rank, as are devices of one process.
+        self.assertEqual([row.split(',')[:3] for row in told(events(shared=True))], [['0', 'cuda_runtime', '12'], ['0', 'kernel', '12']])
+        one = [{**e, 'pid': '9001', 'tid': '9001'} if str(e.get('pid', '')).startswith('900') else e for e in events()]
+        self.assertEqual([row.split(',')[:3] for row in told(one)], [['0', 'cuda_runtime', '12'], ['0', 'kernel', '12']])
+
+    @needs_shared
+    def test_processes_of_rpd2tracing(self):
+        truth = json.loads((SHARED / 'sources/chrome/truth.json').read_text())['rpd2tracing.json']['processes']
+        query = "SELECT rank, count(*) AS n, sum(dur_ns) AS ns FROM slices WHERE category = 'kernel' GROUP BY 1 ORDER BY 1"
+        found = run('sql', SHARED / 'sources/chrome/rpd2tracing.json', query, '--format', 'csv', '-q', check=0).out.splitlines()[1:]
+        self.assertEqual([(rank, n) for rank, n, _ in (row.split(',') for row in found)], [(rank, str(of['kernels'])) for rank, of in truth.items()])
+        for row, of in zip(found, truth.values()):
+            self.assertAlmostEqual(int(row.split(',')[2]), of['kernel_ns'], delta=256 * of['kernels'])  # times went through doubles
 
     def test_the_end_mark_of_a_recording_may_stand_anywhere(self):
         files = self.made('--ranks', 1, '--layers', 2, '--steps', 2)

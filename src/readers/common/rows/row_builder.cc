@@ -20,7 +20,9 @@ bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'00
 
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
 // Returns true for arrows from launches to their work.
-bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_") || cat == "DataFlow"; }
+bool is_launch_flow(std::string_view cat) {
+  return cat == "ac2g" || cat.starts_with("async_") || cat == "DataFlow" || cat == "api_op";
+}
 
 }  // namespace
 

@@ -115,6 +115,34 @@ std::optional<Deal> by_names(const FileRows& rows) {
   return deal;
 }
 
+// Several processes that launch work, each of devices of its own, which arrows from their calls name (rpd2tracing).
+std::optional<Deal> by_launches(const FileRows& rows) {
+  const auto process = [&](const Flow& flow) { return pid_of(rows, flow.thread); };
+  std::set<std::string_view> devices;
+  for (const Flow& flow : rows.rest.launch_flows)
+    if (!flow.is_start) devices.insert(process(flow));
+  std::unordered_map<uint64_t, std::string_view> host_of;  // of an arrow
+  std::set<std::pair<size_t, std::string_view>> hosts;     // in the order of their numbers
+  Deal deal;
+  for (const Flow& flow : rows.rest.launch_flows) {
+    if (!flow.is_start || devices.contains(process(flow))) continue;
+    if (host_of.try_emplace(flow.id_hash, process(flow)).first->second != process(flow)) return std::nullopt;
+    hosts.emplace(process(flow).size(), process(flow));
+  }
+  if (hosts.size() < 2) return std::nullopt;
+  for (const auto& [length, pid] : hosts) {
+    deal.part_of.emplace(pid, static_cast<uint32_t>(deal.ranks.size()));
+    deal.ranks.emplace_back();
+  }
+  for (const Flow& flow : rows.rest.launch_flows) {
+    const auto from = host_of.find(flow.id_hash);
+    if (flow.is_start || from == host_of.end()) continue;
+    const uint32_t part = deal.part_of.find(from->second)->second;
+    if (deal.part_of.try_emplace(std::string(process(flow)), part).first->second != part) return std::nullopt;
+  }
+  return deal;
+}
+
 // Returns true where two steps of one number show two ranks: those of two processes at the same time, or those of one
 // thread that overlap.
 bool mixes_ranks(const FileRows& rows) {
@@ -282,6 +310,7 @@ Result<std::vector<RankRows>> split_ranks(std::vector<FileRows> blocks) {
   for (FileRows& block : blocks) {
     std::optional<Deal> deal = by_labels(block);
     if (!deal) deal = by_names(block);
+    if (!deal) deal = by_launches(block);
     if (!deal && mixes_ranks(block)) return input_error("rows.mixed_ranks", {block.path});
     std::vector<FileRows> parts;
     if (deal)

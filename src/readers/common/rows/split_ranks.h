@@ -21,6 +21,7 @@ struct RankRows {
 //   labels      processes "[TP02-PP01] 4711" (SGLang) and args.rank of every event (TraceFuse; RowBuilder::add makes
 //               labels of them). Rank = PP × TP size + TP; where these repeat, in the order of DP
 //   names       processes named "RANK 3 - CPU", "…global_rank_3…"; others join the process that launches their work
+//   launches    processes whose calls launch work on devices of their own, by arrows of rpd2tracing; without a rank
 //
 // Otherwise a block is one rank, and blocks without a rank are numbered by the caller. Processes and threads get their
 // own names back, and ids of each rank link only its own events. One process with several devices is one rank.
