@@ -112,6 +112,7 @@ enum class AnalysisNeeds : uint8_t {
   kCells,      // pipeline cells, of any framework
   kTorch,      // slices of profiler traces
   kComputing,  // the same, where more than communication was recorded: what covers it, and what is idle
+  kRequests,   // requests that a server measured
   kCalls,      // calls of a flight recorder
   kXla,        // a profile of XLA
   kAllocator,  // snapshots of an allocator

@@ -63,7 +63,7 @@ const char* needs_text(AnalysisNeeds needs) {
   static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
       {"needs pipeline cells, and this trace has none", "needs a profiler trace with slices",
        "needs what devices computed or hosts did, and this trace has none of it",
-       "needs dumps of a flight recorder",
+       "needs requests that a server measured (spans of vLLM or SGLang)", "needs dumps of a flight recorder",
        "needs a profile of XLA", "needs a snapshot of PyTorch's allocator",
        "needs a profile with an execution trace (ExecutionTraceObserver) beside it",
        "compares two runs, and is not asked of one", "reads files that are no traces"});
@@ -72,7 +72,7 @@ const char* needs_text(AnalysisNeeds needs) {
 
 const char* needs_name(AnalysisNeeds needs) {
   static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
-      {"cells", "slices", "slices", "calls", "xla", "allocator", "nodes", "two runs", "files"});
+      {"cells", "slices", "slices", "requests", "calls", "xla", "allocator", "nodes", "two runs", "files"});
   return kTexts[needs];
 }
 

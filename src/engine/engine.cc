@@ -165,6 +165,8 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kAllocator: return has_allocators(trace);
     case AnalysisNeeds::kNodes:
       return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.graph_nodes.empty(); });
+    case AnalysisNeeds::kRequests:
+      return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.requests.empty(); });
     case AnalysisNeeds::kComputing:
       if (is_only_communication(trace)) return false;
       [[fallthrough]];

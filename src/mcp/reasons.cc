@@ -75,6 +75,7 @@ const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kCalls:
       if (!suits(analysis, trace)) return &reason("no_flight_recorder");
       break;
+    case AnalysisNeeds::kRequests:
     case AnalysisNeeds::kXla:
     case AnalysisNeeds::kAllocator:
     case AnalysisNeeds::kNodes:

@@ -134,6 +134,15 @@ struct XlaStep {
           input_ps = 0, output_ps = 0, compile_ps = 0, other_ps = 0;
 };
 
+// A request as the server that answered it measured it; −1 for what it did not measure.
+struct ServedRequest {
+  std::string id;
+  int64_t start_ns = 0, end_ns = 0;  // arrival to last token
+  int64_t queue_ns = -1, prefill_ns = -1, decode_ns = -1;
+  int64_t first_token_ns = -1;  // from the arrival
+  int64_t prompt_tokens = -1, cached_tokens = -1, completion_tokens = -1;
+};
+
 struct Part : SliceFacts {
   int32_t rank = 0;            // global rank
   int32_t machine = kUnknown;  // index of the machine in natural order of the machines' names
@@ -163,6 +172,7 @@ struct Part : SliceFacts {
   std::vector<StepSummary> step_summaries;
   std::vector<LinkSummary> link_summaries;
   std::vector<XlaStep> xla_steps;        // for the whole host; kept with the first of its ranks
+  std::vector<ServedRequest> requests;   // in the order of their arrival
   AllocatorSnapshot allocator;           // filled from memory snapshots only
   std::vector<FlightCall> flight_calls;  // filled from flight recorders only, which have no other facts
   // For ranks that are read one by one: what RankReading::settle needs and no column holds.

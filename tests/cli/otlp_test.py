@@ -201,6 +201,37 @@ class OtlpTest(Case):
         self.assertEqual(rows(path, "SELECT count(DISTINCT lane) AS lanes FROM slices WHERE name = 'llm_request'")[0]['lanes'], '3')
         run('explain', path, check=0)
 
+    def requests(self, path, table):
+        told = json.loads(run('analyze', 'requests', path, '--format', 'json', '--table', table, '-q', check=0).out)
+        return told['tables'][0]['rows']
+
+    def test_the_table_of_requests_splits_first_token_and_tokens(self):
+        made = otlp.requests(5)
+        for k, span in enumerate(made[0][1]):
+            span['attributes'] |= {'gen_ai.usage.prompt_tokens': 100 * k, 'gen_ai.usage.completion_tokens': (51, 1, 26, 11, 2)[k]}
+        for name in ('gen_ai.latency.time_to_first_token', 'gen_ai.latency.time_in_queue', 'gen_ai.latency.time_in_model_prefill'):
+            del made[0][1][3]['attributes'][name]  # so that this server measured only its decode
+        del made[0][1][4]['attributes']['gen_ai.latency.time_in_model_decode']
+        made.append(({'service.name': 'vllm', 'service.instance.id': 'other', 'vllm.process_id': '5101'}, [{**made[0][1][0], 'name': 'GET /health', 'id': 7, 'attributes': {}}]))
+        path = self.file('vllm.jsonl', otlp.to_json(made))
+        found = self.requests(path, 'requests')
+        ms = 1_000_000
+        self.assertEqual([(r['request'], r['request_ns'], r['queue_ns'], r['prefill_ns'], r['decode_ns'], r['first_token_ns'], r['token_ns'], r['prompt_tokens']) for r in found],
+                         [('cmpl-0', 530 * ms, 10 * ms, 20 * ms, 500 * ms, 30 * ms, 10 * ms, 0), ('cmpl-1', 540 * ms, 20 * ms, 20 * ms, 500 * ms, 40 * ms, None, 100),
+                          ('cmpl-2', 550 * ms, 30 * ms, 20 * ms, 500 * ms, 50 * ms, 20 * ms, 200), ('cmpl-3', 560 * ms, None, None, 500 * ms, None, 50 * ms, 300),
+                          ('cmpl-4', 570 * ms, 50 * ms, 20 * ms, None, 70 * ms, 500 * ms, 400)])
+        self.assertEqual([r['start_ns'] for r in found], [40 * ms * k for k in range(5)])
+        times = {r['time']: r for r in self.requests(path, 'request-times')}
+        self.assertEqual({name: r['count'] for name, r in times.items()}, {'request': 5, 'first token': 4, 'queue': 4, 'prefill': 4, 'decode': 4, 'token': 4})
+        self.assertEqual((times['request']['p50_ns'], times['request']['max_ns'], times['queue']['mean_ns']), (550 * ms, 570 * ms, 27_500_000))
+        self.assertAlmostEqual(times['queue']['request_share'], 110 / 2750)
+        # The same by SQL, and only those that a range of time holds.
+        sql = rows(path, 'SELECT request, token_ns FROM requests__requests WHERE token_ns IS NOT NULL ORDER BY 1')
+        self.assertEqual([(r['request'], int(r['token_ns'])) for r in sql], [('cmpl-0', 10 * ms), ('cmpl-2', 20 * ms), ('cmpl-3', 50 * ms), ('cmpl-4', 500 * ms)])
+        few = json.loads(run('analyze', 'requests', path, '--range', '0:15ms', '--format', 'json', '--table', 'requests', '-q', check=0).out)['tables'][0]['rows']
+        self.assertEqual([r['request'] for r in few], ['cmpl-0'])
+        self.assertIn('needs requests that a server measured', run('analyze', 'requests', otlp.write(self.dir / 'training'), check=2).err)
+
     def test_a_hundred_thousand_spans_of_any_service(self):
         draw = random.Random(3)
         spans = [{'name': f'GET /{k % 7}', 'start': otlp.EPOCH_NS + draw.randrange(10**9), 'end': 0, 'id': k + 1, 'trace': k + 5, 'parent': k + 10**6, 'attributes': {}} for k in range(100_000)]
@@ -262,6 +293,13 @@ class OtlpTest(Case):
             got = sorted(int(r['dur_ns']) for r in rows(SAMPLES / 'vllm_requests.jsonl', f"SELECT dur_ns FROM slices WHERE name = '{name}'"))
             for measured, said in zip(got, sorted(round(t[key] * 1e9) for t in truth), strict=True):
                 self.assertAlmostEqual(measured, said, delta=2000)  # the sum of three rounded seconds may exceed the request
+        told = {r['request']: r for r in self.requests(SAMPLES / 'vllm_requests.jsonl', 'requests')}
+        for t in truth:
+            row = told[t['id']]
+            self.assertEqual([row[key] for key in ('request_ns', 'first_token_ns', 'queue_ns', 'prefill_ns', 'decode_ns', 'prompt_tokens', 'completion_tokens')],
+                             [t['end_ns'] - t['start_ns'], *(round(t[key] * 1e9) for key in ('time_to_first_token', 'time_in_queue', 'time_in_model_prefill', 'time_in_model_decode')),
+                              t['prompt_tokens'], t['completion_tokens']])
+            self.assertEqual(row['token_ns'], round(round(t['time_in_model_decode'] * 1e9) / (t['completion_tokens'] - 1)))
 
 
 if __name__ == '__main__':

@@ -78,7 +78,7 @@ OPTIONS = {
 # Analyses that need more than TORCH holds.
 INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input',
           'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input',
-          'execution-trace': 'files/execution_trace', 'roofline': 'readers/kineto-shapes/input', 'expert-load': 'readers/kineto-experts/input'}
+          'execution-trace': 'files/execution_trace', 'roofline': 'readers/kineto-shapes/input', 'expert-load': 'readers/kineto-experts/input', 'requests': 'readers/otlp-requests/input'}
 # Analyses that msprof-analyze has too.
 INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
                          'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')

@@ -35,7 +35,10 @@ class Gathering {
     for (StringId name = 0; name < names.size(); ++name) names[name] = trace.names.intern(file.names.text(name));
     const auto first_resource = static_cast<uint32_t>(run_.resources.size());
     for (Resource& resource : file.resources) run_.resources.push_back(std::move(resource));
+    const auto first_request = static_cast<uint32_t>(run_.requests.size());
+    for (ServedRequest& request : file.requests) run_.requests.push_back(std::move(request));
     for (Span& span : file.spans) {
+      if (span.request != kNoRequest) span.request += first_request;
       span.name_id = names[span.name_id];
       span.resource += first_resource;
       span.file = number;
@@ -102,10 +105,11 @@ struct Process {
   const Resource* resource = nullptr;
   uint32_t file = 0;
   std::vector<HostSpan> spans;
+  std::vector<ServedRequest> requests;
 };
 
 // Adds the queue, prefill and decode of a request, one after the other from its arrival.
-void add_phases(const Span& request, const HostSpan& whole, std::vector<HostSpan>& spans) {
+void add_phases(const ServedRequest& request, const HostSpan& whole, std::vector<HostSpan>& spans) {
   int64_t at = whole.start_ns;
   for (const auto& [name, ns] : {std::pair("queue", request.queue_ns), std::pair("prefill", request.prefill_ns),
                                  std::pair("decode", request.decode_ns)}) {
@@ -122,12 +126,14 @@ void add_host_parts(const Run& run, const std::vector<std::string>& paths, Trace
   const StringId iteration = trace.names.intern("megatron.train.iteration");
   for (const Span& span : run.spans) {
     const Resource& resource = run.resources[span.resource];
-    Process& process = processes.try_emplace(key(resource), Process{&resource, span.file, {}}).first->second;
+    Process& process = processes.try_emplace(key(resource), Process{&resource, span.file, {}, {}}).first->second;
     // A task is a trace of spans that call each other; a span without a trace is a task of its own.
     const HostSpan whole = {span.start_ns, span.end_ns, span.trace != 0 ? span.trace : span.id,
                             trace.names.text(span.name_id), span.name_id == iteration ? span.iteration : -1};
     process.spans.push_back(whole);
-    add_phases(span, whole, process.spans);
+    if (span.request == kNoRequest) continue;
+    add_phases(run.requests[span.request], whole, process.spans);
+    process.requests.push_back(run.requests[span.request]);
   }
   std::set<int64_t> ranks;
   for (const auto& [id, process] : processes) ranks.insert(process.resource->rank);
@@ -137,6 +143,7 @@ void add_host_parts(const Run& run, const std::vector<std::string>& paths, Trace
     PartBuilder builder(paths[process.file], gpu_rows::kKinds, "otlp");
     add_host_spans(process.resource->pid, std::move(process.spans), builder);
     finish_host_part(builder, ranked ? process.resource->rank : std::ssize(trace.parts), process.resource->host, trace);
+    trace.parts.back().requests = std::move(process.requests);
   }
 }
 

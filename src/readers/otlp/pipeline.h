@@ -12,6 +12,7 @@ namespace stageline::otlp {
 struct Run {
   std::vector<Resource> resources;
   std::vector<Span> spans;
+  std::vector<ServedRequest> requests;  // of the spans, whatever their order
 };
 
 // Whether spans say their own stages (pipeline.stage).

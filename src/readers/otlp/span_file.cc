@@ -58,9 +58,20 @@ void RawSpan::set(std::string_view key, std::string_view value) {
   if (key == "pipeline.chunk") span.chunk = parse_index(value, kMaxChunkNumber).value_or(kUnknown);
   if (key == "pipeline.micro_batch") span.own_micro_batch = parse_index(value, kMaxMicroBatchNumber).value_or(kUnknown);
   if (key == "nemo.span.truncated") span.truncated = value == "true";
-  if (key == "gen_ai.latency.time_in_queue") span.queue_ns = ns_of_seconds(value);
-  if (key == "gen_ai.latency.time_in_model_prefill") span.prefill_ns = ns_of_seconds(value);
-  if (key == "gen_ai.latency.time_in_model_decode") span.decode_ns = ns_of_seconds(value);
+  if (key.starts_with("gen_ai.")) set_of_request(key.substr(7), value);
+}
+
+void RawSpan::set_of_request(std::string_view key, std::string_view value) {
+  const auto tokens = [&] { return std::max<int64_t>(-1, parse_int(value).value_or(-1)); };
+  is_request |= key.starts_with("latency.");
+  if (key == "latency.time_in_queue") request.queue_ns = ns_of_seconds(value);
+  if (key == "latency.time_in_model_prefill") request.prefill_ns = ns_of_seconds(value);
+  if (key == "latency.time_in_model_decode") request.decode_ns = ns_of_seconds(value);
+  if (key == "latency.time_to_first_token") request.first_token_ns = ns_of_seconds(value);
+  if (key == "usage.prompt_tokens") request.prompt_tokens = tokens();
+  if (key == "usage.cached_tokens") request.cached_tokens = tokens();
+  if (key == "usage.completion_tokens") request.completion_tokens = tokens();
+  if (key == "request.id") request.id = value;
 }
 
 void SpanSink::take(RawSpan raw, int64_t offset) {
@@ -74,6 +85,12 @@ void SpanSink::take(RawSpan raw, int64_t offset) {
   span.name_id = out_.names.intern(raw.name);
   span.resource = static_cast<uint32_t>(out_.resources.size() - 1);
   span.file_index = static_cast<uint32_t>(out_.spans.size());
+  if (raw.is_request) {
+    span.request = static_cast<uint32_t>(out_.requests.size());
+    raw.request.start_ns = span.start_ns;
+    raw.request.end_ns = span.end_ns;
+    out_.requests.push_back(std::move(raw.request));
+  }
   out_.spans.push_back(span);
 }
 

@@ -27,6 +27,8 @@ struct Resource {
   std::string service, instance, host, run;
 };
 
+constexpr uint32_t kNoRequest = UINT32_MAX;
+
 struct Span {
   int64_t start_ns = 0, end_ns = 0;
   uint64_t id = 0, trace = 0;  // the low 64 bits; 0 where the span has none
@@ -39,14 +41,14 @@ struct Span {
   // The place in a pipeline that a span states (pipeline.kind, …), where it is a cell by itself.
   std::optional<CellKind> kind;
   int32_t step = kUnknown, stage = kUnknown, chunk = kUnknown, own_micro_batch = kUnknown;
-  bool truncated = false;  // its end is that of the program, not of the work
-  // The phases of a request as its server measured them; −1 where it did not.
-  int64_t queue_ns = -1, prefill_ns = -1, decode_ns = -1;
+  bool truncated = false;         // its end is that of the program, not of the work
+  uint32_t request = kNoRequest;  // index into SpanFile::requests
 };
 
 struct SpanFile {
   std::vector<Resource> resources;
   std::vector<Span> spans;
+  std::vector<ServedRequest> requests;
   StringPool names;
   Diagnostics diagnostics;
 };
@@ -61,8 +63,13 @@ struct RawSpan {
   std::string name;
   std::optional<int64_t> start_ns, end_ns;
   Span span;
+  ServedRequest request;
+  bool is_request = false;  // it has a latency
 
   void set(std::string_view key, std::string_view value);
+
+ private:
+  void set_of_request(std::string_view key, std::string_view value);
 };
 
 class SpanSink {
