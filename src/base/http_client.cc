@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/environment.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -21,18 +22,21 @@ enum Option : int {
   kFollow = 52,
   kMaxRedirects = 68,
   kNoSignal = 99,
+  kWholeMs = 155,
   kConnectMs = 156,
   kProtocols = 181,
   kRedirectProtocols = 182,
   kPathAsIs = 234,
   kWriteData = 10001,
   kUrl = 10002,
+  kProxy = 10004,
   kErrorBuffer = 10010,
   kPostFields = 10015,
   kUserAgent = 10018,
   kHttpHeader = 10023,
   kHeaderData = 10029,
   kCustomRequest = 10036,
+  kCaFile = 10065,
   kWriteFunction = 20011,
   kHeaderFunction = 20079,
   kPostSize = 30120,  // CURLOPT_POSTFIELDSIZE_LARGE
@@ -147,6 +151,12 @@ Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
   c.set(handle, kNoSignal, 1L);
   c.set(handle, kPathAsIs, 1L);
   c.set(handle, kConnectMs, static_cast<long>(request.connect_ms));
+  for (const char* name :
+       {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})  // which the curl program reads, and the library does not
+    if (const std::string path = environment(name); !path.empty()) c.set(handle, kCaFile, path.c_str());
+  c.set(handle, kWholeMs, static_cast<long>(request.whole_ms));
+  for (const char* own : {"://127.0.0.1", "://localhost", "://[::1]"})
+    if (request.url.find(own) != std::string::npos) c.set(handle, kProxy, "");
   c.set(handle, kTimeLimitBytes, 1L);
   c.set(handle, kTimeLimitSeconds, std::max(1L, std::min(60L, static_cast<long>(request.connect_ms) * 6 / 1000)));
   c.set(handle, kProtocols, kHttp | kHttps);
@@ -176,12 +186,15 @@ Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
 
 }  // namespace
 
+Status http_available(const std::string& url) {
+  if (curl().here) return {};
+  return make_error(
+      ErrorCode::kUnavailable, "network addresses need libcurl, which is not on this machine",
+      "Debian and Ubuntu: apt install libcurl4 (newer ones libcurl4t64); Fedora and RHEL: dnf install libcurl", {url});
+}
+
 Result<HttpResponse> http_request(const HttpRequest& request) {
-  if (!curl().here)
-    return make_error(
-        ErrorCode::kUnavailable, "files behind a network address are read by libcurl, which is not on this machine",
-        "Debian and Ubuntu: apt install libcurl4 (newer ones libcurl4t64); Fedora and RHEL: dnf install libcurl",
-        {request.url});
+  TRY_OK(http_available(request.url));
   void* const handle = connections().take();
   if (!handle) return make_error(ErrorCode::kIo, "libcurl cannot start", "", {request.url});
   for (int tried = 1;; ++tried) {

@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string body;
   bool follow = false;         // follows redirections, but never from https to http
   int connect_ms = 10'000;     // longest wait until the server answers
+  int whole_ms = 0;            // longest time of an attempt; 0: as long as bytes come
   int tries = 5;               // attempts after a broken connection or a status of 429 or 5xx, with growing pauses
   size_t max_bytes = 1 << 24;  // limit of the answer's body
 };
@@ -27,9 +28,13 @@ struct HttpResponse {
   std::string body;
 };
 
+// Errors: kUnavailable, with the address that is asked for, when there is no libcurl.
+Status http_available(const std::string& url);
+
 // Sends the request. Any answer is a result, whatever its status. Proxies and certificates are found as the curl
-// program finds them. May be called from any thread; each thread keeps its connections. Errors: kUnavailable when there
-// is no libcurl; kIo with curl's reason when there is no answer or no byte comes for a minute; kLimit.
+// program finds them; addresses of this machine need no proxy. May be called from any thread; each thread keeps its
+// connections. Errors: as http_available(); kIo with curl's reason when there is no answer or no byte comes for a
+// minute; kLimit.
 Result<HttpResponse> http_request(const HttpRequest& request);
 
 // Converts "a b/ü" to "a%20b/%C3%BC" (RFC 3986). A '/' is kept only with `keep_slashes`.

@@ -47,10 +47,29 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
   note(terminal, terminal.say("view.ready", Args().count("slices", slices)));
 }
 
+// Where a followed run is reported to. Errors: kUsage, kUnavailable.
+Result<LiveOutlets> live_outlets(const Arguments& arguments, const Terminal& terminal) {
+  for (const std::string flag : {"webhook", "webhook-form", "otlp"})
+    if (const char* needed = flag == "webhook-form" ? "webhook" : "follow";
+        arguments.has(flag) && !arguments.has(needed))
+      return make_error(ErrorCode::kUsage, "--" + flag + " needs --" + needed,
+                        std::string("add --") + needed + ", or omit --" + flag);
+  const std::string hook = arguments.get("webhook"), otlp = arguments.get("otlp");
+  LiveOutlets outlets;
+  outlets.slack =
+      arguments.get("webhook-form", hook.starts_with("https://hooks.slack.com/") ? "slack" : "event") == "slack";
+  outlets.chinese = terminal.chinese();
+  if (!hook.empty()) TRY_OK(take(Webhook::to(hook, "--webhook"), outlets.webhook));
+  // The address of a collector alone, as OTEL_EXPORTER_OTLP_ENDPOINT has it, is that of all its signals.
+  const bool whole = otlp.find('/', otlp.find("://") + 3) != std::string::npos;
+  if (!otlp.empty()) TRY_OK(take(Webhook::to(whole ? otlp : otlp + "/v1/metrics", "--otlp"), outlets.otlp));
+  return outlets;
+}
+
 // Opens a recording that is still being made and follows it until it is closed. The folder need not exist yet; then the
 // program waits for it.
 std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string& title, const OpenOptions& options,
-                                  std::unique_ptr<Webhook> webhook, const Terminal& terminal) {
+                                  LiveOutlets outlets, const Terminal& terminal) {
   bool waited = false;
   for (const std::string& path : arguments.operands)
     for (std::error_code ec; !std::filesystem::exists(path, ec); usleep(200'000)) {
@@ -59,7 +78,7 @@ std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string&
                                           : words("follow.waiting_for_folder", Args().set("path", path)).en);
       waited = true;
     }
-  return std::make_unique<LiveRun>(title, arguments.operands, options, std::move(webhook));
+  return std::make_unique<LiveRun>(title, arguments.operands, options, std::move(outlets));
 }
 
 // Returns the paths that must stay readable: those that the user named, and the targets of links in a folder; for a
@@ -89,7 +108,7 @@ Status confine(const Arguments& arguments, const Terminal& terminal, std::vector
                Companion& companion) {
   if (arguments.get("confine", "auto") == "off") return {};
   if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
-  TRY(confined, confine_to(readable, companion, {}, arguments.has("webhook")));
+  TRY(confined, confine_to(readable, companion, {}, arguments.has("webhook") || arguments.has("otlp")));
   if (*confined == Confined::kNoLandlock) note(terminal, terminal.say("view.no_landlock"));
   return {};
 }
@@ -157,7 +176,7 @@ Result<std::optional<StageBytes>> bytes_for_page(const Query& query, const Trace
 // Serves a page without a run, on which runs below --root can be opened.
 Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
                            const OpenOptions& compared, const ServeOptions& how) {
-  for (const char* of_a_run : {"compare", "title", "follow", "webhook"})
+  for (const char* of_a_run : {"compare", "title", "follow", "webhook", "webhook-form", "otlp"})
     if (arguments.has(of_a_run))
       return make_error(ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", "stageline view PATH");
   std::vector<std::string> roots = arguments.all("root");
@@ -211,11 +230,7 @@ Result<int> run_view(const Arguments& arguments) {
   TRY(recorded, open_options(arguments, "", Clocks::kCompared));
   TRY(port, arguments.integer("port", -1, 0, 65'535));
   const bool follows = arguments.has("follow");
-  std::unique_ptr<Webhook> webhook;
-  if (arguments.has("webhook")) {
-    if (!follows) return make_error(ErrorCode::kUsage, "--webhook needs --follow", "add --follow, or omit --webhook");
-    TRY_OK(take(Webhook::to(arguments.get("webhook")), webhook));
-  }
+  TRY(outlets, live_outlets(arguments, *terminal));
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
@@ -240,7 +255,7 @@ Result<int> run_view(const Arguments& arguments) {
                    [how_read = *recorded, other] { return open_trace({other}, how_read); });
   std::unique_ptr<LiveRun> live;
   if (follows) {
-    live = live_run(arguments, title, *recorded, std::move(webhook), *terminal);
+    live = live_run(arguments, title, *recorded, std::move(*outlets), *terminal);
     run->set_live(live.get());
   }
   std::error_code ec;

@@ -58,8 +58,9 @@ struct __attribute__((packed)) PathRule {
 
 // The program itself needs these: libraries that are loaded late, time zones, the browser's launcher, and facts of the
 // machine (cores, memory). Recordings may also be in memory and not yet in a file.
-constexpr const char* kSystem[] = {"/usr",  "/lib", "/lib64", "/bin",      "/sbin",        "/etc",    "/opt",
-                                   "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm"};
+constexpr const char* kSystem[] = {
+    "/usr",  "/lib", "/lib64", "/bin",      "/sbin",        "/etc",     "/opt",
+    "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm", "/run/systemd/resolve"};
 
 Error refused(const std::string& doing, const std::string& path) {
   return make_error(ErrorCode::kIo, "cannot confine itself: " + doing + ": " + strerror(errno),

@@ -173,7 +173,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
         return usage(command, "--" + name + " needs a value: --" + name + " " + known.value, "");
       value = words[++i];
     }
-    arguments.set(name, name == "webhook" ? *value : shown_address(*value));
+    arguments.set(name, name == "webhook" || name == "otlp" ? *value : shown_address(*value));
   }
   if (!arguments.has("help")) TRY_OK(check_operands(command, arguments.operands));
   return arguments;

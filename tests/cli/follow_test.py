@@ -1,10 +1,13 @@
 """view --follow and tail on recordings that grow under them: a step at a time, as fast as they are looked at, so that no machine is too slow."""
 import argparse
+import ctypes.util
 import http.server
 import json
 import os
 import re
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -20,6 +23,7 @@ sys.path.insert(0, str(SOURCE / 'tests/gen'))
 import live_job  # noqa: E402
 
 PATIENCE = 600
+CURL = ctypes.util.find_library('curl') or ctypes.util.find_library('curl-gnutls')
 
 
 def job(**sizes):
@@ -66,11 +70,11 @@ class Hook(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Follow(Case):
-    def serve(self, folder, *flags):
+class Followed(Case):
+    def serve(self, folder, *flags, env=None):
         with open(self.dir / 'words', 'w') as words:
             child = subprocess.Popen([BIN, 'serve', str(folder), '--follow', '--port', '0', '--token', 'none', '--lang', 'en', *map(str, flags)], stdout=subprocess.PIPE,
-                                     stderr=words, text=True)
+                                     stderr=words, text=True, env={**os.environ, **(env or {})})
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         self.addCleanup(child.stdout.close)
@@ -105,8 +109,14 @@ class Follow(Case):
         self.child.send_signal(signal.SIGINT)
         self.assertEqual(self.child.wait(timeout=PATIENCE), 0)
 
-    def receiver(self, answers=204):
+    def receiver(self, answers=204, tls=None):
+        if not CURL:
+            self.skipTest('needs libcurl')
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         server.reported, server.answers = [], answers
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -115,6 +125,8 @@ class Follow(Case):
         self.addCleanup(server.shutdown)
         return server
 
+
+class Follow(Followed):
     def test_a_finding_comes_and_goes(self):
         hook, folder = self.receiver(), self.dir / 'run'
         folder.mkdir()
@@ -263,10 +275,89 @@ class Follow(Case):
 
     def test_what_is_not_to_be_reported(self):
         (self.dir / 'run').mkdir()
-        for flags, words in ((['--webhook', 'http://127.0.0.1:1/'], 'add --follow'), (['--follow', '--webhook', 'https://a.b/c'], 'speaks no https'),
-                             (['--follow', '--webhook', 'a.b/c'], 'no http address'), (['--follow', '--webhook', 'http://:80/'], 'no http address'),
+        for flags, words in ((['--webhook', 'http://127.0.0.1:1/'], 'add --follow'), (['--follow', '--webhook', 'ftp://a.b/c'], 'no http address'),
+                             (['--otlp', 'http://127.0.0.1:1'], 'add --follow'), (['--follow', '--webhook-form', 'slack'], 'add --webhook'),
+                             (['--follow', '--otlp', 'collector:4318'], '--otlp takes an address'), (['--follow', '--webhook', 'a.b/c'], 'no http address'), (['--follow', '--webhook', 'http://:80/'], 'no http address'),
                              (['--follow', '--webhook', 'http://u:p@a/'], "holds a user's name"), (['--follow', '--webhook', 'http://a:0/'], 'no port from 1')):
             self.assertIn(words, run('serve', self.dir / 'run', *flags, check=2).err)
+
+    def test_a_message_of_slacks_is_one_line(self):
+        hook, recorder = self.receiver(answers=200), Recorder(self.dir / 'a<b', fault=(6, 1.5, 0, 99))
+        recorder.step(6)
+        self.serve(self.dir / 'a<b', '--webhook', f'http://127.0.0.1:{hook.server_port}/services/T0/B0/secret', '--webhook-form', 'slack')
+        self.until(lambda said: any('ank 6 ' in f['finding']['title_en'] for f in said['findings']))
+        while not any('ank 6 ' in body['text'] for _, _, body in hook.reported):
+            time.sleep(0.05)
+        path, kind, body = next(message for message in hook.reported if 'ank 6 ' in message[2]['text'])
+        self.assertEqual((path, kind, list(body)), ('/services/T0/B0/secret', 'application/json', ['text']))
+        self.assertRegex(body['text'], r'^a&lt;b: step \d+: Rank 6 .* – .+ step$')
+        self.assertNotIn('\n', body['text'])
+        self.end()
+        self.assertNotIn('secret', self.words())
+
+    @unittest.skipUnless(shutil.which('openssl'), 'needs openssl')
+    def test_https_is_spoken_and_certificates_are_checked(self):
+        key, certificate = self.dir / 'key.pem', self.dir / 'certificate.pem'
+        subprocess.run(['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', key,
+                        '-out', certificate], check=True, capture_output=True)
+        hook = self.receiver(tls=(certificate, key))
+        recorder = Recorder(self.dir / 'run', fault=(6, 1.5, 0, 99))
+        recorder.step(6)
+        flags = '--webhook', f'https://127.0.0.1:{hook.server_port}/x', '--confine', 'off'  # confined, it reads the system's certificates alone
+        self.serve(self.dir / 'run', *flags, env={'CURL_CA_BUNDLE': str(certificate), 'SSL_CERT_FILE': str(certificate)})
+        while not hook.reported:
+            time.sleep(0.05)
+        self.assertEqual(hook.reported[0][2]['event'], 'finding.begins')
+        self.end()
+        before = len(hook.reported)
+        self.serve(self.dir / 'run', *flags)  # nobody vouches for this certificate
+        while not re.search(r'^stageline_webhook_given_up_total [1-9]', self.get('metrics').decode(), re.M):
+            time.sleep(0.05)
+        self.end()
+        self.assertEqual(len(hook.reported), before)
+        self.assertIn('could not notify the webhook: cannot be reached: ', self.words())
+
+    def test_metrics_are_exported_to_a_collector(self):
+        hook, recorder = self.receiver(answers=200), Recorder(self.dir / 'run', fault=(6, 1.5, 0, 99))
+        recorder.step(5)
+        self.serve(self.dir / 'run', '--otlp', f'http://127.0.0.1:{hook.server_port}')
+        self.shown(3)
+        recorder.step()
+        self.shown(4)
+        recorder.step(6)
+        recorder.close()
+        self.until(lambda said: said['state'] == 'closed')
+
+        def measured(body):
+            """Name → [(value, labels, point)], and the kinds of the metrics."""
+            scope, = body['resourceMetrics'][0]['scopeMetrics']
+            out = {}
+            for metric in scope['metrics']:
+                of = metric.get('sum') or metric['gauge']
+                self.assertEqual('sum' in metric, metric['name'].endswith('_total'))
+                self.assertEqual((metric.get('sum') or {}).get('aggregationTemporality', 2), 2)
+                out[metric['name']] = [(p['asDouble'], {a['key']: a['value']['stringValue'] for a in p['attributes']}, p) for p in of['dataPoints']]
+            return out
+
+        def last():
+            return measured(hook.reported[-1][2])
+
+        while last()['stageline_recording'][0][0] != 0:
+            time.sleep(0.05)
+        self.assertEqual({(path, kind) for path, kind, _ in hook.reported}, {('/v1/metrics', 'application/json')})
+        attributes = {a['key']: a['value']['stringValue'] for a in hook.reported[0][2]['resourceMetrics'][0]['resource']['attributes']}
+        self.assertEqual(attributes, {'service.name': 'stageline', 'service.instance.id': 'run'})
+        steps = [m['stageline_step'][0][0] for m in (measured(body) for _, _, body in hook.reported) if 'stageline_step' in m]
+        self.assertEqual(steps, sorted(steps))
+        self.assertIn(3, steps)
+        self.assertIn(4, steps)
+        # The last export says what /metrics says.
+        prometheus = {name: float(value) for name, value in re.findall(r'^(stageline_\w+) (\S+)$', self.get('metrics').decode(), re.M)}
+        self.assertEqual({name: points[0][0] for name, points in last().items() if not points[0][1]}, prometheus)
+        self.assertTrue(all({'id', 'cause'} == set(labels) for _, labels, _ in last().get('stageline_finding_lost_seconds', [])))
+        point = last()['stageline_steps_total'][0][2]
+        self.assertLess(int(point['startTimeUnixNano']), int(point['timeUnixNano']))
+        self.end()
 
     def test_a_webhook_that_is_away_holds_nothing_up(self):
         hook = self.receiver(answers=500)

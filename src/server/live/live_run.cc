@@ -26,6 +26,7 @@ constexpr double kShare = 1;  // of a core, for all looks together
 // Reading many steps costs several times as much as reading a few. So if nothing has changed, many are read only after
 // this number of new steps, or when this multiple of the processor time of the last such look has passed.
 constexpr int64_t kManyEvery = 4;
+constexpr auto kPushEvery = std::chrono::seconds(10);
 constexpr size_t kUnlikeSteps = 4;  // one of this number of last steps was unlike those before, or nothing has changed
 
 std::chrono::nanoseconds used() {
@@ -151,42 +152,26 @@ double usual_ns(const std::vector<RunningStep>& history, size_t max) {
   return spans.empty() ? 0 : median_of(std::move(spans));
 }
 
-// A label's value in Prometheus' format.
-std::string label(std::string_view text) {
+// The text of a message of Slack's, which has tags in angle brackets.
+std::string slack_text(const std::string& text) {
   std::string out;
-  for (const char c : valid_utf8(std::string(text))) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
+  for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
   return out;
 }
 
-class Metrics {
- public:
-  void add(const char* name, const char* type, const char* help, const std::string& value,
-           const std::string& labels = "") {
-    if (name != last_) out_ += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
-    last_ = name;
-    out_ += name + (labels.empty() ? "" : "{" + labels + "}") + " " + value + "\n";
-  }
-  std::string take() { return std::move(out_); }
-
- private:
-  std::string out_, last_;
-};
+int64_t since_1970_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 }  // namespace
 
-LiveRun::LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options,
-                 std::unique_ptr<Webhook> webhook)
+LiveRun::LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, LiveOutlets outlets)
     : title_(std::move(title)),
       paths_(paths),
       steps_(paths, options),
-      webhook_(std::move(webhook)),
+      outlets_(std::move(outlets)),
+      begin_ns_(since_1970_ns()),
       steps_of_many_(std::move(paths), std::move(options)) {}
 
 Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
@@ -199,9 +184,12 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
     const Look::State state = look.state;
     take_many(say);
     take(std::move(look), std::chrono::duration<double>(LiveClock::now() - before).count(), say);
-    if (state == Look::State::kClosed || state == Look::State::kSilent) {
-      if (many_.valid()) many_.wait();
-      take_many(say);
+    const bool over = state == Look::State::kClosed || state == Look::State::kSilent;
+    if (over && many_.valid()) many_.wait();
+    if (over) take_many(say);
+    push_metrics();
+    tell_problems(say);
+    if (over) {
       over_ = true;
       return state;
     }
@@ -303,10 +291,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
         ++steps_over_;
       }
     if (history_.size() > kMaxSteps) history_.erase(history_.begin(), history_.end() - kMaxSteps);
-    if (!history_.empty() && history_.back().step > newest)
-      newest_ns_ =
-          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-              .count();
+    if (!history_.empty() && history_.back().step > newest) newest_ns_ = since_1970_ns();
     if (has_new) {
       stages_ = stages;
       pipeline_json_ = std::move(pipeline);
@@ -316,17 +301,34 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
     }
   }
   if (!last_steps.empty()) look_at_many(last_steps);
-  if (!webhook_ || stated_problem_) return;
-  const Webhook::Sums sums = webhook_->sums();
-  if (sums.given_up == 0) return;
-  stated_problem_ = true;  // only once; /metrics counts them
-  say(words("follow.webhook_fails", Args().set("why", sums.problem)));
+}
+
+// Sends what /metrics says, after a new step or state, else at intervals.
+void LiveRun::push_metrics() {
+  const std::pair now(looked_at_, state_);
+  if (!outlets_.otlp || (now == pushed_ && LiveClock::now() - pushed_at_ < kPushEvery)) return;
+  pushed_ = now;
+  pushed_at_ = LiveClock::now();
+  outlets_.otlp->send(measured().otlp(title_, begin_ns_, since_1970_ns()));
+}
+
+// Each only once; /metrics counts the webhook's.
+void LiveRun::tell_problems(const std::function<void(const Text&)>& say) {
+  for (const auto& [outlet, name] : {std::pair(outlets_.webhook.get(), "follow.webhook_fails"),
+                                     std::pair(outlets_.otlp.get(), "follow.otlp_fails")}) {
+    if (!outlet) continue;
+    const Webhook::Sums sums = outlet->sums();
+    if (sums.given_up > 0 && stated_problems_.insert(name).second) say(words(name, Args().set("why", sums.problem)));
+  }
 }
 
 // Is called with the lock held.
 void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say) {
-  const auto line = [&](const char* name, const Finding& f) {
-    say(words(name, Args().set("step", step).set("title", Text{f.title.en, f.title.in(true)})));
+  const auto line = [&](const char* name, const Seen& seen) {
+    const Text& title = seen.finding.title;
+    const Text text = words(name, Args().set("step", step).set("title", Text{title.en, title.in(true)}));
+    say(text);
+    tell(seen.is_gone ? "finding.ends" : "finding.begins", text, seen, step);
   };
   for (Seen& seen : findings_) {
     const auto again = std::ranges::find_if(found, [&](const Seen& s) { return same_fault(s.finding, seen.finding); });
@@ -350,13 +352,11 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     if (seen.shows_in_few != (of == Of::kFew)) continue;
     if (++seen.misses < kMisses) continue;
     seen.is_gone = true;
-    line("follow.ends", seen.finding);
-    tell("finding.ends", seen, step);
+    line("follow.ends", seen);
   }
   for (Seen& fresh : found) {
     fresh.begin_step = fresh.last_step = step;
-    line("follow.begins", fresh.finding);
-    tell("finding.begins", fresh, step);
+    line("follow.begins", fresh);
     findings_.push_back(std::move(fresh));
   }
   size_t gone = sum_over<size_t>(findings_, &Seen::is_gone);
@@ -364,14 +364,22 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     at = at->is_gone ? (--gone, findings_.erase(at)) : at + 1;
 }
 
-void LiveRun::tell(const char* event, const Seen& seen, int64_t step) {
-  if (!webhook_) return;
+void LiveRun::tell(const char* event, const Text& line, const Seen& seen, int64_t step) {
+  if (!outlets_.webhook) return;
   JsonWriter json;
-  json.begin_object().field("event", event).field("run", valid_utf8(title_)).field("step", step);
+  json.begin_object();
+  if (outlets_.slack) {
+    std::string text = title_ + ": " + line.in(outlets_.chinese);
+    if (!seen.is_gone && !seen.finding.value.empty())
+      text += " – " + seen.finding.value + " " + seen.finding.value_note.in(outlets_.chinese);
+    json.field("text", slack_text(text));
+    return outlets_.webhook->send(json.end_object().take());
+  }
+  json.field("event", event).field("run", valid_utf8(title_)).field("step", step);
   json.field("begin_step", seen.begin_step).field("step_ns", std::llround(seen.step_ns));
   json.key("finding");
   write_finding(json, seen.finding, seen.step_ns, paths_);
-  webhook_->send(json.end_object().take());
+  outlets_.webhook->send(json.end_object().take());
 }
 
 int64_t LiveRun::step_count() const {
@@ -407,11 +415,10 @@ std::string LiveRun::json(int64_t known, int64_t after) const {
   return json.end_object().take();
 }
 
-std::string LiveRun::metrics() const {
+Metrics LiveRun::measured() const {
   const std::lock_guard lock(mutex_);
   Metrics m;
-  const auto number = [](double value) { return json_double(value); };
-  const auto whole = [](int64_t value) { return std::to_string(value); };
+  const auto whole = [](int64_t value) { return static_cast<double>(value); };
   m.add("stageline_recording", "gauge", "1 while the followed job records, 0 before and after",
         whole(state_ == Look::State::kRecording));
   m.add("stageline_ranks", "gauge", "Ranks that have recorded work", whole(ranks_));
@@ -420,9 +427,9 @@ std::string LiveRun::metrics() const {
         whole(lost_records_));
   m.add("stageline_without_device_times_total", "counter", "Records with the host's times instead of the device's",
         whole(without_device_));
-  m.add("stageline_look_seconds", "gauge", "Time that the last look at the recording took", number(look_seconds_));
-  if (webhook_) {
-    const Webhook::Sums sums = webhook_->sums();
+  m.add("stageline_look_seconds", "gauge", "Time that the last look at the recording took", look_seconds_);
+  if (outlets_.webhook) {
+    const Webhook::Sums sums = outlets_.webhook->sums();
     m.add("stageline_webhook_sent_total", "counter", "Events that the webhook took", whole(sums.sent));
     m.add("stageline_webhook_given_up_total", "counter", "Events that the webhook did not take", whole(sums.given_up));
   }
@@ -431,29 +438,27 @@ std::string LiveRun::metrics() const {
   for (const Seen& seen : findings_)
     if (!seen.is_gone)
       m.add("stageline_finding_lost_seconds", "gauge", "Time of a step that a finding costs; 0 where it has no price",
-            number(seen.finding.lost_ns_per_step / 1e9),
-            "id=\"" + label(seen.finding.id) + "\",cause=\"" + label(key_of(seen.finding)) + "\"");
-  if (history_.empty()) return m.take();
+            seen.finding.lost_ns_per_step / 1e9, {{"id", seen.finding.id}, {"cause", key_of(seen.finding)}});
+  if (history_.empty()) return m;
   const RunningStep& last = history_.back();
   m.add("stageline_step", "gauge", "Number of the last training step that is over", whole(last.step));
-  m.add("stageline_step_seconds", "gauge", "What the last step took", number(last.dur_ns / 1e9));
-  m.add("stageline_step_usual_seconds", "gauge", "Median of all steps so far",
-        number(usual_ns(history_, kMaxSteps) / 1e9));
+  m.add("stageline_step_seconds", "gauge", "What the last step took", last.dur_ns / 1e9);
+  m.add("stageline_step_usual_seconds", "gauge", "Median of all steps so far", usual_ns(history_, kMaxSteps) / 1e9);
   m.add("stageline_step_end_timestamp_seconds", "gauge", "When the last step was seen to be over",
-        number(static_cast<double>(newest_ns_ / 1'000'000) / 1e3));
+        static_cast<double>(newest_ns_ / 1'000'000) / 1e3);
   if (last.bubble >= 0)
     m.add("stageline_bubble_share", "gauge", "Share of the last step's pipeline in which a rank computes nothing, mean",
-          number(last.bubble));
+          last.bubble);
   if (last.stage >= 0) {
     m.add("stageline_slowest_stage", "gauge", "Stage that computed longest in the last step", whole(last.stage));
-    m.add("stageline_slowest_stage_ratio", "gauge", "Its time by that of the middle stage", number(last.stage_ratio));
+    m.add("stageline_slowest_stage_ratio", "gauge", "Its time by that of the middle stage", last.stage_ratio);
   }
   if (last.rank >= 0) {
     m.add("stageline_slowest_rank", "gauge", "Rank that computed longest by its stage's median in the last step",
           whole(last.rank));
-    m.add("stageline_slowest_rank_ratio", "gauge", "Its time by that median", number(last.rank_ratio));
+    m.add("stageline_slowest_rank_ratio", "gauge", "Its time by that median", last.rank_ratio);
   }
-  return m.take();
+  return m;
 }
 
 }  // namespace stageline

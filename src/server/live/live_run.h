@@ -15,15 +15,27 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/words.h"
 #include "engine/newest_steps.h"
 #include "model/finding.h"
+#include "server/live/metrics.h"
 #include "server/live/webhook.h"
 
 namespace stageline {
+
+// Where a running job is reported to, besides its page.
+struct LiveOutlets {
+  std::unique_ptr<Webhook> webhook;  // gets every finding that begins or ends
+  bool slack = false;                // as messages of Slack's, in this language
+  bool chinese = false;
+  std::unique_ptr<Webhook> otlp;  // gets the metrics, as OpenTelemetry's collector takes them
+};
 
 class LiveRun {
  public:
@@ -42,7 +54,7 @@ class LiveRun {
   static constexpr size_t kMaxDrawnRanks = 48;    // beyond this, the slowest and a usual rank of each stage are drawn
   static constexpr size_t kMaxDrawnCells = 6000;  // beyond this, one step is drawn instead of two
 
-  LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, std::unique_ptr<Webhook> webhook);
+  LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, LiveOutlets outlets);
 
   // Looks again and again until the recording is closed or silent. `say` gets lines for people, in both languages.
   Look::State follow(const std::function<void(const Text&)>& say);
@@ -51,7 +63,7 @@ class LiveRun {
   // and if `known` still is the current version, nothing else.
   std::string json(int64_t known, int64_t after) const;
   // The same numbers in Prometheus' text format.
-  std::string metrics() const;
+  std::string metrics() const { return measured().prometheus(); }
   bool over() const { return over_.load(); }
   int64_t step_count() const;
 
@@ -76,19 +88,25 @@ class LiveRun {
   void take_many(const std::function<void(const Text&)>& say);
   void take(Look look, double seconds, const std::function<void(const Text&)>& say);
   void take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say);
-  void tell(const char* event, const Seen& seen, int64_t step);
+  void tell(const char* event, const Text& line, const Seen& seen, int64_t step);
+  Metrics measured() const;
+  void push_metrics();
+  void tell_problems(const std::function<void(const Text&)>& say);
 
   const std::string title_;
   const std::vector<std::string> paths_;
   NewestSteps steps_;
-  std::unique_ptr<Webhook> webhook_;
-  bool stated_problem_ = false;
+  const LiveOutlets outlets_;
+  const int64_t begin_ns_;  // since 1970
   // Only the thread that follows the run touches these.
   std::vector<Seen> found_in_few_, found_in_many_;            // at the last look at each
   int64_t looked_at_ = INT64_MIN, first_of_few_ = INT64_MIN;  // the last and the first of the few steps
   std::chrono::steady_clock::time_point many_at_;             // when the last look at the many was begun
   std::chrono::nanoseconds many_used_{0};
   int64_t many_step_ = INT64_MIN / 2;
+  std::set<std::string_view> stated_problems_;
+  std::pair<int64_t, Look::State> pushed_;  // step and state of the last metrics that were pushed
+  std::chrono::steady_clock::time_point pushed_at_;
 
   mutable std::mutex mutex_;  // guards everything below
   int64_t version_ = 1;

@@ -1,5 +1,5 @@
-// Notifies another program of events at once: with an HTTP POST of JSON for each event, in order, on a separate thread.
-// A receiver that is slow or away delays nothing.
+// Notifies another program at once: with an HTTP POST of JSON for each event, in order, on a separate thread. A
+// receiver that is slow or away delays nothing.
 //
 // A message is tried kTries times, then given up and counted. If more than kMaxWaiting wait, the oldest is given up.
 #pragma once
@@ -22,9 +22,9 @@ class Webhook {
   static constexpr size_t kMaxWaiting = 256;
   static constexpr int kTries = 3;
 
-  // Makes one for an address such as "http://host:port/path". Errors: kUsage for other forms; https is refused, since
-  // this program has no TLS.
-  static Result<std::unique_ptr<Webhook>> to(std::string_view url);
+  // Makes one for an address such as "https://host:port/path", the value of `flag`. Errors: kUsage for other forms,
+  // kUnavailable without libcurl.
+  static Result<std::unique_ptr<Webhook>> to(std::string_view url, const std::string& flag);
   // Waits at most `kPatience` seconds until everything that was given to send() is sent or given up.
   ~Webhook();
   static constexpr int kPatience = 10;
@@ -40,11 +40,11 @@ class Webhook {
   Sums sums() const;
 
  private:
-  Webhook(std::string host, std::string port, std::string target);
+  explicit Webhook(std::string url);
   void work();
   std::string post(const std::string& body) const;  // "" where the receiver answered 2xx, else what went wrong
 
-  const std::string host_, port_, target_;
+  const std::string url_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> waiting_;
