@@ -232,6 +232,30 @@ class OtlpTest(Case):
         self.assertEqual([r['request'] for r in few], ['cmpl-0'])
         self.assertIn('needs requests that a server measured', run('analyze', 'requests', otlp.write(self.dir / 'training'), check=2).err)
 
+    def test_explain_and_diff_know_queue_prefill_and_decode(self):
+        def served(name, factor):
+            made = otlp.requests(40)
+            for k, span in enumerate(made[0][1]):
+                queue = 0.1 * factor + 0.001 * (k % 7)
+                span['attributes'] |= {'gen_ai.latency.time_in_queue': queue, 'gen_ai.latency.time_to_first_token': queue + 0.02}
+                span['end'] = span['start'] + round((queue + 0.52) * 1e9)
+            return self.file(name, otlp.to_json(made))
+
+        fast, slow = served('fast.jsonl', 1), served('slow.jsonl', 3)
+        told = json.loads(run('explain', slow, '--format', 'json', check=0).out)
+        parts = {p['id']: p['share'] for p in told['parts']}
+        self.assertEqual(list(parts), ['phase-decode', 'phase-queue', 'phase-prefill'])
+        mean = 0.303 + 0.52
+        self.assertAlmostEqual(parts['phase-queue'], 0.303 / mean, delta=0.001)
+        self.assertEqual([f['id'] for f in told['findings']], ['phase.wait'])
+        self.assertIn('40 requests', told['title_en'] + told['lead_en'])
+        apart = json.loads(run('diff', fast, slow, '--format', 'json').out)
+        self.assertTrue(apart['beyond_noise'])
+        self.assertAlmostEqual(apart['change_ns'] / 1e6, 200, delta=1)
+        groups = next(t['rows'] for t in apart['tables'] if t['name'] == 'groups')
+        self.assertEqual(max(groups, key=lambda g: abs(g['effect_ns']))['kind'], 'phase-queue')
+        self.assertIn('requests of a server', run('diff', fast, slow).out)
+
     def test_a_hundred_thousand_spans_of_any_service(self):
         draw = random.Random(3)
         spans = [{'name': f'GET /{k % 7}', 'start': otlp.EPOCH_NS + draw.randrange(10**9), 'end': 0, 'id': k + 1, 'trace': k + 5, 'parent': k + 10**6, 'attributes': {}} for k in range(100_000)]

@@ -52,6 +52,46 @@ class TorchtitanTest(Case):
         lanes = rows(made, "SELECT rank, name, count(DISTINCT lane) AS lanes, count(*) AS n FROM slices WHERE name IN ('generate', 'engine_loop') GROUP BY name")
         self.assertEqual({(r['name'], r['lanes'], r['n']) for r in lanes}, {('generate', '3', '6'), ('engine_loop', '1', '2')})
 
+    def rl_run(self, name, wait_us, sync_us):
+        """Two trainers whose step waits for a batch, trains, and sends its weights."""
+        (self.dir / name).mkdir(exist_ok=True)
+        for rank in range(2):
+            log = torchtitan.Log('trainer', rank, 6000 + rank)
+
+            def spans(step, lengths):
+                for name, us in lengths:  # with gaps, since a span is longer than its whole microseconds
+                    log.at += 2
+                    log.span(name, step, 0 if isinstance(us, list) else us, lambda us=us: spans(step, us if isinstance(us, list) else []))
+                    log.at += 2
+
+            for step in range(1, 13):
+                spans(step, [('step', [('wait_for_training_batch', wait_us + 100 * (step % 3)), ('forward_backward', [('model_forward', 10_000), ('model_backward', 20_000)]),
+                                       ('optim_step', 5000), ('push_model_state_dict', sync_us), ('other', 1000)])])
+            (self.dir / name / log.name()).write_text(log.text())
+        return self.dir / name
+
+    def test_explain_and_diff_know_the_phases_of_a_step(self):
+        fast, slow = self.rl_run('fast', 5_000, 4_000), self.rl_run('slow', 25_000, 4_000)
+        told = json.loads(run('explain', slow, '--format', 'json', check=0).out)
+        parts = {p['id']: p['share'] for p in told['parts']}
+        step = 25_100 + 35_000 + 4_000 + 1000
+        for part, us in (('phase-train', 35_000), ('phase-wait', 25_100), ('phase-sync', 4_000)):
+            self.assertAlmostEqual(parts[part], us / step, delta=0.01, msg=part)
+        self.assertAlmostEqual(sum(parts.values()), 1, places=6)
+        waits = next(f for f in told['findings'] if f['id'] == 'phase.wait')
+        self.assertEqual((waits['title_en'], bool(waits['title_zh'])), ('Training waits for rollouts', True))
+        self.assertNotIn('phase.wait', [f['id'] for f in json.loads(run('explain', self.rl_run('none', 100, 4000), '--format', 'json', check=0).out)['findings']])
+        apart = json.loads(run('diff', fast, slow, '--format', 'json').out)
+        self.assertTrue(apart['beyond_noise'])
+        first = self.groups(apart)[0]
+        self.assertEqual((first['kind'], round(first['effect_ns'] / 1e6)), ('phase-wait', 20))
+        sync = json.loads(run('diff', fast, self.rl_run('sync', 5_000, 14_000), '--format', 'json').out)
+        items = next(t['rows'] for t in sync['tables'] if t['name'] == 'items')
+        self.assertEqual((self.groups(sync)[0]['kind'], [(i['part'], i['name'], i['sure']) for i in items]), ('phase-sync', [('phase-sync', 'push_model_state_dict', 'yes')]))
+
+    def groups(self, apart):
+        return sorted(next(t['rows'] for t in apart['tables'] if t['name'] == 'groups'), key=lambda g: -abs(g['effect_ns']))
+
     def test_a_rank_without_a_log_is_named(self):
         made = torchtitan.write(self.dir / 'run', ranks=3)
         self.assertNotIn('torchtitan.missing_ranks', flaws(info(made)))

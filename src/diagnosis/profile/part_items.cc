@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/message_names.h"
 #include "model/row_names.h"
@@ -165,6 +166,16 @@ class DeviceParts {
 
 // ---- ranks without devices ----------------------------------------------------------------------------------------
 
+RankParts phase_parts(PhaseTimes times, const Part& part) {
+  RankParts out;
+  out.lengths = std::move(times.lengths);
+  for (const PhaseTime& phase : times.phases) out.add(phase.part, phase.name, {}, part.rank, phase.step, phase.ns);
+  std::vector<double> rest = out.lengths;
+  for (const PhaseTime& phase : times.phases) rest[phase.step] -= phase.ns;
+  out.of_step["rest"] = std::move(rest);
+  return out;
+}
+
 // The parts are those of the host's bar. Behind them stand what operators take by themselves, and collectives in
 // flight, which others may hide: they are evidence, and do not add up.
 RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sums, bool communicates) {
@@ -249,11 +260,14 @@ void join(const Trace& trace, std::vector<RankParts> all, ProfileParts& out) {
 }
 
 // The mean step that the bar is of.
-double bar_step_ns(const MeasuredProfile& measured, const ProfileSums& sums) {
+double bar_step_ns(const Trace& trace, const MeasuredProfile& measured, const ProfileSums& sums) {
   const ProfileFacts& f = measured.facts;
   if (f.accounted) return f.step_ns;
   if (!f.ranks.empty()) return f.whole.span_ns / f.ranks.size() / std::max<size_t>(1, f.step_count);
   double step = 0, ranks = 0;
+  for (const Part& part : trace.parts)
+    for (const ServedRequest& request : part.requests) step += 1.0 * (request.end_ns - request.start_ns), ++ranks;
+  if (ranks > 0) return step / ranks;
   for (const DeviceSums& rank : sums.ranks)
     if (rank.step_costs) step += rank.step_costs->step_ns, ++ranks;
   return ranks > 0 ? step / ranks : 0;
@@ -267,13 +281,17 @@ Result<ProfileParts> profile_parts(const Run& run) {
   const ProfileFacts& f = measured.facts;
   const ProfileSums& sums = profile_sums_of(run);
   ProfileParts out;
-  out.step_ns = bar_step_ns(measured, sums);
+  out.step_ns = bar_step_ns(trace, measured, sums);
   if (measured.headline.parts.empty() || !(out.step_ns > 0))
     return make_error(ErrorCode::kBadInput, "there is neither device work nor a profiler step in it",
                       "record with CUDA activities, or call the profiler's step()");
   std::vector<RankParts> all(trace.parts.size());
   parallel_for(all.size(), [&](size_t p) {
     const Part& part = trace.parts[p];
+    if (PhaseTimes times = phase_times(trace, part); f.ranks.empty() && !times.phases.empty()) {
+      all[p] = phase_parts(std::move(times), part);
+      return;
+    }
     for (const RankFacts& rank : f.ranks)
       if (rank.rank == part.rank) all[p] = DeviceParts(trace, part, rank, f.accounted).read();
     for (const DeviceSums& rank : sums.ranks)
@@ -281,7 +299,8 @@ Result<ProfileParts> profile_parts(const Run& run) {
         all[p] = host_parts(trace, part, rank, sums.communicates);
   });
   join(trace, std::move(all), out);
-  out.steps = f.step_count;
+  out.requests = sum_over<size_t>(trace.parts, [](const Part& part) { return part.requests.size(); });
+  out.steps = out.requests > 0 ? out.requests : f.step_count;
   if (f.late) out.late = f.late->rank;
   if (!f.late && f.waits && f.waits->min_rank) out.late = static_cast<int32_t>(*f.waits->min_rank);
   out.headline = std::move(measured.headline);

@@ -32,10 +32,11 @@ struct PartItem {
 struct ProfileParts {
   Headline headline;
   std::vector<int32_t> ranks;
-  int32_t late = kUnknown;      // the rank that the others wait for in collectives
-  int64_t steps = 0;            // 0: none were recorded, and the recording is one
-  double step_ns = 0;           // of a mean step, that shares of the headline's parts refer to
-  std::vector<double> lengths;  // of the steps, mean of the ranks
+  int32_t late = kUnknown;                             // the rank that the others wait for in collectives
+  int64_t steps = 0;                                   // 0: none were recorded, and the recording is one
+  int64_t requests = 0;                                // of a server, which stand for steps
+  double step_ns = 0;                                  // of a mean step, that shares of the headline's parts refer to
+  std::vector<double> lengths;                         // of the steps, mean of the ranks
   std::map<std::string, std::vector<double>> of_step;  // by the part's id: of each step, mean of the ranks
   // By part, and by the name that matches items of two runs: the operator that launched the kernels, the collective,
   // the copy, the call or range in which the host was. The items of a part add up to it.

@@ -108,6 +108,7 @@ class Differ {
     if (a_.ranks.size() != b_.ranks.size()) say("diff.shape.ranks", std::ssize(a_.ranks), std::ssize(b_.ranks));
     if (a_.headline.host_alone != b_.headline.host_alone)
       diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
+    if (a_.requests > 0) diff_.changes.push_back(words("diff.profile.requests"));
     if (a_.steps == 0)
       diff_.changes.push_back(words("diff.profile.whole"));
     else if (change_.steps() < 2)

@@ -140,6 +140,19 @@ void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
+// Phases in which a step or a request waits for another program.
+void add_waiting_phases(const Headline& headline, std::vector<Finding>& out) {
+  for (const SpanPart& part : headline.parts) {
+    if ((part.id != "phase-wait" && part.id != "phase-queue") || part.share < kIdleShare) continue;
+    Finding x;
+    x.id = "phase.wait";
+    x.weight = part.share;
+    x.value = percent(part.share);
+    say(x, "profile." + part.id);
+    out.push_back(std::move(x));
+  }
+}
+
 void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   const double share = share_or_zero(f.outside_ns, f.recorded_ns);
   if (share < kOutsideShare) return;
@@ -274,6 +287,7 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
   add_full_queue(facts, out.list);
   add_outside(facts, out.list);
   out.headline = account_for(trace, facts, sums, account);
+  add_waiting_phases(out.headline, out.list);
   tell(facts, std::move(covered), out);
   return out;
 }

@@ -1,12 +1,15 @@
 #include "diagnosis/profile/step_findings.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/number.h"
+#include "diagnosis/profile/phases.h"
 #include "model/finding_words.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
@@ -134,8 +137,33 @@ std::pair<double, double> operators_and_rest(const ProfileSums& sums) {
 
 }  // namespace
 
+namespace {
+
+// The bar of phases, the longest first, where a host's trace names some.
+bool add_phases(const Trace& trace, Headline& h) {
+  std::map<std::string, double> sums;
+  double whole = 0, rest = 0;
+  for (const Part& part : trace.parts) {
+    const PhaseTimes times = phase_times(trace, part);
+    for (const PhaseTime& phase : times.phases) sums[phase.part] += phase.ns, rest -= phase.ns;
+    for (const double length : times.lengths) whole += length, rest += length;
+  }
+  if (sums.empty() || !(whole > 0)) return false;
+  h.host_alone = true;
+  if (const auto count = sum_over<int64_t>(trace.parts, [](const Part& part) { return part.requests.size(); }))
+    h.title =
+        words("profile.title.requests", Args().count("requests", count).set("time", human_duration(whole / count)));
+  for (const auto& [id, ns] : sums) h.parts.push_back(span_part(id, "profile.part." + id, ns / whole));
+  std::ranges::stable_sort(h.parts, std::greater(), &SpanPart::share);
+  if (rest > 0) h.parts.push_back(span_part("rest", "profile.host.other", rest / whole));
+  return true;
+}
+
+}  // namespace
+
 void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   const StepShares steps = step_shares(sums);
+  if (add_phases(trace, h)) return;
   if (!(steps.total > 0)) return;
   h.host_alone = true;
   const auto part = [&](const char* id, const char* name, double share) {

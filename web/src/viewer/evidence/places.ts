@@ -44,6 +44,7 @@ const TABLES: Record<string, readonly (readonly [analysis: string, table: string
   'rank.slow': [['stragglers', 'straggler-workers'], ['temporal-breakdown', 'temporal-breakdown']],
   'launch.bound': [['cuda-kernel-launch-stats', 'outliers']],
   'queue.full': [['time-spent-blocked-on-full-queue', '']],
+  'phase.wait': [['requests', 'request-times']],
   'step.outlier': [['pipeline-summary', 'steps'], ['profiler-steps', 'profiler-steps']],
   'input.loading': [['tb-overview', 'step-averages']],
   'tensor_cores.unused': [['tb-kernel', 'kernel-use']],
