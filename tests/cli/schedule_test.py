@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from support import Case, run
+from support import SHARED, Case, needs_shared, run
 
 NAMES = ['fthenb', '1f1b', 'eager-1f1b', 'vpp', 'vpp-ep-overlap', 'bfs', 'bfs-unreversed', 'zb-h1', 'zb-h1-paddle', 'zb-h2', 'interleaved-zb', 'zb-v',
          'zbvpp', 'dualpipe', 'dualpipe-v', 'dualpipe-v-mindspeed']
@@ -37,6 +37,33 @@ class Schedule(Case):
                 for key in ('span_ns', 'span_bubble_ns', 'inner_bubble_ns', 'activations', 'layout', 'stages', 'micro_batches'):
                     self.assertEqual(made[key], read[key], (name, form, key))
                 self.assertIsNone(read['published'])
+
+    def test_orders_of_paddle_are_read(self):
+        def written(name, chunks):
+            lines = {}
+            rows = run('schedule', name, '--stages', 4, '--micro-batches', 8, *(['--chunks', chunks] if chunks > 1 else []), '--format', 'csv', check=0).out.splitlines()[1:]
+            for stage, _, kind, mb, chunk in (row.split(',') for row in rows):
+                lines.setdefault(int(stage), []).append(f'{kind.lower()}{mb}' + (f'_vp{chunk}' if chunks > 1 else ''))
+            return [';'.join(lines[stage]) + ';' for stage in range(4)]
+
+        for name, chunks in (('1f1b', 1), ('vpp', 2)):
+            made = numbers(name, '--stages', 4, '--micro-batches', 8, *(['--chunks', chunks] if chunks > 1 else []))
+            for head in ('', 'PipelineParallel stage 0 '):
+                path = self.write('order.txt', '\n'.join(head + line for line in written(name, chunks)) + '\n\n')
+                read = numbers('--from-csv', path)
+                for key in ('span_ns', 'activations', 'layout', 'stages', 'micro_batches'):
+                    self.assertEqual(made[key], read[key], (name, head, key))
+        for text, word in (('f0;f1;b0;bx;\n', 'not a micro-batch'), ('f0;f1;b0;\n', 'order.txt'), ('f0;b0;\nf0;\n', 'order.txt')):
+            self.assertIn(word, run('schedule', '--from-csv', self.write('order.txt', text), check=2).err)
+
+    @needs_shared
+    def test_orders_that_paddle_returned(self):
+        lines = (SHARED / 'sources/paddle/get_static_scheduler.txt').read_text().splitlines(True)
+        for name, chunks in (('PipelineParallel', 1), ('PipelineParallelWithInterleave', 2)):
+            path = self.write('order.txt', ''.join(line for line in lines if line.startswith(name + ' ')))
+            made = numbers('vpp' if chunks > 1 else '1f1b', '--stages', 4, '--micro-batches', 8, *(['--chunks', chunks] if chunks > 1 else []))
+            read = numbers('--from-csv', path)
+            self.assertEqual([read[key] for key in ('span_ns', 'activations', 'stages')], [made[key] for key in ('span_ns', 'activations', 'stages')])
 
     def test_what_a_name_writes(self):
         csv, cells = self.dir / 'order.csv', self.dir / 'cells.csv'

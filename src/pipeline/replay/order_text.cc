@@ -181,6 +181,30 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
   return rows;
 }
 
+// The last word of a line: "f0;f1;b0;…" of a stage, as Paddle's get_static_scheduler() returns it.
+std::string_view paddle_order(std::string_view line) {
+  line = trim(line);
+  return line.substr(line.find_last_of(" \t") + 1);
+}
+
+// Our table of Paddle's orders, a line a stage: "f3_vp1" is the forward of micro-batch 3 and chunk 1.
+std::string table_of_paddle(std::string_view text) {
+  std::string table = std::string(kHeader) + "\n";
+  size_t stage = 0;
+  for (const std::string_view line : split(text, '\n')) {
+    size_t index = 0;
+    for (const std::string_view word : split(paddle_order(line), ';')) {
+      if (word.empty()) continue;
+      const size_t chunk = word.find("_vp");
+      table += std::to_string(stage) + ',' + std::to_string(index++) + ',' + (word[0] == 'f' ? "F" : "B") + ',' +
+               std::string(word.substr(1, chunk - 1)) + ',' +
+               (chunk == std::string_view::npos ? "0" : std::string(word.substr(chunk + 3))) + '\n';
+    }
+    stage += index > 0;
+  }
+  return table;
+}
+
 // Sets the layout under which the order runs; of several the one with the shortest span.
 Status settle_layout(Schedule& schedule, std::optional<ChunkLayout> layout, const std::string& path) {
   std::optional<ChunkLayout> best;
@@ -251,6 +275,9 @@ Result<std::string> torch_csv(const Schedule& schedule) {
 Result<ReadOrder> read_order(std::string_view text, const std::string& path, std::optional<ChunkLayout> layout) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const std::string_view first_line = text.substr(0, text.find('\n'));
+  if (const std::string_view order = paddle_order(first_line);
+      order.starts_with("f0") && order.find(';') < order.size())
+    return read_order(table_of_paddle(text), path, layout);
   const bool table = trim(first_line) == kHeader;
   if (!table && first_line.find("start_ns") != std::string_view::npos)
     return make_error(ErrorCode::kBadInput, "this is a table of cells with their times, not an order",
@@ -261,7 +288,8 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
   TRY(rows, table ? read_table(text, path) : read_torch(text, path, read.left_out));
   if (rows->empty())
     return make_error(ErrorCode::kBadInput, "no action of a schedule is in it",
-                      "write a table with the columns " + std::string(kHeader) + ", or torch's CSV", {path});
+                      "write a table with the columns " + std::string(kHeader) + ", torch's CSV or Paddle's orders",
+                      {path});
   if (!table) TRY_OK(take(chunks_of_stages(*rows, path), layout));
   TRY(schedule, assemble(std::move(*rows), path));
   TRY_OK(settle_layout(*schedule, layout, path));

@@ -1,5 +1,5 @@
 // Writes and reads orders as text: our own table (stage,index,kind,microbatch,chunk) and the CSV of PyTorch's pipeline
-// schedules.
+// schedules. Reads Paddle's too: what get_static_scheduler() returns, "f0;f1;b0;…", a line a stage.
 #pragma once
 
 #include <optional>
