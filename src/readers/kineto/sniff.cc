@@ -16,10 +16,11 @@ constexpr std::string_view kOwnMembers[] = {"schemaVersion",        "devicePrope
                                             "baseTimeNanoseconds",  "cupti_version",    "cuda_driver_version",
                                             "hip_driver_version",   "record_shapes",    "with_stack",
                                             "cuda_runtime_version", "profile_memory",   "hip_runtime_version"};
-// Words that only Kineto writes in events.
-constexpr std::string_view kOwnWords[] = {"\"External id\"",  "\"external id\"",     "\"Ev Idx\"",     "\"cpu_op\"",
-                                          "\"cuda_runtime\"", "\"python_function\"", "\"gpu_memcpy\"", "\"gpu_memset\"",
-                                          "\"ac2g\"",         "\"user_annotation\"", "\"xpu_runtime\""};
+// Words that only Kineto and Paddle write in events.
+constexpr std::string_view kOwnWords[] = {
+    "\"External id\"",     "\"external id\"",   "\"Ev Idx\"",      "\"cpu_op\"",     "\"cuda_runtime\"",
+    "\"python_function\"", "\"gpu_memcpy\"",    "\"gpu_memset\"",  "\"ac2g\"",       "\"user_annotation\"",
+    "\"xpu_runtime\"",     "\"OperatorInner\"", "\"CudaRuntime\"", "\"ProfileStep\""};
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != kNone; }
 
