@@ -118,6 +118,9 @@ def main():
         wanted.write_text(GENERATOR)
     # Its message about a successor is known (docs/decisions/README.md).
     done = subprocess.run([tools / 'bin/mkdocs', 'build', '--strict', '--quiet', '-f', out / 'mkdocs.yml'], env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'})
+    # The theme has one language for all pages; browsers choose letters, and screen readers a voice, by that of each.
+    for page in (out / 'site').rglob('*.zh.html'):
+        page.write_text(page.read_text().replace('<html lang="en"', '<html lang="zh-CN"', 1))
     if done.returncode == 0:
         print(out / 'site/README.html' if (out / 'site/README.html').exists() else out / 'site/index.html')
     return done.returncode

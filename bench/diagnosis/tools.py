@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Asks a tool about the incidents: tools.py TOOL DIR > ANSWERS.jsonl, with TOOL stageline, slowdown, hta or slow_rank.
+"""Asks a tool about the incidents: tools.py TOOL DIR [WORKERS] > ANSWERS.jsonl, with TOOL stageline, slowdown, hta, nsys_ai, slow_rank or advisor.
 
 Each answers in the benchmark's vocabulary (docs/reference/diagnosis.md). Tools that print tables only are read by a rule, in their favour:
 the largest part of the time that the tool itself calls lost, at the most exact place that it gives. STAGELINE_BIN is the program;
-STAGELINE_RIVAL_HTA_PYTHON a Python with HTA (traceinsight), STAGELINE_RIVAL_MSPROF the command msprof-analyze."""
+STAGELINE_RIVAL_HTA_PYTHON a Python with HTA (traceinsight), STAGELINE_RIVAL_NSYS_AI the command nsys-ai, STAGELINE_RIVAL_MSPROF the command
+msprof-analyze, STAGELINE_RIVAL_MSPROF_PYTHON the Python that has it."""
 import concurrent.futures
 import csv
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / 'tests/gen'))
 from finding_keys import keys_of  # noqa: E402
+
+import nsys_form  # noqa: E402
 
 BIN = os.environ.get('STAGELINE_BIN', 'stageline')
 # Parts of a step that ids of findings belong to, for truths that name no place.
@@ -81,6 +85,50 @@ def hta(where, _):
     return sorted(found, key=lambda one: -one['cost_share'])
 
 
+# What the call means that nsys-ai saw in a gap of the device, and what its patterns mean.
+NSYS_CALLS = [('Malloc', {'host.allocator'}), ('cudaFree', {'host.allocator'}), ('Synchronize', {'host.sync'}), ('Memcpy', {'copies', 'copies.pageable'}),
+              ('Module', {'host.blocked'}), ('Launch', {'host.blocked'})]
+NSYS_PATTERNS = {'Small Kernel Overhead': {'launches', 'launch.bound'}, 'Excessive Synchronization': {'host.sync', 'host'}, 'Excessive H2D Transfers': {'copies'},
+                 'Continuous H2D Transfers': {'copies'}, 'H2D Transfer Spike': {'copies'}, 'Synchronous Memcpy': {'copies'},
+                 'Pageable Memory in Async Memcpy': {'copies', 'copies.pageable'}, 'NCCL Serialization': {'communication'},
+                 'Compute-Communication Imbalance': {'communication'}, 'Layer NCCL Hotspot': {'communication'}, 'Pipeline Imbalance': {'communication'}}
+
+
+def nsys_ai(where, _):
+    """nsys-ai's diagnosis of each device and its known patterns, on the profile in the form of Nsight Systems. The idle time of a device is one
+    finding, with the call in its longest gap; copies that it calls large are one; what it says of long kernels is no loss and left out."""
+    with tempfile.TemporaryDirectory() as scratch:
+        profile = pathlib.Path(scratch) / 'profile.sqlite'
+        nsys_form.write(where, profile)
+
+        def said(*words):
+            command = [os.environ['STAGELINE_RIVAL_NSYS_AI'], *words, '--format', 'json']
+            return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=scratch, env={**os.environ, 'HOME': scratch, 'NSYS_AI_INGEST': 'sqlite'}).stdout)
+        found, idle, copied = [], {}, {}
+        for rank, events in nsys_form.traces(where):
+            span = max(event['ts'] + event['dur'] for event in events) - min(event['ts'] for event in events)
+            told = said('diagnose', str(profile), '--gpu', str(rank), '--session', f'{scratch}/session{rank}')['findings']
+            for one in told:
+                text = f'{one["label"]} {one.get("note", "")}'
+                if share := re.match(r'GPU Idle Summary \((\S+)%', one['label']):
+                    idle[rank] = [float(share[1]) / 100, '']
+                elif one['label'].startswith('GPU Idle Gap') and rank in idle and not idle[rank][1]:
+                    idle[rank][1] = text
+                elif one['label'].startswith('Large ') and 'Transfer' in one['label']:
+                    copied[rank] = copied.get(rank, 0) + (one['end_ns'] - one['start_ns']) / 1000 / span
+        if idle:
+            text = max(idle.values())[1]
+            called = text.partition('CPU: ')[2]
+            keys = next((meant for word, meant in NSYS_CALLS if word in called), set()) | ({'copies'} if 'Memcpy' in called else {'host'})
+            found.append({'keys': sorted(keys), 'cost_share': sum(share for share, _ in idle.values()) / len(idle), 'text': text})
+        if copied:
+            found.append({'keys': ['copies'], 'cost_share': sum(copied.values()) / len(copied), 'text': 'large transfers'})
+        for one in said('skill', 'run', 'root_cause_matcher', str(profile)):
+            if one['severity'] in ('warning', 'critical') and one['pattern'] in NSYS_PATTERNS:
+                found.append({'keys': sorted(NSYS_PATTERNS[one['pattern']]), 'cost_share': None, 'text': f'{one["pattern"]}: {one["evidence"]}'})
+    return sorted(found, key=lambda one: -(one['cost_share'] or 0))
+
+
 def slow_rank(where, truth):
     """msprof-analyze's slow_rank: the rank that others wait for most often; several that tie, and their stage, are one answer. It gives no cost."""
     with tempfile.TemporaryDirectory() as out:
@@ -96,7 +144,41 @@ def slow_rank(where, truth):
     return [{'keys': sorted({f'rank:{rank}' for rank in ranks} | ({f'stage:{stages.pop()}'} if len(stages) == 1 else set())), 'cost_share': None}]
 
 
-TOOLS = {'stageline': (stageline, ('pipeline', 'profile', 'ascend')), 'slowdown': (slowdown, ('pipeline', 'ascend')), 'hta': (hta, ('profile',)), 'slow_rank': (slow_rank, ('ascend',))}
+ADVISOR = """
+import json, logging, sys
+logging.disable(logging.CRITICAL)
+from msprof_analyze.prof_common.additional_args_manager import AdditionalArgsManager
+AdditionalArgsManager().init({'language': 'en', 'force': True})
+from msprof_analyze.advisor.analyzer.cluster.slow_rank_analyzer import SlowRankAnalyzer
+ranks = SlowRankAnalyzer(sys.argv[1], language='en', output_path=sys.argv[2])
+ranks.optimize(template_key='overall')
+print(json.dumps({'said': ranks.bottelneck, 'rows': ranks.format_datas['data']}))
+"""
+
+
+def advisor(where, truth):
+    """msprof-analyze's advisor: its search for slow ranks, the part of it that answers on these databases. It names what differs (computing,
+    communication, free) by how much, and prints each rank's times: the finding is the rank that computes, or is free, longest."""
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run([os.environ['STAGELINE_RIVAL_MSPROF_PYTHON'], '-c', ADVISOR, where, out], check=True, capture_output=True, text=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    steps, found = len({row[0] for row in told['rows']}), []
+    for part, column, keys in (('Computing', 2, set()), ('Free', 4, {'host'})):
+        if not (gap := re.search(rf'difference of {part} time \s*has reached ([\d.]+)ms', told['said'])):
+            continue
+        times = {}
+        for row in told['rows']:
+            times[row[1]] = times.get(row[1], 0) + row[column]
+        rank = max(times, key=times.get)
+        alike = {other for other, time in times.items() if time >= 0.98 * times[rank]}
+        stages = {other % truth['stages'] for other in alike}
+        found.append({'keys': sorted({f'rank:{other}' for other in alike} | ({f'stage:{stages.pop()}'} if len(stages) == 1 else set()) | keys),
+                      'cost_ns': float(gap[1]) * 1e6, 'text': f'{part} of {steps} steps'})
+    return sorted(found, key=lambda one: -one['cost_ns'])
+
+
+TOOLS = {'stageline': (stageline, ('pipeline', 'profile', 'ascend')), 'slowdown': (slowdown, ('pipeline', 'ascend')), 'hta': (hta, ('profile',)),
+         'nsys_ai': (nsys_ai, ('profile',)), 'slow_rank': (slow_rank, ('ascend',)), 'advisor': (advisor, ('ascend',))}
 
 
 def ask(name, folder, workers=2):
@@ -114,5 +196,5 @@ def ask(name, folder, workers=2):
 
 
 if __name__ == '__main__':
-    for row in ask(sys.argv[1], pathlib.Path(sys.argv[2])):
+    for row in ask(sys.argv[1], pathlib.Path(sys.argv[2]), *map(int, sys.argv[3:4])):
         print(json.dumps(row), flush=True)
