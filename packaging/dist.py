@@ -35,6 +35,9 @@ LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
 ZIG = 'ziglang==0.17.1'
 TOOLS = (ZIG, 'auditwheel==6.8.2')
 DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
+# What is built, by the names of files: zig's name of it, and CMake's names of the system and of the processor.
+TARGETS = {'x86_64': (f'x86_64-linux-gnu.{promises.GLIBC}', 'Linux', 'x86_64'), 'aarch64': (f'aarch64-linux-gnu.{promises.GLIBC}', 'Linux', 'aarch64'),
+           'macos-arm64': (f'aarch64-macos.{promises.MACOS}', 'Darwin', 'arm64')}
 # Bare systems that what was made is tried in, by debootstrap's names of them: from the oldest that can be had to the newest.
 BARE_SYSTEMS = {'xenial': 'Ubuntu 16.04', 'bionic': 'Ubuntu 18.04', 'bullseye': 'Debian 11', 'bookworm': 'Debian 12', 'noble': 'Ubuntu 24.04', 'trixie': 'Debian 13'}
 MADE = ('.npm-ci.lock', 'PKG-INFO')  # files that a build, or the archive for PyPI, adds to the sources
@@ -89,7 +92,10 @@ def fetch(work):
                 run('npm', 'pack', '--silent', library['npm'], cwd=fetched)
             else:
                 options = options or source_lists(work)
-                run('apt-get', *options, 'source', '--download-only', '--tar-only', library['debian'], cwd=fetched)
+                # An update of the security archive names the same release of the authors, and need not have its file.
+                for package in (f'{library["debian"]}/{platform.freedesktop_os_release().get("VERSION_CODENAME")}', library['debian']):
+                    if not archive.exists():
+                        subprocess.run(['apt-get', *options, 'source', '--download-only', '--tar-only', package], cwd=fetched, stdout=subprocess.DEVNULL)
         if not archive.exists():
             sys.exit(f'dist: {library["file"]} is not what this system\'s archive has of {name}: run on Debian 12, or put the file into {fetched}')
         if digest(archive) != library['sha256']:
@@ -137,7 +143,7 @@ def zig_tools(work, tools, arch):
     # zig's clang writes debug information for every line by default, and the recorder's static archive is released as
     # compiled. The flag -O2 also applies where CMake tries things out: otherwise zig would build its C++ library once
     # more, for debugging.
-    flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -g0 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
+    flags = f'-target {TARGETS[arch][0]} -O2 -g0 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
     for name in ('cc', 'c++', 'ar', 'ranlib'):
         wrapper = folder / name
         # The wrapper contains zig's version because the compiler cache identifies a compiler by its file.
@@ -156,7 +162,7 @@ def cmake(work, arch, source, build, *options):
     environment = dict(os.environ, CCACHE_BASEDIR='', CCACHE_SLOPPINESS='pch_defines,time_macros,include_file_mtime,include_file_ctime', CCACHE_COMPILERTYPE='clang',
                        CCACHE_COMPILERCHECK='content', SOURCE_DATE_EPOCH=str(source_date()))
     run('cmake', '-S', source, '-B', build, '-G', 'Ninja', f'-DCMAKE_TOOLCHAIN_FILE={ROOT}/packaging/zig.cmake',
-        f'-DSTAGELINE_ZIG_TOOLS={folder}/zig', f'-DSTAGELINE_PROCESSOR={arch}', f'-DSTAGELINE_PREFIX={folder}/prefix', '-DCMAKE_BUILD_TYPE=Release',
+        f'-DSTAGELINE_ZIG_TOOLS={folder}/zig', f'-DSTAGELINE_SYSTEM={TARGETS[arch][1]}', f'-DSTAGELINE_PROCESSOR={TARGETS[arch][2]}', f'-DSTAGELINE_PREFIX={folder}/prefix', '-DCMAKE_BUILD_TYPE=Release',
         '-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG', '-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG', *launcher, *options, env=environment)
     return environment
 
@@ -205,6 +211,16 @@ def libraries(work, arch, sources):
         (include / 'boost').symlink_to('/usr/include/boost')  # headers alone; the rest of /usr/include is for another libc
     if not (include / 'python3').exists():
         shutil.copytree(sysconfig.get_path('include'), include / 'python3')
+
+
+def program_elsewhere(work, arch):
+    """The program alone, for a system that is not Linux."""
+    build = work / arch / 'program'
+    environment = cmake(work, arch, ROOT, build, '-DSTAGELINE_TESTS=OFF', '-DSTAGELINE_SELF_CONTAINED=ON', f'-DSTAGELINE_COMMIT={commit()}',
+                        '-DCMAKE_CXX_FLAGS=-w', '-DCMAKE_C_FLAGS=-w', '-DCMAKE_EXE_LINKER_FLAGS=-s -Wl,-dead_strip')
+    say(f'building the program for {arch}')
+    run('cmake', '--build', build, '-j', os.cpu_count(), '--target', 'stageline', env=environment)
+    return build
 
 
 def program(work, tools, arch, host_program=''):
@@ -367,6 +383,18 @@ def packages(work, arch, to):
         shutil.move(path, to / path.name)
 
 
+def package_elsewhere(work, arch, to):
+    """The program and what must be handed out with it, as one archive."""
+    stage = work / arch / 'stage'
+    shutil.rmtree(stage, ignore_errors=True)
+    (stage / 'bin').mkdir(parents=True)
+    shutil.copy(work / arch / 'program/stageline', stage / 'bin/stageline')
+    for name in ('LICENSE', 'NOTICE', 'CHANGELOG.md', 'README.md'):
+        shutil.copy(ROOT / name, stage / name)
+    name = f'stageline-{version()}-{arch}'
+    write_tar(stage, name, to / f'{name}.tar.gz')
+
+
 def sums(to):
     (to / 'SHA256SUMS').write_text(''.join(f'{digest(path)}  {path.name}\n' for path in sorted(to.iterdir()) if path.name != 'SHA256SUMS'))
 
@@ -415,6 +443,9 @@ def hold(work, tools, to, processors, bare):
     held = promises.Held()
     for arch in processors:
         stage = work / arch / 'stage'
+        if TARGETS[arch][1] == 'Darwin':
+            promises.mach_o(held, stage, to / f'stageline-{version()}-{arch}.tar.gz')
+            continue
         promises.libraries(held, stage)
         promises.sizes(held, stage, sorted(to.glob(f'*{arch}*')) + sorted(to.glob(f'*_{DEBIANS[arch]}.deb')))
         archive, deb = to / f'stageline-{version()}-linux-{arch}.tar.gz', next(to.glob(f'*_{DEBIANS[arch]}.deb'))
@@ -459,6 +490,10 @@ def make(work, to, processors):
     for arch in processors:
         zig_tools(work, tools, arch)
         libraries(work, arch, sources)
+        if TARGETS[arch][1] != 'Linux':
+            program_elsewhere(work, arch)
+            package_elsewhere(work, arch, to)
+            continue
         program(work, tools, arch, host_program)
         host_program = work / processors[0] / 'program/stageline'
         packages(work, arch, to)
@@ -488,13 +523,13 @@ def make_elsewhere(work, to, processors):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n\n')[0])
-    parser.add_argument('--all', action='store_true', help='for aarch64 too')
+    parser.add_argument('--all', action='store_true', help='for aarch64 too, and the program for macOS')
     parser.add_argument('--check', action='store_true', help='try it in bare older systems; build this commit once more, in another folder and without caches, and compare')
     parser.add_argument('--work', type=pathlib.Path, default=ROOT / 'build/dist', help='where what is fetched and built is kept')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'dist')
     parser.add_argument('--only-make', action='store_true', help='and hold nothing to its promises')
     asked = parser.parse_args()
-    processors = ('x86_64', 'aarch64') if asked.all else ('x86_64',)
+    processors = tuple(TARGETS) if asked.all else ('x86_64',)
     if asked.check and commit().endswith('-dirty'):
         sys.exit('dist: two builds of one commit are compared, and here are changes that are in none: commit them, or put them away')
     work, to = asked.work.resolve(), asked.out.resolve()

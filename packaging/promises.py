@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -15,6 +16,7 @@ import urllib.request
 import zipfile
 
 GLIBC = '2.17'
+MACOS = '13.0'  # Ventura, 2022
 GLIBCS_OWN = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libutil.so.1', 'libresolv.so.2'}
 PROGRAM_MB, FILE_MB = 20, 25
 # These complaints of lintian are intended. A program without dependencies carries its libraries and fonts, comes from
@@ -60,6 +62,36 @@ def libraries(held, stage):
         name = path.relative_to(stage)
         held.bar(f'`{name}`: libraries needed', ', '.join(needed), not strange, 'glibc\'s own')
         held.bar(f'`{name}`: newest symbol of glibc', newest, version_of(newest) <= version_of(GLIBC), f'≤ {GLIBC}')
+
+
+def load_commands(path):
+    """{what it is: value} of a Mach-O file: its processor, the libraries that it loads, the oldest macOS, whether it is signed."""
+    content = path.read_bytes()
+    magic, processor, _, kind, count = struct.unpack_from('<IIIII', content)
+    found, at = {'is program': (magic, kind) == (0xfeedfacf, 2), 'processor': {0x0100000c: 'arm64', 0x01000007: 'x86_64'}.get(processor, '?'), 'libraries': []}, 32
+    for _ in range(count):
+        command, size = struct.unpack_from('<II', content, at)
+        if command & 0x7fffffff in (0xc, 0x18, 0x1f):  # LC_LOAD_DYLIB and its weak and re-exported forms
+            begin = at + struct.unpack_from('<I', content, at + 8)[0]
+            found['libraries'].append(content[begin:at + size].split(b'\0')[0].decode())
+        elif command == 0x32:  # LC_BUILD_VERSION
+            oldest = struct.unpack_from('<I', content, at + 12)[0]
+            found['macOS'] = f'{oldest >> 16}.{oldest >> 8 & 0xff}'
+        elif command == 0x1d:  # LC_CODE_SIGNATURE, without which no program starts on arm64
+            found['signed'] = True
+        at += size
+    return found
+
+
+def mach_o(held, stage, archive):
+    """The program for macOS is looked at, not run: there is no macOS here."""
+    found = load_commands(stage / 'bin/stageline')
+    held.bar(f'`{archive.name}`: a program for', found['processor'], found['is program'] and found['processor'] == 'arm64', 'arm64')
+    strange = [name for name in found['libraries'] if not name.startswith('/usr/lib/')]
+    held.bar(f'`{archive.name}`: libraries needed', ', '.join(found['libraries']), found['libraries'] and not strange, 'of macOS itself')
+    held.bar(f'`{archive.name}`: oldest macOS', found.get('macOS', 'none'), found.get('macOS') == MACOS, MACOS)
+    held.bar(f'`{archive.name}`: signed for this processor', str(found.get('signed', False)), found.get('signed', False), 'True')
+    held.bar(f'`{archive.name}`', f'{archive.stat().st_size / 1e6:.1f} MB', archive.stat().st_size <= FILE_MB * 1e6, f'≤ {FILE_MB} MB')
 
 
 def sizes(held, stage, files):

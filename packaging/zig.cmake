@@ -1,9 +1,9 @@
-# Cross-compiling with zig's clang for a glibc of a given age: packaging/dist.py says STAGELINE_ZIG_TOOLS (a folder with the
-# wrappers cc, c++, ar and ranlib), STAGELINE_PROCESSOR and STAGELINE_PREFIX (the libraries that are linked in).
-set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES STAGELINE_ZIG_TOOLS STAGELINE_PROCESSOR STAGELINE_PREFIX)
+# Cross-compiling with zig's clang, for Linux with a glibc of a given age, or for macOS: packaging/dist.py says STAGELINE_ZIG_TOOLS (a folder
+# with the wrappers cc, c++, ar and ranlib), STAGELINE_SYSTEM, STAGELINE_PROCESSOR and STAGELINE_PREFIX (the libraries that are linked in).
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES STAGELINE_ZIG_TOOLS STAGELINE_SYSTEM STAGELINE_PROCESSOR STAGELINE_PREFIX)
 # What is tried out while configuring is compiled, not linked: linking would first build a C++ library for debugging, for minutes.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_NAME ${STAGELINE_SYSTEM})
 set(CMAKE_SYSTEM_PROCESSOR ${STAGELINE_PROCESSOR})
 set(CMAKE_C_COMPILER ${STAGELINE_ZIG_TOOLS}/cc)
 set(CMAKE_CXX_COMPILER ${STAGELINE_ZIG_TOOLS}/c++)

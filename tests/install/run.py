@@ -11,6 +11,7 @@ import pathlib
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -153,6 +154,39 @@ class Licences(unittest.TestCase):
             run(BIN, 'simulate', '1f1b', '--stages', '2', '--micro-batches', '4', '-o', f'{folder}/logs')
             run(BIN, 'report', f'{folder}/logs', '-o', f'{folder}/report.html', '--quiet')
             self.assertIn('Copyright (c) 2015-present Jason Miller', pathlib.Path(folder, 'report.html').read_text())
+
+
+class MacOS(unittest.TestCase):
+    """What ./dev dist --all says of the program for macOS, on files that have load commands and nothing else."""
+
+    def held(self, libraries=('/usr/lib/libSystem.B.dylib',), oldest=13, signed=True, processor=0x0100000c):
+        commands = []
+        for library in libraries:
+            name = library.encode() + b'\0'
+            name += b'\0' * (-len(name) % 8)
+            commands.append(struct.pack('<IIIIII', 0xc, 24 + len(name), 24, 0, 0, 0) + name)
+        commands.append(struct.pack('<IIIIII', 0x32, 24, 1, oldest << 16, oldest << 16, 0))
+        if signed:
+            commands.append(struct.pack('<IIII', 0x1d, 16, 0, 0))
+        body = b''.join(commands)
+        with tempfile.TemporaryDirectory() as folder:
+            stage = pathlib.Path(folder)
+            (stage / 'bin').mkdir()
+            (stage / 'bin/stageline').write_bytes(struct.pack('<IIIIIIII', 0xfeedfacf, processor, 0, 2, len(commands), len(body), 0, 0) + body)
+            (stage / 'made.tar.gz').write_bytes(b'')
+            held = promises.Held()
+            promises.mach_o(held, stage, stage / 'made.tar.gz')
+        return held.faults
+
+    def test_load_commands(self):
+        self.assertEqual(self.held(), [])
+        self.assertIn('libpng', self.held(('/usr/lib/libSystem.B.dylib', '/opt/homebrew/lib/libpng16.16.dylib'))[0])
+        self.assertIn('14.0', self.held(oldest=14)[0])
+        self.assertIn('signed', self.held(signed=False)[0])
+        self.assertIn('x86_64', self.held(processor=0x01000007)[0])
+
+    def test_it_is_built_with_all(self):
+        self.assertEqual([name for name, (_, system, _) in dist.TARGETS.items() if system != 'Linux'], ['macos-arm64'])
 
 
 class Release(unittest.TestCase):

@@ -94,8 +94,8 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
 }
 
 void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
-  const size_t limit =
-      std::min({kMaxUnpacked, std::max<size_t>(bytes.size(), 64) * kMaxRatio, 64 * kMaxUnpacked - unpacked_});
+  const size_t limit = std::min<uint64_t>(
+      {kMaxUnpacked, std::max<uint64_t>(bytes.size(), 64) * kMaxRatio, 64 * kMaxUnpacked - unpacked_});
   const std::optional<std::string> whole = zstd ? unzstd_bytes(bytes, limit) : inflate_bytes(bytes, limit);
   if (!whole) return lose(problem::pftrace_bad_compressed, offset);
   unpacked_ += static_cast<int64_t>(whole->size());
