@@ -10,8 +10,10 @@
 #include <string>
 
 #include "analyses/cluster/durations.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "model/statistics.h"
+#include "profile/device_clock.h"
 
 namespace stageline {
 namespace {
@@ -131,6 +133,21 @@ std::vector<Table> msprof_slow_rank(const TorchRun& run, const std::vector<std::
   tables.push_back(std::move(rank_table));
   tables.push_back(std::move(op_table));
   return tables;
+}
+
+Table msprof_clocks(const TorchRun& run) {
+  const std::vector<double> usual = {1800}, idle = {800, 1800};
+  Table table(declared_table("slow-rank/device-clocks/msprof"));
+  for (const size_t p : run.parts) {
+    std::vector<double> clocks;
+    for (const ClockTime& clock : clock_times(run.trace->parts[p])) clocks.push_back(clock.mhz);
+    if (clocks.empty() || clocks == usual) continue;
+    std::string list;  // as numpy 2 prints what AbnormalFrequencyRanks has
+    for (const double mhz : clocks)
+      append_item(list, clocks == idle ? fixed(mhz, 0) : "np.int64(" + fixed(mhz, 0) + ")", ", ");
+    table.add_row({int64_t{run.ranks[p]}, "[" + list + "]"});
+  }
+  return table;
 }
 
 }  // namespace stageline

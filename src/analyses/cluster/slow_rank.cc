@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"
+#include "profile/device_clock.h"
 
 namespace stageline {
 namespace {
@@ -152,6 +153,14 @@ Table late_table(const TorchRun& run, Sums& sums, size_t max) {
   return table;
 }
 
+Table clocks_table(const TorchRun& run) {
+  Table table(declared_table("slow-rank/device-clocks"));
+  for (const size_t p : run.parts)
+    for (const ClockTime& clock : clock_times(run.trace->parts[p]))
+      table.add_row({int64_t{run.ranks[p]}, clock.mhz, clock.recorded_ns, clock.computing_ns});
+  return table;
+}
+
 Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   TRY(late_ns, input.options.duration_ns("late", kLateNs));
   TRY(max, input.options.integer("top", 15, 0));
@@ -159,12 +168,14 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);
-  if (input.msprof) return result.with(msprof_slow_rank(*torch, ops));
+  if (input.msprof) return result.with(msprof_slow_rank(*torch, ops)).with(msprof_clocks(*torch));
   const Matched matched = match_collectives(ops);
   Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
   if (input.for_report && matched.count() == 0) return result;
   note_unmatched(matched, ops.size(), result.notes);
-  return result.with(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
+  result.add(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
+  if (Table clocks = clocks_table(*torch); clocks.row_count() > 0) result.tables.push_back(std::move(clocks));
+  return result;
 }
 
 }  // namespace

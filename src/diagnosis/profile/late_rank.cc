@@ -9,6 +9,7 @@
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
+#include "profile/device_clock.h"
 
 namespace stageline {
 namespace {
@@ -17,7 +18,8 @@ constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median 
 // The last to arrive at collectives spends the least time in them, because all leave together.
 constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
-constexpr double kExplains = 0.5;  // minimum part of the others' waiting that its reason has to explain
+constexpr double kLowClock = 0.95;  // most of the others' clock that counts as lower
+constexpr double kExplains = 0.5;   // minimum part of the others' waiting that its reason has to explain
 
 template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
@@ -169,6 +171,26 @@ void see_late_rank(ProfileFacts& f) {
   }
 }
 
+void see_why_slow(const Trace& trace, ProfileFacts& f) {
+  if (!f.slow_rank) return;
+  const auto part = std::ranges::find(trace.parts, *f.slow_rank, &Part::rank);
+  if (part == trace.parts.end()) return;
+  const SharedKernels shared = shared_kernels(trace, *part);
+  const RankFacts& rank = fact_of_rank(f, *f.slow_rank);
+  f.slow.compared = shared.others_ns > 0;
+  if (!f.slow.compared) return;
+  f.slow.longer = shared.own_ns / shared.others_ns - 1;
+  f.slow.by_kernels =
+      (shared.own_ns - shared.others_ns) * rank.compute_ns >= kExplains * longer_computing(f, rank) * shared.own_ns;
+  if (!f.slow.by_kernels) return;
+  std::vector<double> others;
+  for (const Part& other : trace.parts)
+    if (const double mhz = computing_mhz(clock_times(other)); other.rank != part->rank && !std::isnan(mhz))
+      others.push_back(mhz);
+  const double mhz = computing_mhz(clock_times(*part)), usual = others.empty() ? 0 : median_of(std::move(others));
+  if (mhz < kLowClock * usual) f.slow.mhz = mhz, f.slow.others_mhz = usual;
+}
+
 namespace {
 
 // Whether the others wait for a rank by more than what it waits itself, beyond the scatter over the steps.
@@ -255,6 +277,9 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   args.set("rank", int64_t{slow.rank}).set("own", time_per_step(f, slow.compute_ns)).flag("waited", waited);
   const auto idle = std::ranges::count_if(f.ranks, [](const RankFacts& r) { return r.compute_ns <= 0; });
   if (idle > 0) args.count("idle", idle);
+  args.flag("same", f.slow.by_kernels).flag("more", f.slow.compared && !f.slow.by_kernels);
+  args.set("longer", percent(f.slow.longer)).flag("clock", f.slow.mhz > 0);
+  args.set("mhz", fixed(f.slow.mhz, 0)).set("others_mhz", fixed(f.slow.others_mhz, 0));
   say(x, "profile.slow", args.set("others", time_per_step(f, others)));
   if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
   out.push_back(std::move(x));

@@ -9,8 +9,11 @@
 
 namespace stageline {
 
-// Sets `late` and `slow` of the facts, and the ranks' `comm_wait_ns` for it.
+// Sets `late` and `slow_rank` of the facts, and the ranks' `comm_wait_ns` for it.
 void see_late_rank(ProfileFacts& facts);
+
+// Sets `slow` of the rank that computes longer, from its kernels and its device's clock.
+void see_why_slow(const Trace& trace, ProfileFacts& facts);
 
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts);

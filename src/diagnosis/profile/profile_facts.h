@@ -29,6 +29,14 @@ struct LateRank {
   double share = 0;           // exposed waiting of the others, of their span
 };
 
+// How the rank that computes longer differs from the others.
+struct SlowRank {
+  bool compared = false;    // others run kernels of the same names and shapes
+  double longer = 0;        // by which share of their time these kernels take longer
+  bool by_kernels = false;  // that explains most of its longer computing; otherwise it has more or larger kernels
+  double mhz = 0, others_mhz = 0;  // clocks of the devices while they computed, where that of this one is lower
+};
+
 // Collectives that wait more than they transfer, in a mean step.
 struct CollectiveWaits {
   double share = 0;                 // waiting of the collectives' time
@@ -73,6 +81,7 @@ struct ProfileFacts {
   // The results of late_rank.h.
   std::optional<LateRank> late;
   std::optional<int32_t> slow_rank;  // computes longer than the others
+  SlowRank slow;                     // of slow_rank
   std::optional<CollectiveWaits> waits;
   double comm_wait_ns = 0;     // sum of the ranks' comm_wait_ns
   double whole_graphs_ns = 0;  // part of whole.compute_ns: graphs that were recorded without their kernels

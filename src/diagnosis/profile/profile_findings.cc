@@ -191,6 +191,7 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
   ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) {
     see_late_rank(facts);
+    see_why_slow(trace, facts);
     see_waits(trace, sums, facts);
   }
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
