@@ -24,8 +24,10 @@ std::string hint_for_mode(std::string_view mode) {
        "analyze comm-comp-overlap --table comm-comp-overlap-by-kind, with --compat msprof for its columns"},
       {"ep-load-balance", "analyze expert-load, with --compat msprof for its columns"},
       {"export-summary", "analyze cann-api-sum and compute-op-sum"},
-      {"freq-analysis", "stageline view draws the clocks of the devices, and SQL has them in the table counters"},
-      {"module-statistic", "analyze mstx-sum adds up the recorded ranges"},
+      {"freq-analysis",
+       "analyze slow-rank --table device-clocks, with --compat msprof for its columns; explain names a clock that "
+       "slows a rank"},
+      {"module-statistic", "analyze tb-module, with --compat msprof for its columns"},
       {"mstx2commop", "stageline pp-chart reads communication ranges as they are"},
       {"operator-mfu", "analyze roofline"},
       {"p2p-pairing", "stageline pp-chart pairs sends and receives"},

@@ -52,11 +52,12 @@ std::string torch_era(const Trace& trace, const Part& part) {
     if (id < used.size()) used[id] = true;
   bool known = has_meta(part, "schemaVersion") || has_meta(part, "distributedInfo") ||
                has_meta(part, "deviceProperties") || has_meta(part, "baseTimeNanoseconds");
-  bool old = false, overhead = false, syncs = false;
+  bool old = false, overhead = false, syncs = false, annotated = has_meta(part, "cudaGraphInlineAnnotated");
   for (size_t c = 0; c < used.size(); ++c) {
     if (!used[c]) continue;
     old |= is_old_category(trace.categories[c].text);
     overhead |= trace.categories[c].kind == Category::kOverhead;
+    annotated |= trace.categories[c].text == "graph_event_node" || trace.categories[c].text == "graph_host_node";
     syncs |= trace.categories[c].text == "xpu_sync" || trace.categories[c].text == "hardware_counters";
   }
   if (old) return "1.8–1.11";
@@ -66,6 +67,7 @@ std::string torch_era(const Trace& trace, const Part& part) {
   // Forks wrote some of these fields earlier; no release of torch did before 2026.
   constexpr int64_t kYear2026 = 1'767'225'600'000'000'000;
   const bool recent = part.slices.start_ns.empty() || part.slices.start_ns[0] >= kYear2026;
+  if (annotated) return "2.15+";
   if (recent && (numbered || syncs || has_meta(part, "host_name"))) return "2.11+";
   // With 2.7 the base time moved to before the events, and the versions of the drivers were added.
   const bool versions = has_meta(part, "cuda_driver_version") || has_meta(part, "cupti_version") ||
@@ -77,6 +79,8 @@ std::string torch_era(const Trace& trace, const Part& part) {
   constexpr int64_t kThisCentury = 1'000'000'000'000'000'000;
   return !part.slices.start_ns.empty() && part.slices.start_ns[0] > kThisCentury ? "2.3" : "2.4–2.6";
 }
+
+bool is_module_range(const Trace& trace, const RangeFact& range) { return trace.names.text(range.domain) == "Module"; }
 
 std::string_view category_label(Category category) {
   static constexpr auto kTexts = texts_by<Category::kSpan>(

@@ -1,4 +1,4 @@
-// Finds modules by their Python frames (or Lightning's ranges), forward and backward.
+// Finds modules by their Python frames (or ranges of the domain "Module", or Lightning's), forward and backward.
 //
 //   step() ─ nn.Module: Net ─ nn.Module: Linear ─ aten::linear ─ aten::addmm ⇒ kernel      forward of Linear, and of
 //   Net
@@ -11,6 +11,7 @@
 
 #include "analyses/tb_module/tb_module.h"
 #include "model/lane_of.h"
+#include "model/torch_facts.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {
@@ -56,6 +57,9 @@ class Answer {
     };
     for (const ModuleFact& fact : part_.modules) add(fact.slice);
     if (!modules_.empty()) return;
+    for (const RangeFact& range : part_.ranges)
+      if (is_module_range(trace_, range)) add(range.slice);
+    if (!modules_.empty()) return;
     std::vector<bool> is_range(trace_.names.size());
     for (StringId id = 0; id < is_range.size(); ++id) is_range[id] = trace_.names.text(id).starts_with(kLightning);
     for (size_t i = 0; i < n_; ++i)
@@ -86,6 +90,12 @@ class Answer {
         module_[i] = call_of_[i];
       }
       if (category(i) == Category::kCpuOp && is_root[s_.name_id[i]]) root_[i] = i;
+    }
+    for (uint32_t i = 0; i < n_; ++i) {  // whose launch is on a thread of its own, without operators (Ascend)
+      const uint32_t op = s_.parent[i];
+      if (!is_device_work(category(i)) || module_[i] >= 0 || root_[i] != kNoSliceIndex || op == kNoSliceIndex) continue;
+      module_[i] = module_[op];
+      root_[i] = root_[op];
     }
   }
 
@@ -173,14 +183,14 @@ class Answer {
       const size_t call = call_of_[slice];
       const int32_t up = parent_[call] < 0 ? -1 : node_of[parent_[call]];
       const ModuleFact* fact = fact_of(part_.modules, slice);
-      const auto [it, added] =
-          known.try_emplace({up, s_.name_id[slice], fact->module_id}, static_cast<int32_t>(found.size()));
+      const int64_t id = fact ? fact->module_id : -1;
+      const auto [it, added] = known.try_emplace({up, s_.name_id[slice], id}, static_cast<int32_t>(found.size()));
       if (added) {
         ModuleNode node;
         node.parent = up;
         node.depth = up < 0 ? 0 : found[up].node.depth + 1;
         node.name = module_name(name(slice));
-        node.module_id = fact->module_id;
+        node.module_id = id;
         found.push_back({std::move(node), s_.start_ns[slice], slice});
       }
       Found& at = found[it->second];

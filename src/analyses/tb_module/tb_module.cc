@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analyses/analysis.h"
+#include "analyses/tb_module/msprof_module_statistic.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -87,6 +88,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
 
 Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {false, true}));
+  if (input.msprof) return AnalysisResult{}.with(msprof_module_statistic(*torch));
   std::vector<ModuleAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
   if (std::ranges::all_of(ranks, [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
@@ -100,6 +102,6 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_module_analysis = {.run = run_tb_module, .needs = AnalysisNeeds::kTorch};
+extern const Analysis tb_module_analysis = {.run = run_tb_module, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

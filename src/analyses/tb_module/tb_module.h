@@ -21,7 +21,7 @@ struct ModuleNode {     // all calls of one module from one place in the tree of
   int32_t parent = -1;  // it stands before the node; −1: a top node
   int32_t depth = 0;
   std::string name;        // "Linear_0": class and number; for Lightning the path
-  int64_t module_id = -1;  // −1 for Lightning, which has none
+  int64_t module_id = -1;  // −1 for ranges, which have none
   ModuleSums sums;
 };
 

@@ -15,7 +15,8 @@ constexpr int64_t kShortestPopNs = 5'000;
 constexpr int64_t kEmptyShare = 50;  // a fiftieth, 2 %
 
 bool is_described(const Trace& trace, const RangeFact& fact) {
-  return trace.names.text(fact.domain) != "communication";
+  const std::string_view domain = trace.names.text(fact.domain);
+  return domain != "communication" && domain != "Module" && domain != "mfu_flops";
 }
 
 // Returns the names of ranges, each once.
