@@ -33,7 +33,7 @@ std::map<std::pair<StringId, StringId>, Kernels> kernels_of(const Part& part) {
   for (uint32_t i = 0; i < part.slices.size(); ++i) {
     if (!computes(part.slices, i)) continue;
     const InputFact* input = fact_of(part.inputs, i);
-    const uint32_t owner = part.slices.parent[i];
+    const uint32_t owner = i < part.slices.parent.size() ? part.slices.parent[i] : kNoSliceIndex;
     if (!input && owner != kNoSliceIndex) input = fact_of(part.inputs, owner);
     Kernels& of = kernels[{part.slices.name_id[i], input ? input->dims : 0}];
     of.ns += static_cast<double>(part.slices.dur_ns[i]);
