@@ -10,19 +10,24 @@
 
 namespace stageline {
 
-enum class Precision : uint8_t { kFp64, kFp32, kTf32, kFp16, kBf16 };
-inline constexpr int kPrecisionCount = 5;
+enum class Precision : uint8_t { kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kFp4 };
+inline constexpr int kPrecisionCount = 8;
 std::string_view precision_name(Precision precision);  // "BF16"
 
 // The rates of one device number: for MI250X that is one of the two dies. 0 means that the vendor publishes none.
 struct DevicePeaks {
   // 10¹² operations a second, on tensor or matrix units if they do it.
   ByEnum<Precision, double, kPrecisionCount> tflops = {};
-  double gbps = 0;  // 10⁹ bytes a second, of the device's memory
+  double gbps = 0;               // 10⁹ bytes a second, of the device's memory
+  std::string_view source = {};  // "data sheet", or who publishes them
 };
 
 // Returns none for names that are not in the table: a part of a device (MIG) has another name and other rates.
 // `name`: "NVIDIA H100 80GB HBM3".
 std::optional<DevicePeaks> published_peaks(std::string_view name);
+
+// The precision of arithmetic on elements of a type as torch names it, "c10::BFloat16"; none for other types. On tensor
+// cores, matrices of FP32 are multiplied in TF32.
+std::optional<Precision> precision_of(std::string_view type, bool on_tensor_cores);
 
 }  // namespace stageline

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "profile/attention_work.h"
+
 namespace stageline {
 namespace {
 
@@ -22,12 +24,7 @@ Formula formula_of(std::string_view name) {
   return name == "mul" || name == "add" ? Formula::kElements : Formula::kNone;
 }
 
-// Multiplies up to a ceiling, since shapes in damaged files may be anything.
-uint64_t times(uint64_t a, int64_t b) {
-  uint64_t product = 0;
-  if (b < 0) return 0;
-  return __builtin_mul_overflow(a, static_cast<uint64_t>(b), &product) ? UINT64_MAX : product;
-}
+uint64_t times(uint64_t a, int64_t b) { return product_or_limit(a, b); }
 
 uint64_t product_of(const std::vector<int64_t>& shape) {
   uint64_t product = 1;
@@ -110,22 +107,26 @@ using Shape = std::vector<int64_t>;
 
 // Returns the bytes of one element; 0 for types that are unknown or do not belong to a tensor.
 uint64_t bytes_of_type(std::string_view type) {
-  static constexpr std::array<std::pair<std::string_view, uint64_t>, 16> kTypes = {{{"float", 4},
-                                                                                    {"c10::BFloat16", 2},
-                                                                                    {"c10::Half", 2},
-                                                                                    {"double", 8},
-                                                                                    {"int", 4},
-                                                                                    {"long", 8},
-                                                                                    {"long int", 8},
-                                                                                    {"bool", 1},
-                                                                                    {"unsigned char", 1},
-                                                                                    {"signed char", 1},
-                                                                                    {"short", 2},
-                                                                                    {"short int", 2},
-                                                                                    {"c10::Float8_e4m3fn", 1},
-                                                                                    {"c10::Float8_e5m2", 1},
-                                                                                    {"c10::complex<float>", 8},
-                                                                                    {"c10::complex<double>", 16}}};
+  static constexpr std::array<std::pair<std::string_view, uint64_t>, 19> kTypes = {
+      {{"float", 4},
+       {"c10::BFloat16", 2},
+       {"c10::Half", 2},
+       {"double", 8},
+       {"int", 4},
+       {"long", 8},
+       {"long int", 8},
+       {"bool", 1},
+       {"unsigned char", 1},
+       {"signed char", 1},
+       {"short", 2},
+       {"short int", 2},
+       {"c10::Float8_e4m3fn", 1},
+       {"c10::Float8_e5m2", 1},
+       {"c10::Float8_e4m3fnuz", 1},
+       {"c10::Float8_e5m2fnuz", 1},
+       {"c10::Float4_e2m1fn_x2", 1},  // two values
+       {"c10::complex<float>", 8},
+       {"c10::complex<double>", 16}}};
   for (const auto& [name, bytes] : kTypes)
     if (name == type) return bytes;
   return 0;
@@ -133,21 +134,20 @@ uint64_t bytes_of_type(std::string_view type) {
 
 uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-enum class Work : uint8_t { kNone, kListed, kConvolution, kConvolutionBackward, kAttention, kAttentionBackward };
+enum class Work : uint8_t { kNone, kListed, kLowPrecision, kGrouped, kConvolution, kConvolutionBackward, kAttention };
 
 Work work_of(std::string_view name) {
   if (formula_of(name) != Formula::kNone) return Work::kListed;
-  if (name == "aten::convolution") return Work::kConvolution;
-  if (name == "aten::convolution_backward") return Work::kConvolutionBackward;
-  constexpr std::string_view kAttention = "aten::_scaled_dot_product_";
-  if (!name.starts_with(kAttention)) return Work::kNone;
-  name.remove_prefix(kAttention.size());
-  for (const std::string_view kind : {"flash", "efficient", "cudnn"}) {
-    if (!name.starts_with(kind)) continue;
-    const std::string_view rest = name.substr(kind.size());
-    if (rest == "_attention") return Work::kAttention;
-    if (rest == "_attention_backward") return Work::kAttentionBackward;
-  }
+  if (is_attention(name)) return Work::kAttention;
+  if (!name.starts_with("aten::")) return Work::kNone;
+  name = name.substr(6, name.find('.') - 6);
+  if (name.ends_with("_v2")) name.remove_suffix(3);
+  if (name == "_scaled_mm" || name == "_int_mm") return Work::kLowPrecision;
+  if (name == "_grouped_mm" || name == "_scaled_grouped_mm") return Work::kGrouped;
+  if (name == "convolution_backward") return Work::kConvolutionBackward;
+  for (const std::string_view one :
+       {"convolution", "_convolution", "cudnn_convolution", "miopen_convolution", "_slow_conv2d_forward"})
+    if (name == one) return Work::kConvolution;
   return Work::kNone;
 }
 
@@ -170,6 +170,8 @@ struct Inputs {
 struct Outcome {
   uint64_t flops = 0, written = 0;
   size_t typed_by = 0;
+  uint64_t max_flops = 0;           // 0: those that are counted
+  uint64_t written_size = 0;        // bytes of an element of the output; 0: as the input's
   std::vector<size_t> unread = {};  // inputs that need not be read, or whose bytes do not follow from their shape
 };
 
@@ -233,19 +235,26 @@ std::optional<Outcome> listed_outcome(const Inputs& in, std::string_view name, i
 }
 
 // Arguments: convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
-// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
-// groups, output_mask).
-std::optional<Outcome> convolution_outcome(const Inputs& in) {
+// cudnn_convolution(input, weight, padding, stride, dilation, groups); miopen_convolution has a bias before the
+// padding; _slow_conv2d_forward(input, weight, kernel_size, bias, stride, padding); convolution_backward(grad_output,
+// input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask).
+std::optional<Outcome> convolution_outcome(const Inputs& in, std::string_view name) {
   const Shape &input = in.shape(0), &weight = in.shape(1);
-  const std::vector<int64_t> stride = numbers_of(in.value(3)), padding = numbers_of(in.value(4));
-  const std::vector<int64_t> dilation = numbers_of(in.value(5)), more = numbers_of(in.value(7));
-  if (input.size() < 3 || input.size() != weight.size() || !in.says(6)) return std::nullopt;
-  const std::vector<int64_t> groups = numbers_of(in.value(8));
+  const bool slow = name.ends_with("_slow_conv2d_forward"), miopen = name.ends_with("miopen_convolution");
+  const bool vendor = miopen || name.ends_with("cudnn_convolution");
+  const size_t first = miopen ? 3 : 2;  // of a vendor's
+  const std::vector<int64_t> stride = numbers_of(in.value(vendor ? first + 1 : slow ? 4 : 3));
+  const std::vector<int64_t> padding = numbers_of(in.value(vendor ? first : slow ? 5 : 4));
+  const std::vector<int64_t> dilation = slow ? Shape{1, 1} : numbers_of(in.value(vendor ? first + 2 : 5));
+  const std::vector<int64_t> groups = slow ? Shape{1} : numbers_of(in.value(vendor ? first + 3 : 8));
+  const std::vector<int64_t> more = numbers_of(in.value(7));
+  const bool plain = vendor || slow;
+  if (input.size() < 3 || input.size() != weight.size() || (!plain && !in.says(6))) return std::nullopt;
   const size_t space = input.size() - 2;
   if (stride.size() != space || padding.size() != space || dilation.size() != space || groups.size() != 1 ||
       groups[0] <= 0 || weight[1] <= 0)
     return std::nullopt;
-  const bool transposed = in.is_true(6);
+  const bool transposed = !plain && in.is_true(6);
   // The channels of the input must be those of the weight.
   if (times(transposed ? 1 : groups[0], transposed ? weight[0] : weight[1]) != static_cast<uint64_t>(input[1]))
     return std::nullopt;
@@ -301,31 +310,43 @@ std::optional<Outcome> convolution_backward_outcome(const Inputs& in) {
   return out;
 }
 
-// Query, key and value are inputs 0, 1 and 2; backward operators have the gradient of the output before them. Shapes
-// are [batch, heads, length, dimension]; keys may have fewer heads than queries.
-std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name, bool backward) {
-  const bool flash = name.find("_flash_") != std::string_view::npos;
-  const bool cudnn = name.find("_cudnn_") != std::string_view::npos;
-  const size_t causal = backward ? (cudnn ? 14 : 11) : (flash ? 4 : 6);  // the place of is_causal among the arguments
-  const size_t first = backward ? 1 : 0;
-  const Shape &q = in.shape(first), &k = in.shape(first + 1), &v = in.shape(first + 2);
-  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || !in.says(causal)) return std::nullopt;
-  if (q[0] != k[0] || q[0] != v[0] || q[3] != k[3] || k[2] != v[2] || k[1] != v[1]) return std::nullopt;
-  for (const Shape* shape : {&q, &k, &v})
-    for (const int64_t size : *shape)
-      if (size <= 0 || size > INT32_MAX / 2) return std::nullopt;
-  uint64_t pairs = times(q[2], k[2]);
-  if (in.is_true(causal)) {  // query i sees keys 0 to i
-    const uint64_t rows = std::min(q[2], k[2]);
-    pairs = plus(rows * (rows + 1) / 2, q[2] > k[2] ? (q[2] - k[2]) * rows : 0);
-  }
-  const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
-  Outcome out{.typed_by = first};
-  // Torch gives a mask the shape of the scores by repeating it in place, so its bytes do not follow from its shape.
-  if (!flash) out.unread = {backward ? (cudnn ? size_t{8} : size_t{4}) : size_t{3}};
-  out.flops = times(times(times(times(pairs, q[0]), q[1]), each), 2);
-  out.written =
-      backward ? plus(plus(product_of(q), product_of(k)), product_of(v)) : product_of({q[0], q[1], q[2], v[3]});
+std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name) {
+  const std::optional<AttentionWork> work = attention_work(name, in.shapes, in.values);
+  if (!work) return std::nullopt;
+  Outcome out{work->flops, work->written, work->query, work->max_flops};
+  if (work->mask) out.unread = {*work->mask};
+  return out;
+}
+
+// Returns the bytes of an element by the number that torch gives its type; 0: not known.
+uint64_t bytes_of_scalar_type(std::string_view number) {
+  return number == "6" || number == "3" ? 4 : number == "5" || number == "15" ? 2 : 0;
+}
+
+// Arguments: _scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype), _int_mm(a, b).
+std::optional<Outcome> low_precision_outcome(const Inputs& in, bool is_int) {
+  const Shape &a = in.shape(0), &b = in.shape(1);
+  if (a.size() != 2 || b.size() != 2 || a[1] != b[0]) return std::nullopt;
+  const int64_t in_one = in.type(0).find("Float4") == std::string_view::npos ? 1 : 2;  // values of an element
+  Outcome out{.flops = times(times(times(2 * in_one, a[0]), a[1]), b[1]), .written = times(product_of({a[0]}), b[1])};
+  out.written_size = is_int ? 4 : bytes_of_scalar_type(in.value(6));
+  return out;
+}
+
+// [M, K] × [G, K, N] and [G, M, K] × [K, N]: the rows or columns of all groups one after another; [M, K] × [K, N]: a
+// gradient of weights, whose inner dimension holds the groups; [G, M, K] × [G, K, N].
+std::optional<Outcome> grouped_outcome(const Inputs& in) {
+  const Shape &a = in.shape(0), &b = in.shape(1);
+  if (a.size() < 2 || a.size() > 3 || b.size() < 2 || b.size() > 3 || a.back() != b[b.size() - 2]) return std::nullopt;
+  const bool batch = a.size() == 3 && b.size() == 3;
+  if (batch && a[0] != b[0]) return std::nullopt;
+  const int64_t groups = batch ? a[0] : 1, rows = a[a.size() - 2], columns = b.back();
+  const int64_t in_one = in.type(0).find("Float4") == std::string_view::npos ? 1 : 2;
+  Outcome out{.flops = times(times(times(times(2 * in_one, groups), rows), a.back()), columns),
+              .written = times(times(product_of({groups}), rows), columns)};
+  // A gradient of weights is written once for each group; offsets have one number for each.
+  if (a.size() == 2 && b.size() == 2 && in.shape(2).size() == 1) out.written = times(out.written, in.shape(2)[0]);
+  if (in.type(0).find("Float8") != std::string_view::npos || in_one == 2) out.written_size = 2;
   return out;
 }
 
@@ -397,21 +418,22 @@ std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std:
   std::optional<Outcome> out;
   switch (work) {
     case Work::kListed: out = listed_outcome(in, name, op_flops(name, dims, types, concrete)); break;
-    case Work::kConvolution: out = convolution_outcome(in); break;
+    case Work::kLowPrecision: out = low_precision_outcome(in, name.find("_int_mm") != name.npos); break;
+    case Work::kGrouped: out = grouped_outcome(in); break;
+    case Work::kConvolution: out = convolution_outcome(in, name.substr(0, name.find('.'))); break;
     case Work::kConvolutionBackward: out = convolution_backward_outcome(in); break;
-    case Work::kAttention: out = attention_outcome(in, name, false); break;
-    case Work::kAttentionBackward: out = attention_outcome(in, name, true); break;
+    case Work::kAttention: out = attention_outcome(in, name); break;
     case Work::kNone: break;
   }
   if (!out || out->flops == 0) return std::nullopt;
-  const std::optional<uint64_t> read = input_bytes(in, *out);
-  if (!read) return std::nullopt;
   const std::string_view type = in.type(out->typed_by);
-  const uint64_t size = bytes_of_type(type);
-  const uint64_t bytes = plus(*read, times(out->written, size));
-  if (size == 0 || out->flops > INT64_MAX || bytes > INT64_MAX) return std::nullopt;
-  return OpWork{static_cast<int64_t>(out->flops), static_cast<int64_t>(bytes), type,
-                formula_of(name) != Formula::kElements};
+  const uint64_t size = out->written_size > 0 ? out->written_size : bytes_of_type(type);
+  const std::optional<uint64_t> read = input_bytes(in, *out);
+  const uint64_t bytes = read && size > 0 ? plus(*read, times(out->written, size)) : UINT64_MAX;
+  const uint64_t max = std::max(out->flops, out->max_flops);
+  if (max > INT64_MAX) return std::nullopt;
+  return OpWork{static_cast<int64_t>(out->flops), static_cast<int64_t>(max),
+                bytes > INT64_MAX ? -1 : static_cast<int64_t>(bytes), type, formula_of(name) != Formula::kElements};
 }
 
 }  // namespace stageline

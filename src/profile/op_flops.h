@@ -21,9 +21,10 @@ int64_t op_flops(std::string_view name, std::string_view dims, std::string_view 
 
 // The minimum work of an operator (FLOPs and bytes), from the shapes and types of its inputs.
 struct OpWork {
-  int64_t flops = 0;
+  int64_t flops = 0, max_flops = 0;  // they differ for attention over packed sequences (attention_work.h)
   // Counts each needed input as read once and each output as written once. It excludes memory that an operator keeps
   // for itself, such as workspaces, and attention's mask, which torch repeats in place to the shape of the scores.
+  // −1: the size of an element is not known.
   int64_t min_bytes = 0;
   std::string_view type;   // of the elements, as in the trace: "c10::BFloat16"; a view into `types`
   bool is_matrix = false;  // matrix products, convolutions, attention: what tensor cores do
@@ -31,15 +32,14 @@ struct OpWork {
 
 // Computes the work of torch's list above, and of operators that torch does not count:
 //
-//   aten::convolution[_backward]              2·N·(places of the output, of the input if transposed)·elements of the
+//   aten::convolution[_backward], the vendors' 2·N·(places of the output, of the input if transposed)·elements of the
 //                                             weight; backwards once for each of the two gradients that are asked for
-//   aten::_scaled_dot_product_{flash,efficient,cudnn}_attention[_backward]
-//                                             2·B·H·pairs·(D + Dv), backwards 2·B·H·pairs·(3·D + 2·Dv), as the scores
-//                                             are computed anew; pairs of query and key, a causal mask's without those
-//                                             above the diagonal
+//   aten::_scaled_mm, aten::_int_mm           2·m·k·n; an element of FP4 holds two values of k
+//   aten::_grouped_mm, aten::_scaled_grouped_mm   2·m·k·n over the rows of all groups; rows beyond the last are padding
+//   attention                                 attention_work.h
 //
-// Returns none when the operator is unknown, or when shapes, types or the values it needs are missing or do not fit
-// each other. O(length).
+// Returns none when the operator is unknown, or when shapes or the values it needs are missing or do not fit each
+// other. O(length).
 bool has_work_formula(std::string_view name);
 std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std::string_view types,
                               std::string_view concrete);

@@ -308,12 +308,48 @@ TEST_CASE("roofline: work of attention, with and without a causal mask") {
   CHECK((masked && masked->flops == 2 * 2 * 4 * 25 * 16 && masked->min_bytes == 2 * 4 * 320));
 }
 
+TEST_CASE("roofline: work of matrices with few bits, and of groups of matrices") {
+  const char* eight = R"(["c10::Float8_e4m3fn", "c10::Float8_e4m3fn", "float", "float", "", "", "Scalar"])";
+  const auto fp8 = op_work("aten::_scaled_mm", "[[4, 8], [8, 2], [], [], [], [], []]", eight,
+                           R"(["", "", "", "", "", "", "15"])");
+  CHECK((fp8 && fp8->flops == 128 && fp8->min_bytes == 32 + 16 + 2 * 8 && fp8->type == "c10::Float8_e4m3fn"));
+  const char* four = R"(["c10::Float4_e2m1fn_x2", "c10::Float4_e2m1fn_x2"])";  // two values of the inner dimension
+  CHECK(op_work("aten::_scaled_mm_v2", "[[4, 8], [8, 2]]", four, "")->flops == 256);
+  const auto grouped = [](const char* dims) {
+    const auto work = op_work("aten::_grouped_mm", dims, R"(["c10::BFloat16", "c10::BFloat16", "int"])", "");
+    return work ? work->flops : 0;
+  };
+  CHECK(grouped("[[48, 64], [3, 64, 32], [3]]") == 2 * 48 * 64 * 32);      // rows of three groups
+  CHECK(grouped("[[3, 16, 64], [64, 96], [3]]") == 2 * 16 * 64 * 96);      // columns of three groups
+  CHECK(grouped("[[64, 48], [48, 32], [3]]") == 2 * 64 * 48 * 32);         // a gradient of weights
+  CHECK(grouped("[[3, 16, 64], [3, 64, 32], []]") == 2 * 3 * 16 * 64 * 32);
+  CHECK(grouped("[[3, 16, 64], [4, 64, 32], []]") == 0);
+}
+
+TEST_CASE("roofline: work of attention of other packages, windows and packed sequences") {
+  const std::string types = R"(["c10::Half", "c10::Half", "c10::Half", "int", "int"])";
+  const auto flash = [&](const char* dims, const char* window) {
+    return op_work("flash_attn::_flash_attn_forward", dims, types,
+                   std::string(R"(["", "", "", "0.", "1.", "True", ")") + window + "\"]");
+  };
+  const char* dims = "[[2, 6, 4, 8], [2, 6, 2, 8], [2, 6, 2, 8]]";  // lengths come before heads
+  CHECK(flash(dims, "-1")->flops == 2 * 2 * 4 * 21 * 16);
+  CHECK(flash(dims, "2")->flops == 2 * 2 * 4 * (6 + 3 * 3) * 16);  // a query sees itself and two keys
+  // Four sequences of ten tokens, the longest of five: at least 5, 2, 2, 1, at most 5, 3, 1, 1.
+  const auto packed = op_work("flashattn::_flash_attn_varlen_forward", "[[10, 4, 8], [10, 2, 8], [10, 2, 8], [5], [5]]",
+                              types, R"(["", "", "", "", "", "5", "5", "0.", "1.", "True", "-1"])");
+  REQUIRE(packed);
+  CHECK((packed->flops == 2 * 4 * (15 + 3 + 3 + 1) * 16 && packed->max_flops == 2 * 4 * (15 + 6 + 1 + 1) * 16));
+}
+
 TEST_CASE("roofline: work that is not told is not guessed") {
   const char* floats = R"(["float", "float", "float"])";
   CHECK(!op_work("aten::relu", "[[4, 8]]", floats, ""));
   CHECK(!op_work("aten::mm", "[[4, 8], [9, 2]]", floats, ""));  // these do not fit each other
   CHECK(!op_work("aten::addmm", "[[8, 4, 4], [4, 4], [4]]", floats, ""));
-  CHECK(!op_work("aten::mm", "[[4, 8], [8, 2]]", R"(["float", "own::type"])", ""));
+  // FLOPs follow from shapes alone, bytes do not.
+  const auto untyped = op_work("aten::mm", "[[4, 8], [8, 2]]", R"(["float", "own::type"])", "");
+  CHECK((untyped && untyped->flops == 128 && untyped->min_bytes == -1));
   CHECK(!op_work("aten::mm", "[[9223372036854775807, 9], [9, 9223372036854775807]]", floats, ""));
   CHECK(!op_work("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", floats, "[]"));
   const char* beyond = R"(["", "", "", "[9223372036854775807]", "[9223372036854775807]", "[1]", "True", "[0]", "1"])";
@@ -327,7 +363,11 @@ TEST_CASE("roofline: published peaks, by the whole name of the device") {
   const auto h100 = published_peaks("NVIDIA H100 80GB HBM3"), v100 = published_peaks("Tesla V100-SXM2-16GB");
   CHECK((h100 && h100->tflops[Precision::kBf16] == 989.4 && h100->gbps == 3350));
   CHECK((v100 && v100->tflops[Precision::kFp16] == 125 && v100->tflops[Precision::kBf16] == 0));
-  CHECK((published_peaks("NVIDIA A10") && !published_peaks("NVIDIA A10G")));
+  CHECK((published_peaks("NVIDIA A10") && !published_peaks("NVIDIA A10G") && !published_peaks("NVIDIA A10-4Q")));
+  // Halves of numbers with sparsity, by type; FP4 of B300 is disputed, so it has none.
+  const auto b200 = published_peaks("NVIDIA B200"), b300 = published_peaks("NVIDIA B300");
+  CHECK((b200 && b200->tflops[Precision::kFp8] == 4500 && b200->tflops[Precision::kFp4] == 9000));
+  CHECK((b300 && b300->tflops[Precision::kFp4] == 0 && b300->tflops[Precision::kBf16] == 2250));
   CHECK(published_peaks("NVIDIA H200")->tflops[Precision::kFp16] !=
         published_peaks("NVIDIA H200 NVL")->tflops[Precision::kFp16]);
   // A part of a device, two products at once, a board that says no memory, and none.

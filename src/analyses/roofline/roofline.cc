@@ -1,20 +1,15 @@
 // How near each operator with known work comes to what its device can do. Definitions: docs/analyses/roofline.md.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
-#include <unordered_map>
 
 #include "analyses/analysis.h"
 #include "analyses/roofline/problems.h"
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "model/statistics.h"
-#include "model/torch_facts.h"
-#include "profile/device_peaks.h"
-#include "profile/function_events.h"
-#include "profile/op_flops.h"
-#include "profile/tensor_cores.h"
+#include "profile/operator_work.h"
 
 namespace stageline {
 namespace {
@@ -69,118 +64,42 @@ struct RankRoofline {
   bool has_shapes = false;
 };
 
-std::optional<Precision> precision_of(std::string_view type, bool on_tensor_cores) {
-  if (type == "double") return Precision::kFp64;
-  if (type == "float") return on_tensor_cores ? Precision::kTf32 : Precision::kFp32;
-  if (type == "c10::Half") return Precision::kFp16;
-  if (type == "c10::BFloat16") return Precision::kBf16;
-  return std::nullopt;
+RankRoofline read_rank(const Trace& trace, const Part& part, const FunctionNames& names) {
+  OperatorWork done = operator_work(trace, part, names);
+  RankRoofline out;
+  out.rank = part.rank;
+  out.device = done.device;
+  out.published = done.published;
+  out.has_shapes = done.has_shapes;
+  out.without_work = done.without_work;
+  Span span;
+  for (const DeviceWork& work : done.work) {
+    out.work_ns += work.end_ns - work.start_ns;
+    span.add(work.start_ns, work.end_ns);
+  }
+  out.span_ns = span.length_ns();
+  std::map<std::tuple<StringId, std::string, std::string>, size_t> known;
+  for (const OperatorCall& call : done.calls) {
+    if (call.work.min_bytes < 0 || call.work.max_flops > call.work.flops) {
+      ++out.without_work;
+      continue;
+    }
+    if (call.device_ns == 0) {
+      ++out.host_calls;
+      continue;
+    }
+    std::string shapes = shapes_text(trace.names.text(call.inputs->dims));
+    const std::string kind(call.precision ? precision_name(*call.precision) : call.work.type);
+    const auto [at, fresh] = known.try_emplace({call.name, shapes, kind}, out.ops.size());
+    if (fresh) out.ops.push_back({call.name, std::move(shapes), call.precision, call.work.is_matrix});
+    OpSum& sum = out.ops[at->second];
+    ++sum.calls;
+    sum.device_ns += call.device_ns;
+    sum.flops = sum_or_limit(sum.flops, call.work.flops);
+    sum.min_bytes = sum_or_limit(sum.min_bytes, call.work.min_bytes);
+  }
+  return out;
 }
-
-class RankReader {
- public:
-  RankReader(const Trace& trace, const Part& part, const FunctionNames& names)
-      : trace_(trace), part_(part), made_(function_events(trace, part, names)) {}
-
-  RankRoofline read() {
-    RankRoofline out;
-    out.rank = part_.rank;
-    out.device = device_name(part_);
-    out.published = published_peaks(out.device);
-    out.has_shapes = !part_.inputs.empty();
-    add_device_work(out);
-    if (out.has_shapes) add_operators(out);
-    return out;
-  }
-
- private:
-  void add_device_work(RankRoofline& out) {
-    on_tensor_cores_.assign(made_.events.size(), false);
-    std::vector<int8_t> tensor_name(trace_.names.size(), -1);
-    int64_t first = INT64_MAX, last = INT64_MIN;
-    for (const FunctionEvent& e : made_.events) {
-      if (!e.on_device || e.is_annotation() || e.slice == kNoSliceIndex) continue;
-      out.work_ns += e.end_ns - e.start_ns;
-      first = std::min(first, e.start_ns);
-      last = std::max(last, e.end_ns);
-      if (e.owner == FunctionEvent::kNone) continue;
-      const StringId name = part_.slices.name_id[e.slice];
-      if (tensor_name[name] < 0) {
-        // Kernels of AMD's library name the matrix instruction for plain FP32 as well.
-        const std::string_view text = trace_.names.text(name);
-        tensor_name[name] = uses_tensor_cores(text) && !text.starts_with("Cijk_") ? 1 : 0;
-      }
-      if (tensor_name[name] == 0) continue;
-      for (int32_t up = e.owner; up != FunctionEvent::kNone && !on_tensor_cores_[up]; up = made_.events[up].parent)
-        on_tensor_cores_[up] = true;
-    }
-    if (last > first) out.span_ns = last - first;
-  }
-
-  void add_operators(RankRoofline& out) {
-    std::unordered_map<uint32_t, const InputFact*> inputs;
-    for (const InputFact& fact : part_.inputs)
-      if (has_formula(part_.slices.name_id[fact.slice])) inputs.emplace(fact.slice, &fact);
-    std::vector<bool> inside(made_.events.size());  // within an operator that is counted already
-    std::vector<bool> unfit(made_.events.size());   // a formula, but not for these shapes, types or values
-    std::vector<bool> holds(made_.events.size());   // something inside is counted
-    std::map<std::tuple<StringId, std::string, std::string>, size_t> known;
-    std::map<std::array<StringId, 4>, std::optional<OpWork>> works;  // key: name, shapes, types, values
-    for (size_t i = 0; i < made_.events.size(); ++i) {
-      const FunctionEvent& e = made_.events[i];
-      if (e.parent != FunctionEvent::kNone && inside[e.parent]) {
-        inside[i] = true;
-        continue;
-      }
-      if (e.on_device || e.slice == kNoSliceIndex) continue;
-      const auto fact = inputs.find(e.slice);
-      if (fact == inputs.end()) continue;
-      const InputFact& in = *fact->second;
-      const StringId name = part_.slices.name_id[e.slice];
-      const auto [memo, is_new] = works.try_emplace({name, in.dims, in.types, in.concrete});
-      if (is_new)
-        memo->second = op_work(trace_.names.text(name), trace_.names.text(in.dims), trace_.names.text(in.types),
-                               trace_.names.text(in.concrete));
-      const std::optional<OpWork>& work = memo->second;
-      if (!work) {
-        unfit[i] = e.parent == FunctionEvent::kNone || !unfit[e.parent];
-        continue;
-      }
-      inside[i] = true;
-      for (int32_t up = e.parent; up != FunctionEvent::kNone && !holds[up]; up = made_.events[up].parent) {
-        holds[up] = true;
-        unfit[up] = false;
-      }
-      if (e.device_ns <= 0) {
-        ++out.host_calls;
-        continue;
-      }
-      const std::optional<Precision> precision = precision_of(work->type, work->is_matrix && on_tensor_cores_[i]);
-      std::string shapes = shapes_text(trace_.names.text(in.dims));
-      const std::string kind = precision ? std::string(precision_name(*precision)) : std::string(work->type);
-      const auto [at, fresh] = known.try_emplace({name, shapes, kind}, out.ops.size());
-      if (fresh) out.ops.push_back({name, std::move(shapes), precision, work->is_matrix});
-      OpSum& sum = out.ops[at->second];
-      ++sum.calls;
-      sum.device_ns += e.device_ns;
-      sum.flops = sum_or_limit(sum.flops, work->flops);
-      sum.min_bytes = sum_or_limit(sum.min_bytes, work->min_bytes);
-    }
-    out.without_work = std::ranges::count(unfit, true);
-  }
-
-  bool has_formula(StringId name) {
-    const auto [at, fresh] = has_formula_.try_emplace(name, false);
-    if (fresh) at->second = has_work_formula(trace_.names.text(name));
-    return at->second;
-  }
-
-  const Trace& trace_;
-  const Part& part_;
-  const FunctionEvents made_;
-  std::vector<bool> on_tensor_cores_;  // for each event: some work inside it ran on tensor or matrix units
-  std::unordered_map<StringId, bool> has_formula_;
-};
 
 double or_nan(double value) { return value > 0 ? value : kNaN; }
 
@@ -291,7 +210,7 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   TRY(given, read_peaks(input.options));
   const FunctionNames names(trace);
   std::vector<RankRoofline> ranks(trace.parts.size());
-  parallel_for(ranks.size(), [&](size_t p) { ranks[p] = RankReader(trace, trace.parts[p], names).read(); });
+  parallel_for(ranks.size(), [&](size_t p) { ranks[p] = read_rank(trace, trace.parts[p], names); });
   if (std::ranges::all_of(ranks, [](const RankRoofline& rank) { return rank.ops.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return nothing_to_ask(ranks);

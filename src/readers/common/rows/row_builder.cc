@@ -100,10 +100,10 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   TextInterner& names = dictionaries_.names;
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
-    // FLOPs of convolutions depend on stride, padding and so on, those of attention on its mask; sends and receives
-    // name their peer in these values.
-    const bool needs_values = event.name == "aten::conv2d" || event.name.starts_with("aten::convolution") ||
-                              event.name.starts_with("aten::_scaled_dot_product_") || event.name == "c10d::send" ||
+    // FLOPs of convolutions depend on stride, padding and so on, those of attention on its mask, the bytes of scaled
+    // products on their output's type; sends and receives name their peer in these values.
+    const auto holds = [&](std::string_view part) { return event.name.find(part) != std::string_view::npos; };
+    const bool needs_values = holds("conv") || holds("att") || holds("scaled_mm") || event.name == "c10d::send" ||
                               event.name == "c10d::recv_";
     chunk_.inputs.push_back({row, names.intern(event.input_dims), names.intern(event.input_types),
                              needs_values ? names.intern(event.concrete_inputs) : 0});

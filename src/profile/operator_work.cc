@@ -1,0 +1,123 @@
+#include "profile/operator_work.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "model/torch_facts.h"
+#include "profile/tensor_cores.h"
+
+namespace stageline {
+namespace {
+
+class Reader {
+ public:
+  Reader(const Trace& trace, const Part& part, const FunctionNames& names)
+      : trace_(trace), part_(part), made_(function_events(trace, part, names)), call_of_(made_.events.size(), -1) {}
+
+  OperatorWork read() {
+    out_.device = device_name(part_);
+    out_.published = published_peaks(out_.device);
+    out_.has_shapes = !part_.inputs.empty();
+    find_tensor_cores();
+    if (out_.has_shapes) add_operators();
+    add_device_work();
+    return std::move(out_);
+  }
+
+ private:
+  static bool is_work(const FunctionEvent& e) { return e.on_device && !e.is_annotation() && e.slice != kNoSliceIndex; }
+
+  bool is_tensor_kernel(const FunctionEvent& e) {
+    const StringId name = part_.slices.name_id[e.slice];
+    const auto [at, fresh] = tensor_name_.try_emplace(name, false);
+    if (fresh) {
+      // Kernels of AMD's library name the matrix instruction for plain FP32 as well.
+      const std::string_view text = trace_.names.text(name);
+      at->second = uses_tensor_cores(text) && !text.starts_with("Cijk_");
+    }
+    return at->second;
+  }
+
+  void find_tensor_cores() {
+    on_tensor_cores_.assign(made_.events.size(), false);
+    for (const FunctionEvent& e : made_.events) {
+      if (!is_work(e) || e.owner == FunctionEvent::kNone || !is_tensor_kernel(e)) continue;
+      for (int32_t up = e.owner; up != FunctionEvent::kNone && !on_tensor_cores_[up]; up = made_.events[up].parent)
+        on_tensor_cores_[up] = true;
+    }
+  }
+
+  void add_operators() {
+    std::unordered_map<uint32_t, const InputFact*> inputs;
+    for (const InputFact& fact : part_.inputs)
+      if (has_formula(part_.slices.name_id[fact.slice])) inputs.emplace(fact.slice, &fact);
+    std::vector<bool> unfit(made_.events.size());                    // a formula, but not for these shapes or values
+    std::vector<bool> holds(made_.events.size());                    // something inside is counted
+    std::map<std::array<StringId, 4>, std::optional<OpWork>> works;  // key: name, shapes, types, values
+    for (size_t i = 0; i < made_.events.size(); ++i) {
+      const FunctionEvent& e = made_.events[i];
+      if (e.parent != FunctionEvent::kNone && call_of_[e.parent] >= 0) {
+        call_of_[i] = call_of_[e.parent];
+        continue;
+      }
+      if (e.on_device || e.slice == kNoSliceIndex) continue;
+      const auto fact = inputs.find(e.slice);
+      if (fact == inputs.end()) continue;
+      const InputFact& in = *fact->second;
+      const StringId name = part_.slices.name_id[e.slice];
+      const auto [memo, is_new] = works.try_emplace({name, in.dims, in.types, in.concrete});
+      if (is_new)
+        memo->second = op_work(trace_.names.text(name), trace_.names.text(in.dims), trace_.names.text(in.types),
+                               trace_.names.text(in.concrete));
+      const std::optional<OpWork>& work = memo->second;
+      if (!work) {
+        unfit[i] = e.parent == FunctionEvent::kNone || !unfit[e.parent];
+        continue;
+      }
+      call_of_[i] = static_cast<int32_t>(out_.calls.size());
+      for (int32_t up = e.parent; up != FunctionEvent::kNone && !holds[up]; up = made_.events[up].parent) {
+        holds[up] = true;
+        unfit[up] = false;
+      }
+      const auto precision = precision_of(work->type, work->is_matrix && on_tensor_cores_[i]);
+      out_.calls.push_back({e.slice, name, &in, *work, precision, e.start_ns, std::max<int64_t>(e.device_ns, 0)});
+    }
+    out_.without_work = std::ranges::count(unfit, true);
+  }
+
+  void add_device_work() {
+    for (const FunctionEvent& e : made_.events) {
+      if (!is_work(e)) continue;
+      const int32_t call = e.owner == FunctionEvent::kNone ? -1 : call_of_[e.owner];
+      out_.work.push_back({e.start_ns, e.end_ns, call, kind_of(e.slice), is_tensor_kernel(e)});
+    }
+  }
+
+  KernelClass kind_of(uint32_t slice) const {
+    return slice < part_.slices.kernel_class.size() ? part_.slices.class_of(slice) : KernelClass::kNone;
+  }
+
+  bool has_formula(StringId name) {
+    const auto [at, fresh] = has_formula_.try_emplace(name, false);
+    if (fresh) at->second = has_work_formula(trace_.names.text(name));
+    return at->second;
+  }
+
+  const Trace& trace_;
+  const Part& part_;
+  const FunctionEvents made_;
+  OperatorWork out_;
+  std::vector<int32_t> call_of_;       // for each event: the call that it is or is inside of; −1: none
+  std::vector<bool> on_tensor_cores_;  // for each event: some work inside it ran on tensor or matrix units
+  std::unordered_map<StringId, bool> has_formula_, tensor_name_;
+};
+
+}  // namespace
+
+OperatorWork operator_work(const Trace& trace, const Part& part, const FunctionNames& names) {
+  return Reader(trace, part, names).read();
+}
+
+}  // namespace stageline
