@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     'compat/hta': 'profile',
     'compat/torch_tables': 'profile',
     'compat/memory_estimates': 'plan',
-    'analyses': 'profile pipeline facts diagnosis compat/hta compat/torch_tables',
+    'analyses': 'profile pipeline facts plan diagnosis compat/hta compat/torch_tables',
     'engine': 'profile readers schedules exporters pipeline facts diagnosis analyses',
     'compat/msprof': 'readers engine',
     'compat/paddle_timeline': 'readers',

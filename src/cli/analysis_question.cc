@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/input.h"
 #include "base/text.h"
 #include "cli/run_common.h"
 
@@ -75,6 +76,16 @@ Status check_option(const Arguments& arguments, const std::vector<const Analysis
                     std::string("stageline help ") + chosen[0]->name + " lists its options");
 }
 
+// Where a command line has the name of a file, analyses take what is in it: they open nothing, and other callers pass
+// the text itself.
+constexpr size_t kMaxOptionBytes = size_t{16} << 20;
+bool is_file(const std::vector<const Analysis*>& chosen, const std::string& name) {
+  for (const Analysis* analysis : chosen)
+    for (const AnalysisOption& option : analysis->options())
+      if (name == option.name) return option.value == "FILE";
+  return false;
+}
+
 bool is_foreign(const std::string& format) { return format != "text" && format != "csv" && format != "json"; }
 
 }  // namespace
@@ -137,7 +148,9 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   for (const std::string& name : arguments.given()) {
     if (contains(shared_flags(), name) || contains(common_flags(), name)) continue;
     TRY_OK(check_option(arguments, chosen, name));
-    input.options.set(name, arguments.get(name));
+    std::string value = arguments.get(name);
+    if (is_file(chosen, name) && !value.starts_with('{')) TRY_OK(take(read_all(value, kMaxOptionBytes), value));
+    input.options.set(name, std::move(value));
   }
   AnalysisOptions last;
   if (arguments.has("include-last-profiler-step"))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
+#include <set>
 
 #include "base/json_tree.h"
 #include "base/text.h"
@@ -13,9 +15,20 @@ constexpr double kMaxSize = 1e9;
 constexpr std::array<std::string_view, 9> kTypes = {"llama",   "mistral",     "qwen2",       "qwen3", "qwen3_moe",
                                                     "mixtral", "deepseek_v2", "deepseek_v3", "gpt2"};
 
-std::string type_list() {
+// Further ones of which FLOPs are known, but not what they keep in memory.
+constexpr std::array<std::string_view, 10> kCountedTypes = {
+    "gpt3", "palm", "mpt", "gpt_oss", "gemma3", "kimi_k2", "glm4_moe", "qwen3_next", "qwen2_moe", "nemotron_h"};
+
+bool is_known(std::string_view type, ModelUse use) {
+  return std::ranges::count(kTypes, type) > 0 ||
+         (use == ModelUse::kFlops && std::ranges::count(kCountedTypes, type) > 0);
+}
+
+std::string type_list(ModelUse use) {
   std::string list;
   for (const std::string_view type : kTypes) append_item(list, type);
+  if (use == ModelUse::kFlops)
+    for (const std::string_view type : kCountedTypes) append_item(list, type);
   return list;
 }
 
@@ -101,30 +114,105 @@ class Sizes {
   std::vector<std::string> asked_;
 };
 
-void add_kinds(Model& m, int64_t layers, const std::vector<uint8_t>& is_moe) {
-  const bool any = std::ranges::any_of(is_moe, [](uint8_t x) { return x != 0; });
-  const bool all = std::ranges::all_of(is_moe, [](uint8_t x) { return x != 0; });
-  if (!any || !all) m.kinds.push_back({.name = "dense"});
-  if (any) m.kinds.push_back({.name = "moe", .moe = true});
-  for (int64_t i = 0; i < layers; ++i)
-    m.kind_of.push_back(static_cast<uint8_t>(is_moe[i] && m.kinds.size() > 1 ? 1 : 0));
+struct LayerForm {
+  Mixer mixer = Mixer::kAttention;
+  bool moe = false, mlp = true;
+  auto operator<=>(const LayerForm&) const = default;
+
+  std::string name() const {
+    constexpr std::array<std::string_view, 5> kNames = {"", "window", "delta", "mamba", ""};
+    std::string out(kNames[static_cast<size_t>(mixer)]);
+    if (mlp) out += std::string(out.empty() ? "" : " ") + (moe ? "moe" : "dense");
+    if (!out.empty()) return out;
+    return mixer == Mixer::kNone ? "nothing" : "attention";
+  }
+};
+
+// Fills the kinds, and which each layer and each layer of multi-token prediction is.
+void add_kinds(Model& m, const std::vector<LayerForm>& layers, const std::vector<LayerForm>& mtp) {
+  std::set<LayerForm> forms(layers.begin(), layers.end());
+  forms.insert(mtp.begin(), mtp.end());
+  for (const LayerForm& form : forms)
+    m.kinds.push_back({.name = form.name(), .moe = form.moe, .mixer = form.mixer, .mlp = form.mlp});
+  const auto kind = [&](const LayerForm& form) {
+    return static_cast<uint8_t>(std::distance(forms.begin(), forms.find(form)));
+  };
+  for (const LayerForm& form : layers) m.kind_of.push_back(kind(form));
+  for (const LayerForm& form : mtp) m.mtp_kind_of.push_back(kind(form));
 }
 
-void read_experts(Sizes& s, Model& m, std::string_view type) {
-  Experts e{.count = s.size("num_local_experts|n_routed_experts|num_experts")};
-  e.top_k = s.size("num_experts_per_tok|moe_router_topk", {}, 1, e.count);
-  e.ffn = s.size("moe_intermediate_size|moe_ffn_hidden_size", m.ffn);
-  e.shared = e.ffn * s.size("n_shared_experts", 0, 0, 10'000);
-  e.router_bias = type == "deepseek_v3";
-  m.moe = e;
+// Which layers have experts, by a list of 0 and 1 or by "every n-th".
+void read_sparse_layers(Sizes& s, std::string_view key, std::vector<LayerForm>& layers) {
+  const Value every = s.find(key);
+  if (every.is_list() && every.size() != layers.size())
+    return s.fail(std::string(key) + " has " + std::to_string(every.size()) + " layers, not " +
+                  std::to_string(layers.size()));
+  const auto step = every.is_list() ? 1 : static_cast<size_t>(s.size(key, 1, 1, kMaxModelLayers));
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].moe = every.is_list() ? every.item(i).integer().value_or(0) != 0 : i % step == 0;
 }
 
-// Reads Megatron's terms. A layer pattern is a frequency or a list of 0 and 1.
+DeltaNet read_delta(Sizes& s) {
+  return {s.size("linear_key_head_dim", 128), s.size("linear_value_head_dim", 128), s.size("linear_num_key_heads", 16),
+          s.size("linear_num_value_heads", 32), s.size("linear_conv_kernel_dim", 4)};
+}
+
+Mamba read_mamba(Sizes& s, double hidden) {
+  Mamba out{s.size("mamba_state_dim|ssm_state_size", 128), s.size("mamba_head_dim", 64),
+            s.size("mamba_num_groups|n_groups", 8), s.size("conv_kernel", 4)};
+  const double heads = s.size("mamba_num_heads", 0, 0);
+  out.heads = heads > 0 ? heads : std::floor(2 * hidden / out.head_dim);
+  out.inner = heads > 0 ? heads * out.head_dim : 2 * hidden;
+  return out;
+}
+
+// A letter for each layer: M Mamba, G gated delta net, * attention, - MLP, E experts; | and / divide stages.
+std::vector<LayerForm> read_pattern(Sizes& s, Model& m, std::string_view pattern) {
+  std::vector<LayerForm> layers;
+  std::set<char> unknown;
+  m.hybrid = true;
+  for (const char letter : pattern) {
+    if (letter == '|' || letter == '/') continue;
+    if (letter == 'M')
+      layers.push_back({Mixer::kMamba, false, false});
+    else if (letter == 'G')
+      layers.push_back({Mixer::kDelta, false, false});
+    else if (letter == '*')
+      layers.push_back({Mixer::kAttention, false, false});
+    else if (letter == '-')
+      layers.push_back({Mixer::kNone, false, true});
+    else if (letter == 'E')
+      layers.push_back({Mixer::kNone, true, true});
+    else if (layers.push_back({Mixer::kNone, false, false}); unknown.insert(letter).second)
+      m.notes.push_back("layers " + valid_utf8(std::string(1, letter)));
+  }
+  if (layers.empty()) s.fail("the pattern of layers is empty");
+  if (pattern.size() > kMaxModelLayers)
+    s.fail("the pattern has more than " + std::to_string(kMaxModelLayers) + " layers");
+  m.mamba = read_mamba(s, m.hidden);
+  if (pattern.find('G') != pattern.npos) m.delta = read_delta(s);
+  return layers;
+}
+
+// Reads the sizes of experts in Megatron's terms.
+Experts read_megatron_experts(Sizes& s, double ffn) {
+  Experts e{.count = s.size("num_experts")};
+  e.top_k = s.size("moe_router_topk", 2, 1, e.count);
+  e.ffn = s.size("moe_ffn_hidden_size", ffn);
+  e.shared = s.size("shared|moe_shared_expert_intermediate_size", 0, 0);
+  e.latent = s.size("moe_latent_size", 0, 0);
+  return e;
+}
+
+// Reads Megatron's terms: its arguments, or the same with "moe" and "mla" as objects. A layer pattern is a frequency or
+// a list of 0 and 1.
 void read_megatron(Sizes& s, Model& m) {
   m.type = "megatron";
   m.hidden = s.size("hidden_size");
   m.heads = s.size("num_attention_heads", {}, 1, m.hidden);
+  const bool grouped = s.truth("group_query_attention", true);
   m.kv_heads = s.size("kv|num_query_groups", m.heads, 1, m.heads);
+  if (!grouped) m.kv_heads = m.heads;
   m.head_dim = s.size("kv_channels", m.hidden / m.heads);
   m.ffn = s.size("ffn_hidden_size");
   m.vocab = s.size("vocab|vocab_size|padded_vocab_size");
@@ -133,69 +221,133 @@ void read_megatron(Sizes& s, Model& m) {
   m.bias = m.qkv_bias = m.norm_parts == 2 && !m.gated;
   m.tied = !s.truth("untie", s.truth("untie_embeddings_and_output_weights", false));
   m.mtp = s.size("mtp|mtp_num_layers", 0, 0, 64);
-  const auto layers = static_cast<int64_t>(s.size("num_layers", {}, 1, kMaxModelLayers));
-  std::vector<uint8_t> is_moe(layers, 0);
-  s.find("seq|sequence_length|model");
+  m.output_gate = s.truth("attention_output_gate", false);
+  const auto count = static_cast<size_t>(s.size("num_layers", {}, 1, kMaxModelLayers));
+  std::vector<LayerForm> layers(count);
+  s.find("seq|seq_length|sequence_length|model");
   if (const Value from = s.part("moe", ValueTag::kDict); from.is_dict()) {
     Sizes own(from);
-    Experts e{.count = own.size("num_experts")};
-    e.top_k = own.size("moe_router_topk", 2, 1, e.count);
-    e.ffn = own.size("moe_ffn_hidden_size", m.ffn);
-    e.shared = own.size("shared|moe_shared_expert_intermediate_size", 0, 0);
-    m.moe = e;
-    const Value every = own.find("moe_layer_freq");
-    if (every.is_list() && every.size() != static_cast<size_t>(layers))
-      own.fail("moe_layer_freq has " + std::to_string(every.size()) + " layers, not " + std::to_string(layers));
-    const auto step = every.is_list() ? 1 : static_cast<int64_t>(own.size("moe_layer_freq", 1, 1, kMaxModelLayers));
-    for (int64_t i = 0; i < layers; ++i)
-      is_moe[i] = every.is_list() ? every.item(static_cast<size_t>(i)).integer().value_or(0) != 0 : i % step == 0;
+    m.moe = read_megatron_experts(own, m.ffn);
+    read_sparse_layers(own, "moe_layer_freq", layers);
     s.add(own);
+  } else if (s.has("num_experts")) {
+    m.moe = read_megatron_experts(s, m.ffn);
+    read_sparse_layers(s, "moe_layer_freq", layers);
   }
+  const auto latent = [](Sizes& own) {
+    return LatentAttention{own.size("q_lora_rank", 0, 0), own.size("kv_lora_rank"), own.size("qk_head_dim"),
+                           own.size("qk_pos_emb_head_dim"), own.size("v_head_dim")};
+  };
   if (const Value from = s.part("mla", ValueTag::kDict); from.is_dict()) {
     Sizes own(from);
-    m.mla = LatentAttention{own.size("q_lora_rank", 0, 0), own.size("kv_lora_rank"), own.size("qk_head_dim"),
-                            own.size("qk_pos_emb_head_dim"), own.size("v_head_dim")};
+    m.mla = latent(own);
     s.add(own);
+  } else if (s.truth("multi_latent_attention", false)) {
+    m.mla = latent(s);
   }
-  add_kinds(m, layers, is_moe);
+  std::vector<LayerForm> mtp(static_cast<size_t>(m.mtp), {Mixer::kAttention, layers.back().moe});
+  if (const std::string_view variant = s.find("experimental_attention_variant").text(); !variant.empty()) {
+    if (variant != "gated_delta_net" && variant != "gdn2")
+      return s.fail("the attention \"" + valid_utf8(std::string(variant)) + "\" is not known");
+    m.delta = read_delta(s);
+    m.delta->second = variant == "gdn2";
+    const Value every = s.find("linear_attention_freq");
+    const auto step = every.is_list() ? size_t{1} : static_cast<size_t>(s.size("linear_attention_freq", 1, 1));
+    for (size_t i = 0; i < count + mtp.size(); ++i)
+      if (every.is_list() ? every.item(i).integer().value_or(0) != 0 : (i + 1) % step != 0)
+        (i < count ? layers[i] : mtp[i - count]).mixer = Mixer::kDelta;
+  }
+  if (const std::string_view pattern = s.find("hybrid_layer_pattern").text(); !pattern.empty()) {
+    layers = read_pattern(s, m, pattern);
+    mtp.clear();  // Megatron counts their heads alone
+  }
+  add_kinds(m, layers, mtp);
 }
 
-void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type) {
+void read_experts(Sizes& s, Model& m, std::string_view type, std::vector<LayerForm>& layers) {
+  Experts e{.count = s.size("num_local_experts|n_routed_experts|num_experts")};
+  e.top_k = s.size("num_experts_per_tok|moe_router_topk", {}, 1, e.count);
+  e.ffn = s.size("moe_intermediate_size|moe_ffn_hidden_size", m.ffn);
+  e.shared = e.ffn * s.size("n_shared_experts", 0, 0, 10'000);
+  if (e.shared == 0) e.shared = s.size("shared_expert_intermediate_size", 0, 0);
+  e.router_bias = type == "deepseek_v3";
+  m.moe = e;
+  m.shared_gate = type == "qwen3_next" || type == "qwen2_moe";
+  read_sparse_layers(s, "moe_layer_freq", layers);
+  const auto first = static_cast<size_t>(s.size("first_k_dense_replace", 0, 0, kMaxModelLayers));
+  const auto every = static_cast<size_t>(s.size("decoder_sparse_step", 1, 1, kMaxModelLayers));
+  for (size_t i = 0; i < layers.size(); ++i) layers[i].moe = layers[i].moe && i >= first && (i + 1) % every == 0;
+}
+
+// What mixes the tokens of each layer: a list, a pattern, or every n-th.
+void read_mixers(Sizes& s, Model& m, const std::string& type, std::vector<LayerForm>& layers) {
+  if (const std::string_view pattern = s.find("hybrid_override_pattern").text(); !pattern.empty()) {
+    layers = read_pattern(s, m, pattern);
+    return;
+  }
+  const double window = s.size("sliding_window", 0, 0);
+  const bool slides = window > 0 && s.truth("use_sliding_window", true);
+  if (const Value list = s.part("layer_types", ValueTag::kList); list.is_list()) {
+    if (list.size() != layers.size()) return s.fail("layer_types has " + std::to_string(list.size()) + " layers");
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const std::string_view one = list.item(i).text();
+      if (one == "linear_attention")
+        layers[i].mixer = Mixer::kDelta;
+      else if (one == "sliding_attention")
+        layers[i].mixer = Mixer::kWindow;
+      else if (one != "full_attention")
+        return s.fail("the layer type \"" + valid_utf8(std::string(one)) + "\" is not known");
+    }
+  } else if (type == "qwen3_next") {
+    const auto every = static_cast<size_t>(s.size("full_attention_interval", 4, 1, kMaxModelLayers));
+    for (size_t i = 0; i < layers.size(); ++i)
+      if ((i + 1) % every != 0) layers[i].mixer = Mixer::kDelta;
+  } else if (slides && (type == "gemma3" || type == "mistral")) {
+    const auto full =
+        static_cast<size_t>(s.size("sliding_window_pattern", type == "gemma3" ? 6 : 0, 0, kMaxModelLayers));
+    for (size_t i = 0; i < layers.size(); ++i)
+      if (full == 0 || (i + 1) % full != 0) layers[i].mixer = Mixer::kWindow;
+  }
+  m.window = window;
+  if (std::ranges::any_of(layers, [](const LayerForm& form) { return form.mixer == Mixer::kDelta; }))
+    m.delta = read_delta(s);
+}
+
+void read_huggingface(Sizes& s, Model& m, Value object, const std::string& type, ModelUse use) {
   m.type = type;
-  const bool gpt2 = type == "gpt2";
-  m.hidden = s.size("hidden_size|n_embd");
-  m.heads = s.size("num_attention_heads|n_head", {}, 1, m.hidden);
+  const bool gpt2 = type == "gpt2", gpt = gpt2 || type == "gpt3" || type == "mpt" || type == "palm";
+  m.hidden = s.size("hidden_size|n_embd|d_model");
+  m.heads = s.size("num_attention_heads|n_head|n_heads", {}, 1, m.hidden);
   m.kv_heads = gpt2 ? m.heads : s.size("num_key_value_heads", m.heads, 1, m.heads);
   m.head_dim = s.size("head_dim", std::max(1.0, std::floor(m.hidden / m.heads)));
-  m.ffn = s.size("intermediate_size|n_inner", gpt2 ? std::optional(4 * m.hidden) : std::nullopt);
+  m.ffn = s.size("intermediate_size|n_inner", gpt ? std::optional(4 * m.hidden) : std::nullopt);
   m.vocab = s.size("vocab_size");
-  m.tied = s.truth("tie_word_embeddings", gpt2);
-  m.gated = !gpt2;
+  m.tied = s.truth("tie_word_embeddings", gpt2 || type == "mpt" || type == "gemma3");
+  m.gated = !gpt && type != "nemotron_h";
+  if (use == ModelUse::kFlops) m.gated = s.size("mlp_matrices", m.gated ? 3 : 2, 2, 3) == 3;
   m.norm_parts = gpt2 ? 2 : 1;
   m.bias = gpt2;
   m.qkv_bias = gpt2 || s.truth("attention_bias", type == "qwen2");
   m.qk_norm = type.starts_with("qwen3");
-  m.positions = gpt2 ? s.size("n_positions") : 0;
+  m.output_gate = s.truth("attn_output_gate", type == "qwen3_next");
+  m.positions = gpt ? s.size("n_positions", gpt2 ? std::nullopt : std::optional(0.0), 0) : 0;
   m.mtp = s.size("num_nextn_predict_layers", 0, 0, 64);
-  const auto layers = static_cast<int64_t>(s.size("num_hidden_layers|n_layer", {}, 1, kMaxModelLayers));
-  std::vector<uint8_t> is_moe(layers, 0);
-  if (s.has("num_local_experts|n_routed_experts|num_experts")) {
-    read_experts(s, m, type);
-    const auto first = static_cast<int64_t>(s.size("first_k_dense_replace", 0, 0, kMaxModelLayers));
-    const auto every = static_cast<int64_t>(s.size("moe_layer_freq|decoder_sparse_step", 1, 1, kMaxModelLayers));
-    for (int64_t i = 0; i < layers; ++i) is_moe[i] = i >= first && i % every == 0;
-  }
+  std::vector<LayerForm> layers(
+      static_cast<size_t>(s.size("num_hidden_layers|n_layer|n_layers", {}, 1, kMaxModelLayers)));
+  if (s.has("num_local_experts|n_routed_experts|num_experts")) read_experts(s, m, type, layers);
+  const LayerForm last{Mixer::kAttention, layers.back().moe};
+  if (use == ModelUse::kFlops) read_mixers(s, m, type, layers);
   if (s.has("kv_lora_rank"))
     m.mla = LatentAttention{s.size("q_lora_rank", 0, 0), s.size("kv_lora_rank"), s.size("qk_nope_head_dim"),
                             s.size("qk_rope_head_dim"), s.size("v_head_dim")};
-  add_kinds(m, layers, is_moe);
+  add_kinds(m, layers, std::vector<LayerForm>(static_cast<size_t>(m.mtp), last));
   s.find(
       "q_lora_rank|qk_nope_head_dim|qk_rope_head_dim|qk_head_dim|v_head_dim|num_experts_per_tok|moe_intermediate_size");
   for (const char* key : {"moe", "mla"})
     if (s.has(key)) s.fail(std::string(key) + " belongs to a description in Megatron's terms");
   for (const char* key : {"rope_scaling", "vision_config"})
     if (!object[key].is_none()) m.notes.emplace_back(key);
-  if (!object["sliding_window"].is_none() && s.truth("use_sliding_window", true))
+  if (use == ModelUse::kPlan && !object["sliding_window"].is_none() && s.truth("use_sliding_window", true))
     m.notes.emplace_back("sliding_window");
 }
 
@@ -230,7 +382,7 @@ void read_layer_list(Sizes& s, Model& m, Value list) {
 
 }  // namespace
 
-Result<Model> read_model(std::string_view json, const std::string& path) {
+Result<Model> read_model(std::string_view json, const std::string& path, ModelUse use) {
   TRY(tree, parse_whole_json(json, path));
   Value root = tree->root();
   if (!root.is_dict())
@@ -239,23 +391,50 @@ Result<Model> read_model(std::string_view json, const std::string& path) {
   const bool nested = root["text_config"].is_dict() && root["hidden_size"].is_none();
   if (nested) root = root["text_config"];
   std::string type = valid_utf8(root["model_type"].text());
-  if (nested && type.ends_with("_text")) type.resize(type.size() - 5);
+  if (type.ends_with("_text")) type.resize(type.size() - 5);
   Model m;
   Sizes s(root, path);
   if (!root["ffn_hidden_size"].is_none() && type.empty()) {
     read_megatron(s, m);
   } else {
     if (type.empty()) type = "llama";
-    if (!std::ranges::count(kTypes, type))
-      return make_error(ErrorCode::kBadInput, "the model_type \"" + type + "\" is not known", "known: " + type_list(),
-                        {path});
-    read_huggingface(s, m, root, type);
+    if (!is_known(type, use))
+      return make_error(ErrorCode::kBadInput, "the model_type \"" + type + "\" is not known",
+                        "known: " + type_list(use), {path});
+    read_huggingface(s, m, root, type, use);
   }
   if (nested && !outer.empty()) m.notes.emplace_back(outer + ": all but text_config");
-  if (const Value list = s.part("layers", ValueTag::kList); list.is_list()) read_layer_list(s, m, list);
+  if (const Value list = s.part("layers", ValueTag::kList); list.is_list()) {
+    read_layer_list(s, m, list);
+    if (!m.kind_of.empty()) m.mtp_kind_of.assign(static_cast<size_t>(m.mtp), m.kind_of.back());
+  }
+  const bool planned =
+      std::ranges::all_of(m.kinds, [](const LayerKind& kind) { return kind.mixer == Mixer::kAttention && kind.mlp; });
+  if (use == ModelUse::kPlan && (!planned || (m.moe && m.moe->latent > 0)))
+    s.fail("the memory of layers without full attention, or of latent experts, is not known");
   s.check_keys(false);
   TRY_OK(s.status());
   return m;
+}
+
+double mixer_weights(const Model& m, const LayerKind& kind) {
+  const double h = m.hidden, a = m.heads;
+  if (kind.mixer == Mixer::kNone) return 0;
+  if (kind.mixer == Mixer::kDelta) {
+    const DeltaNet& x = *m.delta;
+    const double keys = x.keys(), values = x.values();
+    const double into = x.second ? 4 * keys + 3 * values : 2 * keys + 2 * values + 2 * x.value_heads;
+    return h * into + h * values + x.conv * (2 * keys + values);
+  }
+  if (kind.mixer == Mixer::kMamba) {
+    const Mamba& x = *m.mamba;
+    const double grouped = 2 * x.groups * x.state;
+    return h * (2 * x.inner + grouped + x.heads) + x.inner * h + x.conv * (x.inner + grouped);
+  }
+  if (!m.mla) return h * m.head_dim * ((m.output_gate ? 3 : 2) * a + 2 * m.kv_heads);
+  const LatentAttention& x = *m.mla;
+  const double wide = x.key(), qr = x.q_rank, kr = x.kv_rank, v = x.value;
+  return (qr > 0 ? qr * (h + a * wide) : h * a * wide) + h * (kr + x.rope) + kr * a * (x.nope + v) + a * v * h;
 }
 
 LayerParameters layer_parameters(const Model& m, const LayerKind& kind) {
@@ -265,16 +444,11 @@ LayerParameters layer_parameters(const Model& m, const LayerKind& kind) {
     return out;
   }
   const double h = m.hidden, a = m.heads, q = m.kv_heads, d = m.head_dim, f = m.ffn;
-  if (m.mla) {
-    const LatentAttention& x = *m.mla;
-    const double wide = x.key(), qr = x.q_rank, kr = x.kv_rank, v = x.value;
-    out.attention =
-        (x.q_rank > 0 ? qr * (h + a * wide) : h * a * wide) + h * (kr + x.rope) + kr * a * (x.nope + v) + a * v * h;
-    out.small = qr + kr;
-  } else {
-    out.attention = h * d * (2 * a + 2 * q);
+  out.attention = mixer_weights(m, kind);
+  if (m.mla)
+    out.small = m.mla->q_rank + m.mla->kv_rank;
+  else
     out.small = (m.qk_norm ? 2 * d : 0) + (m.qkv_bias ? d * (a + 2 * q) : 0) + (m.bias ? h : 0);
-  }
   out.small += 2 * h * m.norm_parts;
   const double w = m.mlp_weights();
   if (kind.moe) {
@@ -289,11 +463,6 @@ LayerParameters layer_parameters(const Model& m, const LayerKind& kind) {
   return out;
 }
 
-double mtp_parameters(const Model& m) {
-  const double h = m.hidden;
-  return layer_parameters(m, m.kinds[m.kind_of.back()]).sum() + 2 * h * h + 3 * h;
-}
-
 double total_parameters(const Model& m) {
   const double h = m.hidden;
   double sum = m.vocab * h * (m.tied ? 1 : 2) + m.norm_parts * h + m.positions * h;
@@ -303,27 +472,44 @@ double total_parameters(const Model& m) {
   return sum;
 }
 
+namespace {
+
+// Per token, in units of one multiplication for each weight; the cost of attention to a sequence is apart.
+double megatron_mixer(const Model& m, const LayerKind& kind) {
+  if (kind.mixer == Mixer::kDelta)
+    return mixer_weights(m, kind) + 4 * m.delta->value_heads * m.delta->value_dim * m.delta->value_dim;
+  if (kind.mixer == Mixer::kMamba) {  // its convolution is not counted, and the inner width is always 2 · hidden
+    const double h = m.hidden, inner = 2 * h;
+    return h * (2 * inner + 2 * m.mamba->groups * m.mamba->state + m.mamba->heads) + inner * h +
+           3.5 * inner * m.mamba->state;
+  }
+  const double norms = m.mla ? m.mla->q_rank + m.mla->kv_rank : 0;
+  return mixer_weights(m, kind) + (kind.mixer == Mixer::kNone ? 0 : norms);
+}
+
+double megatron_mlp(const Model& m, const LayerKind& kind) {
+  if (!kind.mlp) return 0;
+  const double h = m.hidden, w = m.mlp_weights();
+  if (!kind.moe) return w * h * m.ffn;
+  const Experts& e = *m.moe;
+  const double routed = e.ffn * e.top_k * w;
+  return h * w * e.shared + (e.latent > 0 ? e.latent * (routed + 2 * h) : h * routed);
+}
+
+}  // namespace
+
 double layer_flops(const Model& m, const LayerKind& kind, double sequence) {
   if (kind.custom) return kind.flops_per_token;
-  const double h = m.hidden, a = m.heads;
-  double linear = 0, core = m.head_dim * a;
-  if (m.mla) {
-    const LatentAttention& x = *m.mla;
-    const double wide = x.key(), qr = x.q_rank, kr = x.kv_rank, v = x.value;
-    linear = (x.q_rank > 0 ? qr * (h + a * wide + 1) : h * a * wide) + kr * (h + a * (x.nope + v) + 1) + h * x.rope +
-             a * v * h;
-    core = a * (wide + v) / 2;
-  } else {
-    linear = h * m.head_dim * (2 * a + 2 * m.kv_heads);
-  }
-  const double width = kind.moe ? m.moe->ffn * m.moe->top_k + m.moe->shared : m.ffn;
-  return 6 * (linear + core * sequence + m.mlp_weights() * h * width);
+  const bool attends = kind.mixer == Mixer::kAttention || kind.mixer == Mixer::kWindow;
+  const double core = !attends ? 0 : m.mla ? m.heads * (m.mla->key() + m.mla->value) / 2 : m.head_dim * m.heads;
+  return 6 * (megatron_mixer(m, kind) + core * sequence + megatron_mlp(m, kind));
 }
 
 double head_flops(const Model& m, double sequence) {
-  const double h = m.hidden, n = m.mtp;
-  return 6 * (n * (3 * h + 2 * h * h) + h * m.vocab * (n + 1)) +
-         n * layer_flops(m, m.kinds[m.kind_of.back()], sequence);
+  const double h = m.hidden, n = m.hybrid ? 0 : m.mtp;
+  double sum = 6 * (n * (3 * h + 2 * h * h) + h * m.vocab * (m.mtp + 1));
+  for (const uint8_t kind : m.mtp_kind_of) sum += layer_flops(m, m.kinds[kind], sequence);
+  return sum;
 }
 
 double total_flops(const Model& m, double sequence) {

@@ -28,13 +28,32 @@ struct LatentAttention {
 struct Experts {
   double count = 0, top_k = 0, ffn = 0;
   double shared = 0;  // width of the shared experts together; 0: none
+  double latent = 0;  // width of the routed experts' inputs, where it is not `hidden`
   bool router_bias = false;
 };
+
+// Gated delta net, a linear attention. `second`: gdn2, with more projections.
+struct DeltaNet {
+  double key_dim = 0, value_dim = 0, key_heads = 0, value_heads = 0, conv = 0;
+  bool second = false;
+  double keys() const { return key_dim * key_heads; }
+  double values() const { return value_dim * value_heads; }
+};
+
+struct Mamba {
+  double state = 0, head_dim = 0, groups = 0, conv = 0;
+  double heads = 0, inner = 0;
+};
+
+// What mixes the tokens of a layer. kWindow: attention to the last `Model::window` tokens.
+enum class Mixer : uint8_t { kAttention, kWindow, kDelta, kMamba, kNone };
 
 // One kind of layer. A custom kind states its sums itself.
 struct LayerKind {
   std::string name = "dense";
   bool moe = false, custom = false;
+  Mixer mixer = Mixer::kAttention;
+  bool mlp = true;  // false: neither an MLP nor experts, as in hybrid models
   double parameters = 0, act_bytes_per_token = 0, flops_per_token = 0;  // of a custom kind; FLOPs of F and B
 };
 
@@ -46,8 +65,15 @@ struct Model {
   bool tied = false, gated = true, bias = false, qkv_bias = false, qk_norm = false;
   std::optional<LatentAttention> mla;
   std::optional<Experts> moe;
+  std::optional<DeltaNet> delta;
+  std::optional<Mamba> mamba;
+  double window = 0;                         // tokens that kWindow sees
+  bool output_gate = false;                  // of attention
+  bool shared_gate = false;                  // of the shared experts
+  bool hybrid = false;                       // layers by a pattern; each is one thing
   std::vector<LayerKind> kinds;              // at most 8
   std::vector<uint8_t> kind_of;              // for each layer
+  std::vector<uint8_t> mtp_kind_of;          // for each of the `mtp` layers
   std::vector<std::string> notes;            // keys whose effect is not modelled
   bool sized() const { return hidden > 0; }  // false for the layers of a run whose model is not given
   int64_t layers() const { return static_cast<int64_t>(kind_of.size()); }
@@ -57,9 +83,15 @@ struct Model {
 inline constexpr int64_t kMaxModelLayers = 100'000;
 inline constexpr size_t kMaxKinds = 8;
 
+// FLOPs are known of more models than their memory.
+enum class ModelUse : uint8_t { kPlan, kFlops };
+
 // Reads a description. Unknown keys are ignored. Errors: kBadInput naming `path` and the key that is missing or not a
 // size, or the model_type that is not known with the list of those that are.
-Result<Model> read_model(std::string_view json, const std::string& path);
+Result<Model> read_model(std::string_view json, const std::string& path, ModelUse use = ModelUse::kPlan);
+
+// Elements of the matrices that a token meets in a layer's attention or what stands for it.
+double mixer_weights(const Model& model, const LayerKind& kind);
 
 // The parameters of one layer, apart by how they are divided over devices.
 struct LayerParameters {
@@ -69,7 +101,6 @@ struct LayerParameters {
   double sum() const { return attention + mlp + small + experts; }
 };
 LayerParameters layer_parameters(const Model& model, const LayerKind& kind);
-double mtp_parameters(const Model& model);    // of one MTP layer: its layer, projection and norms
 double total_parameters(const Model& model);  // without MTP, as checkpoints count
 
 // Model FLOPs of one token, forward and backward, as Megatron counts them: the causal half of attention, MTP included.

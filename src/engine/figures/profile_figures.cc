@@ -7,6 +7,7 @@
 #include "engine/explained_run.h"
 #include "engine/figures/figure.h"
 #include "facts/profile_sums.h"
+#include "facts/utilisation_facts.h"
 #include "model/only_communication.h"
 #include "model/statistics.h"
 
@@ -56,6 +57,11 @@ std::vector<Figure> coll_wait(const SharedRun& run) {
   return known_where(count, "coll_wait", wait, "figure.no_collectives");
 }
 
+std::vector<Figure> hfu(const SharedRun& run) {
+  const double share = hfu_of(utilisation_of(*run));
+  return known_where(share, "hfu", share, "figure.no_flops");
+}
+
 // The bars of idle time by cause.
 std::vector<Figure> idle_cause(const SharedRun& run) {
   const Explanation& e = explained_run(*run);
@@ -85,6 +91,7 @@ extern const FigureSpec step_host_figure = {"step_host", "ns", FigureCost::kSums
 extern const FigureSpec device_window_figure = {"device_window", "ns", FigureCost::kSums, device_window};
 extern const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
 extern const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
+extern const FigureSpec hfu_figure = {"hfu", "share", FigureCost::kAlone, hfu};
 extern const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
 extern const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kAlone, self_time};
 

@@ -1,0 +1,40 @@
+// FLOPs of training on given sequences, forwards and backwards, by a model's description. Definitions and sources of
+// the formulas: docs/analyses/mfu.md.
+#pragma once
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "plan/model.h"
+
+namespace stageline::plan {
+
+// How many sequences of which length; packed ones count apart.
+struct SequenceLengths {
+  std::map<double, double> count_of;  // by length
+
+  double tokens() const { return sum(1); }
+  double squares() const { return sum(2); }
+  double sum(int power) const;
+  // Pairs of query and key under a causal mask that leaves the last `window` tokens; 0: all.
+  double pairs(double window) const;
+};
+
+// Stageline's own count: every matrix that a token meets, the router with them, and the pairs that masks leave.
+double model_flops(const Model& model, const SequenceLengths& lengths);
+
+// Elements of all matrices, and those of one token's path.
+struct MatrixParameters {
+  double all = 0, active = 0;
+};
+MatrixParameters matrix_parameters(const Model& model);
+
+struct FlopsByFormula {
+  std::string_view formula;  // "stageline", "megatron", "palm", …
+  double flops = 0;          // NaN: the formula is not for this model
+};
+// The same run by the formulas of others, Stageline's first.
+std::vector<FlopsByFormula> flops_by_formula(const Model& model, const SequenceLengths& lengths);
+
+}  // namespace stageline::plan
