@@ -143,6 +143,40 @@ class Merged(Case):
         one = [{**e, 'pid': '9001', 'tid': '9001'} if str(e.get('pid', '')).startswith('900') else e for e in events()]
         self.assertEqual([row.split(',')[:3] for row in told(one)], [['0', 'cuda_runtime', '12'], ['0', 'kernel', '12']])
 
+    def test_a_folder_of_paddles_ranks_in_any_order(self):
+        """Members and events of a file in any order: no rank is skipped as damaged, and no launch is lost."""
+        def span(pid, tid, name, cat, start, us, **args):
+            return {'name': f'{name}[{us}.000 us]', 'pid': pid, 'tid': tid, 'ts': 1_795_800_000_000_000 + start, 'dur': us, 'ph': 'X', 'cat': cat,
+                    'args': {'start_time': f'{start}.000 us', 'end_time': f'{start + us}.000 us', **args}}
+
+        def events(rank):
+            out = []
+            for step in range(3):
+                at = 10_000 * step + 7 * rank
+                out.append(span(500, '500(Python)', f'ProfileStep#{step}', 'ProfileStep', at, 9000))
+                for k in range(100):
+                    more = {'correlation id': 1000 * step + k + 1}
+                    out += [span(500, '500(C++)', 'matmul', 'OperatorInner', at + 10 + 80 * k, 60), span(500, '500(C++)', 'cudaLaunchKernel_v7000', 'CudaRuntime', at + 20 + 80 * k, 5, **more),
+                            span(0, '7', f'gemm_{rank}', 'Kernel', at + 40 + 80 * k, 30 + rank, device=0, stream=7, **more)]
+            return out
+
+        def told(folder):
+            query = 'SELECT rank, step, category, count(*) AS n, sum(dur_ns) AS ns, count(launch_id) AS launched FROM slices GROUP BY 1, 2, 3 ORDER BY 1, 2, 3'
+            return run('sql', folder, query, '--format', 'csv', '-q', check=0).out
+
+        tail = {'schemaVersion': '1.0.2', 'displayTimeUnit': 'ms', 'span_index': '0', 'ExtraInfo': {'500': 'MainThread'}}
+        said = set()
+        for seed in range(12):
+            draw = random.Random(seed)
+            for rank in (0, 1):
+                trace, own = {**tail, 'traceEvents': events(rank)}, list(tail) + ['traceEvents']
+                if seed:
+                    draw.shuffle(trace['traceEvents']), draw.shuffle(own)
+                self.write(f'paddle/rank{rank}.paddle_trace.json', json.dumps({key: trace[key] for key in own}, indent=1))
+            said.add(told(self.dir / 'paddle'))
+        self.assertEqual(len(said), 1)
+        self.assertEqual(said.pop().count('kernel,100,3'), 6)
+
     @needs_shared
     def test_processes_of_rpd2tracing(self):
         truth = json.loads((SHARED / 'sources/chrome/truth.json').read_text())['rpd2tracing.json']['processes']
