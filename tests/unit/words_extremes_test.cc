@@ -178,11 +178,13 @@ bool has_empty_brackets(const std::string& text) {
 
 bool has_stray_punctuation(const std::string& text) {
   for (const char* two :
-       {",,", ";;", "( ", "(,", "(.", "(;", "，，", "。。", "；；", "：：", "，。", "；。", "、、", "（，", "，）"})
+       {",,", ";;", "( ", "(,", "(;", "，，", "。。", "；；", "：：", "，。", "；。", "、、", "（，", "，）"})
     if (text.find(two) != std::string::npos) return true;
   for (size_t at = 0; at + 1 < text.size(); ++at) {
     const bool ends = at + 2 == text.size() || text[at + 2] == ' ';
     if (text[at] == ' ' && ends && std::string_view(",;:)").find(text[at + 1]) != std::string::npos) return true;
+    const bool suffix = at + 2 < text.size() && is_word(text[at + 2]);  // "(.json)"
+    if (text[at] == '(' && text[at + 1] == '.' && !suffix) return true;
     const bool dots = text[at] == '.' && text[at + 1] == '.';
     if (dots && (at == 0 || text[at - 1] != '.') && (at + 2 == text.size() || text[at + 2] != '.')) return true;
   }
@@ -336,6 +338,8 @@ TEST_CASE("what the reader of sentences objects to") {
   CHECK(says("Rank 3 () is slow.") == "empty brackets");
   CHECK(says("Call gc.collect() every few steps.") == "0");
   CHECK(says("Rank 3 , 4 are slow.") == "stray punctuation");
+  CHECK(says("Rank 3 (.) is slow.") == "stray punctuation");
+  CHECK(says("This is a trace (.json).") == "0");
   CHECK(says("Rank 3 is 慢.") == "Chinese");
   CHECK(says("the schedule 的顺序", false) == "English");
   CHECK(says("rank 3（）慢", false) == "empty brackets");
