@@ -187,6 +187,8 @@ std::vector<LayerForm> read_pattern(Sizes& s, Model& m, std::string_view pattern
       m.notes.push_back("layers " + valid_utf8(std::string(1, letter)));
   }
   if (layers.empty()) s.fail("the pattern of layers is empty");
+  if (pattern.find('E') != pattern.npos && !m.moe)
+    s.fail("the pattern has layers of experts, but num_experts is missing");
   if (pattern.size() > kMaxModelLayers)
     s.fail("the pattern has more than " + std::to_string(kMaxModelLayers) + " layers");
   m.mamba = read_mamba(s, m.hidden);

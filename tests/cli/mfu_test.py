@@ -164,6 +164,8 @@ class MfuTest(Case):
             self.assertEqual(out.returncode, 2, config)
             self.assertIn('stageline: ', out.err)
         megatron = {'hidden_size': 64, 'num_attention_heads': 4, 'ffn_hidden_size': 128, 'padded_vocab_size': 1000, 'num_layers': 3, 'hybrid_layer_pattern': 'M*D'}
+        out = run('analyze', 'mfu', self.dir / 'trace', *self.model({**megatron, 'hybrid_layer_pattern': 'ME'}))
+        self.assertIn('num_experts is missing', out.err)
         self.ask('mfu', *self.model(megatron))
         self.assertIn('layers D', self.text + self.notes)
 

@@ -310,18 +310,18 @@ TEST_CASE("roofline: work of attention, with and without a causal mask") {
 
 TEST_CASE("roofline: work of matrices with few bits, and of groups of matrices") {
   const char* eight = R"(["c10::Float8_e4m3fn", "c10::Float8_e4m3fn", "float", "float", "", "", "Scalar"])";
-  const auto fp8 = op_work("aten::_scaled_mm", "[[4, 8], [8, 2], [], [], [], [], []]", eight,
-                           R"(["", "", "", "", "", "", "15"])");
-  CHECK((fp8 && fp8->flops == 128 && fp8->min_bytes == 32 + 16 + 2 * 8 && fp8->type == "c10::Float8_e4m3fn"));
+  const auto fp8 =
+      op_work("aten::_scaled_mm", "[[4, 8], [8, 2], [], [], [], [], []]", eight, R"(["", "", "", "", "", "", "15"])");
+  CHECK((fp8 && fp8->flops == 128 && fp8->min_bytes == 32 + 16 + 2 * 4 + 2 * 8 && fp8->type == "c10::Float8_e4m3fn"));
   const char* four = R"(["c10::Float4_e2m1fn_x2", "c10::Float4_e2m1fn_x2"])";  // two values of the inner dimension
   CHECK(op_work("aten::_scaled_mm_v2", "[[4, 8], [8, 2]]", four, "")->flops == 256);
   const auto grouped = [](const char* dims) {
     const auto work = op_work("aten::_grouped_mm", dims, R"(["c10::BFloat16", "c10::BFloat16", "int"])", "");
     return work ? work->flops : 0;
   };
-  CHECK(grouped("[[48, 64], [3, 64, 32], [3]]") == 2 * 48 * 64 * 32);      // rows of three groups
-  CHECK(grouped("[[3, 16, 64], [64, 96], [3]]") == 2 * 16 * 64 * 96);      // columns of three groups
-  CHECK(grouped("[[64, 48], [48, 32], [3]]") == 2 * 64 * 48 * 32);         // a gradient of weights
+  CHECK(grouped("[[48, 64], [3, 64, 32], [3]]") == 2 * 48 * 64 * 32);  // rows of three groups
+  CHECK(grouped("[[3, 16, 64], [64, 96], [3]]") == 2 * 16 * 64 * 96);  // columns of three groups
+  CHECK(grouped("[[64, 48], [48, 32], [3]]") == 2 * 64 * 48 * 32);     // a gradient of weights
   CHECK(grouped("[[3, 16, 64], [3, 64, 32], []]") == 2 * 3 * 16 * 64 * 32);
   CHECK(grouped("[[3, 16, 64], [4, 64, 32], []]") == 0);
 }
