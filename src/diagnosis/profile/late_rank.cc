@@ -202,6 +202,16 @@ bool late_in_all_steps(const ProfileSums& sums, const DeviceSums& rank) {
   return count > 1 && mean_of(net) > 0 && beyond_noise(mean_of(net), sample_std(net) / std::sqrt(count), count);
 }
 
+// Says why a rank computes longer, as far as its kernels and its clock show it.
+Text why_slow(const ProfileFacts& f) {
+  if (!f.slow.compared) return words("profile.slow.unknown");
+  if (!f.slow.by_kernels) return words("profile.slow.more");
+  Args args;
+  args.set("longer", percent(f.slow.longer)).flag("clock", f.slow.mhz > 0);
+  return words("profile.slow.same",
+               args.set("mhz", fixed(f.slow.mhz, 0)).set("others_mhz", fixed(f.slow.others_mhz, 0)));
+}
+
 }  // namespace
 
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
@@ -277,10 +287,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   args.set("rank", int64_t{slow.rank}).set("own", time_per_step(f, slow.compute_ns)).flag("waited", waited);
   const auto idle = std::ranges::count_if(f.ranks, [](const RankFacts& r) { return r.compute_ns <= 0; });
   if (idle > 0) args.count("idle", idle);
-  args.flag("same", f.slow.by_kernels).flag("more", f.slow.compared && !f.slow.by_kernels);
-  args.set("longer", percent(f.slow.longer)).flag("clock", f.slow.mhz > 0);
-  args.set("mhz", fixed(f.slow.mhz, 0)).set("others_mhz", fixed(f.slow.others_mhz, 0));
-  say(x, "profile.slow", args.set("others", time_per_step(f, others)));
+  say(x, "profile.slow", args.set("others", time_per_step(f, others)).set("why", why_slow(f)));
   if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
   out.push_back(std::move(x));
 }
