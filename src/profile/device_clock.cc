@@ -27,11 +27,11 @@ struct Kernels {
   double ns = 0;
   int64_t count = 0;
 };
-// By name, and shapes where they were recorded.
+// By name, and shapes where they were recorded; of steps alone, where the rank has steps.
 std::map<std::pair<StringId, StringId>, Kernels> kernels_of(const Part& part) {
   std::map<std::pair<StringId, StringId>, Kernels> kernels;
   for (uint32_t i = 0; i < part.slices.size(); ++i) {
-    if (!computes(part.slices, i)) continue;
+    if (!computes(part.slices, i) || (!part.steps.empty() && part.slices.step[i] == 0)) continue;
     const InputFact* input = fact_of(part.inputs, i);
     const uint32_t owner = i < part.slices.parent.size() ? part.slices.parent[i] : kNoSliceIndex;
     if (!input && owner != kNoSliceIndex) input = fact_of(part.inputs, owner);
