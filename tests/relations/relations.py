@@ -165,12 +165,14 @@ def pftrace(case):
         raise NotGiven('no slices and no cells')
     if case.format() in ('flight-recorder', 'memory-snapshot'):
         raise NotGiven('which calls never completed, and what memory holds, is no timeline')
+    if any(fact.startswith('share:parts.phase-') for fact in case.base):
+        raise NotGiven('phases of requests and of RL steps are of the source, and the export has slices')
     told = case.told(exported(case, 'perfetto', '.pftrace'))
-    # The export carries no shapes of inputs, so it cannot say which kernels tensor cores would serve.
+    # The export carries no shapes of inputs, so it cannot say which kernels tensor cores would serve, nor count FLOPs.
     one = {**case.base, 'findings': tuple(f for f in case.base.get('findings', ()) if f != 'tensor_cores.unused')}
     # Ranks without a common clock are drawn by the maps that were fitted, and fitted again.
     share = 1e-6 if case.base.get('info:clock') == 'shared' else 2e-3
-    return compare(one, told, only=VERDICT + '|kind:', ignore='share:finding.tensor_cores', share=share)
+    return compare(one, told, only=VERDICT + '|kind:', ignore='share:finding.tensor_cores|share:hfu', share=share)
 
 
 def digest(case):
@@ -337,6 +339,8 @@ def doubled(case):
     lost = r'|(ns|share):lost' if any(re.match(IDLE, f) for facts in (one, told) for f in facts.get('findings', ())) else ''
     for facts in (one, told):
         facts['findings'] = tuple(f for f in facts.get('findings', ()) if not re.match(IDLE, f))
+    if told.get('share:hfu'):
+        told['share:hfu'] *= 2  # the same FLOPs take twice the time
     # Which message a cell waited for is told by timestamps of one moment, which may differ by 50 µs, in a step and in the one that it is compared
     # with, whatever their difference: prices are shares of the step. Clocks that are not one are fitted again, as for (e).
     share = 1e-6

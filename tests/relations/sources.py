@@ -335,6 +335,7 @@ class Lines(Source):
     family = 'json lines'
     FIELDS = {'startTimeUnixNano': 1, 'endTimeUnixNano': 1, 'timeUnixNano': 1, 'time_created_ns': 1, 'time_discovered_started_ns': 1, 'time_discovered_completed_ns': 1}
     STAMP = re.compile(rb'("(' + '|'.join(FIELDS).encode() + rb')"\s*:\s*"?)(\d+)')
+    LENGTH = re.compile(rb'("gen_ai\.latency\.\w+"\s*,\s*"value"\s*:\s*\{\s*"doubleValue"\s*:\s*)([\d.]+)')  # seconds
 
     def __init__(self, root):
         super().__init__(root)
@@ -349,9 +350,15 @@ class Lines(Source):
     first, last = Log.first, Log.last
 
     def times(self, change, only=None):
+        first = self.first()
+
+        def length(match):
+            ns = change(first + round(float(match[2]) * 1e9)) - change(first)
+            return match[1] + repr(int(ns) / 1e9).encode()
         for index, path in enumerate(self.paths):
             if only is None or index == only:
-                self.texts[path] = self.STAMP.sub(lambda m: m[1] + (str(int(change(int(m[3])))).encode() if int(m[3]) else m[3]), self.texts[path])
+                text = self.LENGTH.sub(length, self.texts[path])
+                self.texts[path] = self.STAMP.sub(lambda m: m[1] + (str(int(change(int(m[3])))).encode() if int(m[3]) else m[3]), text)
 
     save = Log.save
 
