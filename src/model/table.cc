@@ -116,13 +116,15 @@ std::string Table::raw_text(size_t row, size_t column) const {
   }
 }
 
+constexpr double kLargeReal = 1e6;  // decimals of larger numbers are not shown
+
 std::string Table::shown_text(size_t row, size_t column) const {
   if (is_null(row, column)) return "–";
   switch (specs_[column].type) {
     case ColumnType::kInteger: return std::to_string(integer(row, column));
     case ColumnType::kDuration:
     case ColumnType::kTime: return fixed(integer(row, column) / 1e6, 3);
-    case ColumnType::kReal: return fixed(real(row, column), 3);
+    case ColumnType::kReal: return fixed(real(row, column), std::abs(real(row, column)) < kLargeReal ? 3 : 0);
     case ColumnType::kShare: return fixed(real(row, column) * 100, 1);
     case ColumnType::kRatio: return fixed(real(row, column), 2);
     case ColumnType::kText: return text(row, column);

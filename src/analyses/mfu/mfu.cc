@@ -94,7 +94,8 @@ class Meter {
   // A model's utilisation may be above 1 where matrices have fewer bits.
   bool refused() const { return max_mfu_ * peak_ > highest_; }
   double max_mfu() const { return max_mfu_; }
-  // Of a rank's own step: what its equal share of the model's FLOPs would take at the peak.
+  // Returns the time that a device's equal share of the model's FLOPs takes at the peak, as a share of a rank's own
+  // step.
   double model_share(int64_t step_ns) const { return refused() ? kNaN : mfu(flops_, step_ns); }
 
   Table steps() const {
@@ -107,7 +108,7 @@ class Meter {
     return table;
   }
 
-  // What the same run would be by every formula, over its mean step.
+  // The MFU of the run by every formula, over its mean step.
   Table formulas() const {
     double ns = 0;
     for (const auto& [number, step] : steps_) ns += static_cast<double>(step.ns) / static_cast<double>(steps_.size());
@@ -151,7 +152,7 @@ Table ranks_table(const Utilisation& use) {
 }
 
 // Each row adds up to 1. Where FLOPs of some matrix work are unknown, or the model has more, the parts of the work
-// at peak rates and of recomputation are not told apart from slow kernels.
+// at peak rates and of recomputation cannot be separated from slow kernels.
 Table losses_table(const Utilisation& use, const Meter& meter) {
   Table table(declared_table("mfu/mfu-losses"));
   for (const RankUse& rank : use.ranks)
@@ -191,9 +192,9 @@ Table operators_table(const Utilisation& use) {
 
 Table peaks_table(const Utilisation& use) {
   Table table(declared_table("mfu/mfu-peaks"));
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (const RankUse& rank : use.ranks)
-    for (size_t i = 0; i < rank.peaks.size() && (i > 0 || told.insert(rank.device).second); ++i)
+    for (size_t i = 0; i < rank.peaks.size() && (i > 0 || reported.insert(rank.device).second); ++i)
       if (rank.peaks[i] > 0)
         table.add_row(
             {rank.device, std::string(precision_name(static_cast<Precision>(i))), rank.peaks[i], rank.source});
