@@ -8,6 +8,13 @@ import {SplitBar} from './split_bar';
 
 // Parts are named by whoever computed them; the family decides the colour.
 const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^phase-(train|decode)/, 'compute'],
+  [/^phase-(rollout|prefill)/, 'replicas'],
+  [/^phase-(wait|queue)/, 'bubble'],
+  [/^phase-sync/, 'comm'],
+  [/^phase-score/, 'jitter'],
+  [/^phase-load/, 'memory'],
+  [/^phase-aside/, 'tail'],
   [/^idle-kernel/, 'idle-kernel'],
   [/^idle-other/, 'idle-other'],
   [/^idle/, 'idle'],
