@@ -85,8 +85,8 @@ int spool(int from) {
   }
 }
 
-// Returns a new descriptor for `path` ("-" is standard input), or -1 with errno. Those of a pipe's copy are `alike`:
-// what one reads moves the place of the others.
+// Returns a new descriptor for `path` ("-" is standard input), or -1 with errno. Descriptors of a pipe's copy are
+// `alike`: a read of one moves the position of the others.
 int open_path(const std::string& path, bool& alike) {
   static std::mutex mutex;
   static std::map<std::string, int> spools;  // for each path; kept until the program ends

@@ -29,7 +29,7 @@ void append_code_point_escaped(std::string& out, std::string_view utf8) {
   }
 }
 
-// Can be written as it is, whatever stands beside it.
+// Can be written as it is, whatever comes before and after.
 bool is_plain(char c) { return c >= ' ' && c != '"' && c != '\\' && c != '/' && c != 0x7f; }
 
 constexpr std::string_view kEscaped = "\"\\\n\t\r", kLetters = "\"\\ntr";

@@ -1,4 +1,4 @@
-// What the FLOPs of a profile's operators are of the rates that its devices have, step by step. Definitions:
+// FLOPs of a profile's operators as a share of what its devices can do, for each step. Definitions:
 // docs/analyses/mfu.md.
 #pragma once
 
@@ -38,7 +38,7 @@ struct OperatorUse {
 
 struct RankUse {
   int32_t rank = 0, stage = kUnknown;
-  std::string device, source;  // who says the peaks: "given", "" where nobody does, "given in part"
+  std::string device, source;  // who says the peaks: "given", "" where they are unknown, "given in part"
   Tflops peaks = {};
   double highest_tflops = 0;  // of the precisions that its matrix operators have
   bool has_shapes = false;

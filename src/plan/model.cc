@@ -281,7 +281,7 @@ void read_experts(Sizes& s, Model& m, std::string_view type, std::vector<LayerFo
   for (size_t i = 0; i < layers.size(); ++i) layers[i].moe = layers[i].moe && i >= first && (i + 1) % every == 0;
 }
 
-// What mixes the tokens of each layer: a list, a pattern, or every n-th.
+// Reads how each layer mixes its tokens: from a list, a pattern, or every n-th.
 void read_mixers(Sizes& s, Model& m, const std::string& type, std::vector<LayerForm>& layers) {
   if (const std::string_view pattern = s.find("hybrid_override_pattern").text(); !pattern.empty()) {
     layers = read_pattern(s, m, pattern);

@@ -45,7 +45,7 @@ struct Mamba {
   double heads = 0, inner = 0;
 };
 
-// What mixes the tokens of a layer. kWindow: attention to the last `Model::window` tokens.
+// How a layer mixes its tokens. kWindow: attention to the last `Model::window` tokens.
 enum class Mixer : uint8_t { kAttention, kWindow, kDelta, kMamba, kNone };
 
 // One kind of layer. A custom kind states its sums itself.

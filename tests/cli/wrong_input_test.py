@@ -43,8 +43,8 @@ class Wrong(Case):
                 ('empty.json', '{}', 'nothing in it'), ('none.json', ' [ ] '.replace(' ', ''), 'nothing in it'),
                 ('list.json', '[1, 2, 3]', 'values instead of events'), ('texts.json', '["a"]', 'values instead of events'),
                 ('other.json', '[{"a": 1}]', 'no events'), ('settings.json', '{"model": {"layers": 4}}', 'no events'),
-                ('bytes.csv', bytes(range(256)) * 4, 'no text'), ('bytes.json', bytes(range(256)) * 4, 'no text'),
-                ('bytes', bytes(range(256)) * 4, 'no text'), ('cut.json', '{"a": [1, 2', 'does not start and end'),
+                ('bytes.csv', bytes(range(256)) * 4, 'not text'), ('bytes.json', bytes(range(256)) * 4, 'not text'),
+                ('bytes', bytes(range(256)) * 4, 'not text'), ('cut.json', '{"a": [1, 2', 'does not start and end'),
                 ('zero.json', '', 'the file is empty')):
             with self.subTest(name):
                 self.assertIn(words, self.said(name, content))

@@ -347,7 +347,7 @@ std::string algorithm_text(const LedgerRow& row, const Places& places, int32_t o
   return inside ? "in-network (by rate)" : row.algorithm;
 }
 
-// What computing does not cover; unknown where nothing but communication was recorded.
+// Time that computing does not cover, unknown where nothing but communication was recorded.
 class Exposed {
  public:
   explicit Exposed(const LedgerOfRun& run) : unknown_(is_only_communication(*run.torch.trace)) {}

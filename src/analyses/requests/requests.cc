@@ -32,7 +32,7 @@ struct Request {
   int32_t rank;
 };
 
-// Those that the filters leave, by arrival.
+// Returns the requests that pass the filters, by arrival.
 std::vector<Request> requests_of(const Trace& trace, int64_t zero_ns) {
   const SliceFilter& filter = trace.slice_filter;
   std::vector<Request> out;

@@ -21,7 +21,7 @@ struct PhaseTimes {
   std::vector<PhaseTime> phases;
 };
 
-// Of a rank's steps; a range that is no phase counts to the phase around it. Where the rank has requests, of these.
+// Phases of a rank's steps. Another range counts to the phase around it. Where the rank has requests, of these.
 // Empty where no phase is named, and where operators say more.
 PhaseTimes phase_times(const Trace& trace, const Part& part);
 

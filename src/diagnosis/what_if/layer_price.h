@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Returns the causes of a run. Those whose work is layers that can be moved have their price.fix, with the layers of
-// `bytes`, or kAssumedLayers for each virtual stage as in what-if where it is null; the list is sorted by it.
+// Returns the causes of a run. price.fix of a cause in layers is what moving whole layers saves, and the list is sorted
+// by it. Without `bytes`, each virtual stage is assumed to have kAssumedLayers, as in what-if.
 // O(operations · splits), without `bytes` once for a run.
 CauseList causes_in_layers(const Run& run, const StageBytes* bytes = nullptr);
 

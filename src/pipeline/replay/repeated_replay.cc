@@ -29,8 +29,8 @@ Result<RepeatedReplay> RepeatedReplay::of(const Schedule& schedule) {
     return none ? Wait() : slot(forward, action.micro_batch, from);
   };
   std::vector<std::vector<uint32_t>> alike_of(out.ranks_);
-  // A replay takes cells in an order in which each follows what it waits for. What a rank did itself needs no wait: its
-  // cells run one after another.
+  // A replay takes cells in an order in which each follows what it waits for. A rank needs no wait for its own
+  // cells, which run one after another.
   ReplayCosts costs;
   costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
     const ScheduleCell any = without_micro_batch(cell);

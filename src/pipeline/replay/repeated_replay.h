@@ -23,7 +23,7 @@ class RepeatedReplay {
                   const std::function<int64_t(int32_t from, int32_t to)>& message_ns) const;
 
  private:
-  // What a cell waits for: the end of another one, and the message from there. Cell 0 is over before everything else.
+  // A cell waits for the end of another one and for the message from there. Cell 0 ends before everything else.
   struct Wait {
     uint32_t cell = 0, link = 0;
   };
