@@ -35,7 +35,7 @@ LIBRARIES = json.loads((ROOT / 'packaging/libraries.json').read_text())
 ZIG = 'ziglang==0.17.1'
 TOOLS = (ZIG, 'auditwheel==6.8.2')
 DEBIANS = {'x86_64': 'amd64', 'aarch64': 'arm64'}
-# What is built, by the names of files: zig's name of it, and CMake's names of the system and of the processor.
+# Each system that is built, by the name in file names: zig's name of it, and CMake's names of system and processor.
 TARGETS = {'x86_64': (f'x86_64-linux-gnu.{promises.GLIBC}', 'Linux', 'x86_64'), 'aarch64': (f'aarch64-linux-gnu.{promises.GLIBC}', 'Linux', 'aarch64'),
            'macos-arm64': (f'aarch64-macos.{promises.MACOS}', 'Darwin', 'arm64')}
 # Bare systems that what was made is tried in, by debootstrap's names of them: from the oldest that can be had to the newest.

@@ -85,7 +85,7 @@ def hta(where, _):
     return sorted(found, key=lambda one: -one['cost_share'])
 
 
-# What the call means that nsys-ai saw in a gap of the device, and what its patterns mean.
+# Maps calls that nsys-ai saw in a gap of the device, and its patterns, to our findings.
 NSYS_CALLS = [('Malloc', {'host.allocator'}), ('cudaFree', {'host.allocator'}), ('Synchronize', {'host.sync'}), ('Memcpy', {'copies', 'copies.pageable'}),
               ('Module', {'host.blocked'}), ('Launch', {'host.blocked'})]
 NSYS_PATTERNS = {'Small Kernel Overhead': {'launches', 'launch.bound'}, 'Excessive Synchronization': {'host.sync', 'host'}, 'Excessive H2D Transfers': {'copies'},

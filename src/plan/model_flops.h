@@ -24,7 +24,7 @@ struct SequenceLengths {
 // Stageline's own count: every matrix that a token meets, the router with them, and the pairs that masks leave.
 double model_flops(const Model& model, const SequenceLengths& lengths);
 
-// Elements of all matrices, and those of one token's path.
+// Counts elements of all matrices, and of those that one token meets.
 struct MatrixParameters {
   double all = 0, active = 0;
 };

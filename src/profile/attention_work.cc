@@ -52,7 +52,7 @@ struct Mask {
   bool causal = false;
   int64_t window = 0;  // keys that a query sees, its own with it; 0: all
 
-  // Pairs of query and key in one sequence.
+  // Returns the pairs of query and key in one sequence.
   uint64_t pairs(int64_t length) const {
     if (!causal) return product_or_limit(static_cast<uint64_t>(length), length);
     const auto keys = static_cast<uint64_t>(window > 0 ? std::min(window, length) : length);

@@ -42,7 +42,7 @@ struct OperatorWork {
   bool has_shapes = false;
 };
 
-// Of the slices that the trace's filter leaves. O(n).
+// It covers the slices that pass the trace's filter. O(n).
 OperatorWork operator_work(const Trace& trace, const Part& part, const FunctionNames& names);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-"""What ./dev drift says of two lists of outputs, and its table; without fetching anything."""
+"""./dev drift compares two lists of outputs and writes its table. Nothing is fetched."""
 import json
 import pathlib
 import sys

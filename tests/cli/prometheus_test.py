@@ -78,7 +78,7 @@ class PrometheusTest(follow_test.Followed):
             self.assertTrue(result, expression)
             self.assertTrue(all(series['metric'].get('instance') == target for series in result), expression)
 
-        # What it holds is what the page says.
+        # Its values are those of the page.
         said = dict(re.findall(r'^(stageline_(?:step|step_seconds|slowest_rank|slowest_rank_ratio|ranks)) (\S+)$', self.get('metrics').decode(), re.M))
         self.assertEqual(len(said), 5)
         for name, value in said.items():

@@ -18,7 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HELD, PAGE = HERE / 'drift_held.json', ROOT / 'docs' / 'reference' / 'held-versions.md'
-# What is installed beside each package (its own dependencies, or those that its probe needs), and what is looked at.
+# Packages to install with each one (its dependencies, or those of its probe), and the outputs to compare.
 PACKAGES = {
     'torch': ([], 'events and their arguments in a trace, columns of the table, pipeline schedules'),
     'traceinsight': (['pandas<3', 'numpy', 'plotly', 'networkx', 'psutil', 'pyyaml', 'pydot'], 'modules and signatures'),

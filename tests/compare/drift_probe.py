@@ -1,4 +1,4 @@
-"""What a package of others puts out, as lines that can be compared: drift.py runs this with that package's Python.
+"""Lists the outputs of another package as lines that can be compared. drift.py runs this with that package's Python.
 
   drift_probe.py NAME     prints a JSON list of lines
 """
@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def shape_of_trace(path):
-    """Top-level keys, and for each kind of event the keys of its arguments."""
+    """Lists top-level keys, and the keys of arguments of each kind of event."""
     text = pathlib.Path(path).read_bytes()
     trace = json.loads(gzip.decompress(text) if text[:2] == b'\x1f\x8b' else text)
     lines = {f'key {key}: {type(value).__name__}' for key, value in trace.items()}

@@ -157,7 +157,7 @@ class Licences(unittest.TestCase):
 
 
 class MacOS(unittest.TestCase):
-    """What ./dev dist --all says of the program for macOS, on files that have load commands and nothing else."""
+    """./dev dist --all checks the program for macOS by its load commands; these files have nothing else."""
 
     def held(self, libraries=('/usr/lib/libSystem.B.dylib',), oldest=13, signed=True, processor=0x0100000c):
         commands = []
