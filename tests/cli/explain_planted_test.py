@@ -230,6 +230,16 @@ class ExplainPlanted(Case):
                         self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                         self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
 
+    def test_late_messages_count_where_ranks_wait_for_their_sends(self):
+        late = lambda st, d, a, b, mb, k: 40 if (a, b) == (1, 2) and chance(st, mb, k) < 0.1 else 0  # noqa: E731
+        options = dict(WELL, micro_batches=16, messages=True, blocking=True)
+        well, ill = Planted(**options), Planted(**options, message=late)
+        found = self.reported('late-and-blocking', ill)[1]
+        first = found['findings'][0]
+        self.assertIn('link:1-2', keys_of(first))
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
     def test_few_steps_prove_what_their_cells_prove(self):
         slow = lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 1) else 1  # noqa: E731
         for steps in (1, 2, 3):

@@ -215,6 +215,19 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   return quick;
 }
 
+// Calls body(op, link, edge, ns) for the operations that wait for their rank's own send on a known edge.
+template <class Body>
+void each_blocked(const CauseScene& scene, const Transfers& t, const Body& body) {
+  const auto& sends = scene.measured<StartReasons>().starts.rank_sends();
+  if (!sends) return;
+  const StepGraph& g = scene.graph;
+  for (const auto& [op, blocked] : sends->blocked) {
+    const int32_t from = g.stage(op), to = (from + (blocked.forward ? 1 : g.stage_count - 1)) % g.stage_count;
+    if (const auto edge = t.index.find({g.dp(op), from, to}); edge != t.index.end())
+      body(op, StagePair{from, to}, edge->second, blocked.ns);
+  }
+}
+
 struct LateCount {
   int64_t count = 0, of = 0;
 };
@@ -331,14 +344,24 @@ class LateMessages {
       one.own_ns = median_of(here) + one.each_ns;
       one.certain = steps.count < one.steps && (one.count >= kMinCertainMessages || steps.count >= kMinWholeSteps);
     }
-    one.without = [edges = t_.edge_of, to_quick = std::move(to_quick), max_ns = t_.max_ns, min_ns = min_ns_,
-                   &sends = sends_](uint32_t op, double& dur, double&) {
+    one.held = held_up(link);
+    one.without = [edges = t_.edge_of, to_quick = std::move(to_quick), held = one.held, max_ns = t_.max_ns,
+                   min_ns = min_ns_, &sends = sends_](uint32_t op, double& dur, double& delay) {
+      if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
       const uint32_t edge = (*edges)[op];
       const double late = std::min(dur, sends.late_ns(op));
       if (edge == CellTimes::kNone || dur - late > kMaxOfUsual * max_ns[edge]) return;
       if (dur - late - to_quick[edge] > min_ns) dur = to_quick[edge] + late;
     };
     return one;
+  }
+
+  std::map<uint32_t, double> held_up(const StagePair& link) const {
+    std::map<uint32_t, double> held;
+    each_blocked(scene_, t_, [&](uint32_t op, const StagePair& way, uint32_t edge, double ns) {
+      if (way == link && ns - quick_.ns[edge] > min_ns_) held[op] = ns - quick_.ns[edge];
+    });
+    return held;
   }
 
   const CauseScene& scene_;
@@ -394,16 +417,9 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
 
 std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {
   std::map<uint32_t, double> held;
-  const auto& sends = scene.measured<StartReasons>().starts.rank_sends();
-  if (!sends) return held;
-  const StepGraph& g = scene.graph;
-  for (const auto& [op, blocked] : sends->blocked) {
-    const int32_t from = g.stage(op), to = (from + (blocked.forward ? 1 : g.stage_count - 1)) % g.stage_count;
-    if (StagePair{from, to} != link.link) continue;
-    const auto edge = all.index.find({g.dp(op), from, to});
-    if (edge != all.index.end() && link.factors.contains(edge->second))
-      held[op] = std::min(blocked.ns, link.own_ns - link.others_ns);
-  }
+  each_blocked(scene, all, [&](uint32_t op, const StagePair& way, uint32_t edge, double ns) {
+    if (way == link.link && link.factors.contains(edge)) held[op] = std::min(ns, link.own_ns - link.others_ns);
+  });
   return held;
 }
 

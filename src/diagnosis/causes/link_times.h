@@ -47,6 +47,8 @@ struct LateTransfer {
   double own_ns = 0, others_ns = 0;  // of a slow link
   bool certain = false;
   LateLengths lengths = {};
+  // Where ranks wait for their own sends: for each operation, how much longer such a send took than fast ones do.
+  std::map<uint32_t, double> held = {};
   CauseWorld without = {};
 };
 

@@ -15,12 +15,14 @@ namespace {
 void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const StartDelays& starts = scene.measured<StartReasons>().starts;
   if (!starts.known() || !starts.rank_sends()) return;
-  // A slow link makes sends longer too; that time belongs to the link.
+  // Slow links and late messages make sends longer too; that time belongs to the link.
   auto blocked = std::make_shared<std::map<uint32_t, double>>();
   for (const auto& [op, of_send] : starts.rank_sends()->blocked) blocked->emplace(op, of_send.ns);
   const LinkTimes& links = scene.measured<LinkTimes>();
   for (const SlowTransfer& link : links.slow)
     for (const auto& [op, ns] : links.held_up(scene, link)) (*blocked)[op] -= ns;
+  for (const LateTransfer& late : links.late)
+    for (const auto& [op, ns] : late.held) (*blocked)[op] -= ns;
   double ns = 0;
   int64_t count = 0;
   std::set<int32_t> ranks;
