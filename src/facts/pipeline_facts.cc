@@ -19,7 +19,7 @@ struct TheoryFact {
 
 struct CoverageFact {
   using Value = RunCoverage;
-  static Value make(const Run& run) { return RunCoverage(run.trace(), theory_of(run)); }
+  static Value make(const Run& run) { return RunCoverage(run.trace(), theory_of(run), sums_of(run).incomplete); }
 };
 
 struct WaterfallFact {

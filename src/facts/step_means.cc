@@ -18,11 +18,13 @@ struct StepMeansFact {
         out.numbers.push_back(step.step), out.span_ns.push_back(step.span_ns);
     else
       for (const StepSpan& span : periods.spans) out.numbers.push_back(span.step), out.span_ns.push_back(span.ns);
-    std::vector<double> usual;
-    for (size_t s = 0; s < out.numbers.size(); ++s)
+    std::vector<double> usual, complete;
+    for (size_t s = 0; s < out.numbers.size(); ++s) {
+      if (!sums.is_incomplete(out.numbers[s])) complete.push_back(out.span_ns[s]);
       if (!sums.is_outlier(out.numbers[s])) usual.push_back(out.span_ns[s]);
+    }
     out.usual = {std::ssize(usual), mean_of(usual), periods.usual_ns};
-    out.all = {std::ssize(out.span_ns), mean_of(out.span_ns), periods.mean_ns};
+    out.all = {std::ssize(complete), mean_of(complete), periods.mean_ns};
     return out;
   }
 };

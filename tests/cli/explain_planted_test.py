@@ -230,6 +230,24 @@ class ExplainPlanted(Case):
                         self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                         self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
 
+    def test_steps_that_a_rank_did_not_record_are_left_out(self):
+        causes = {'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1), 'stage:2'),
+                  'link': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) else 0), 'link:1-2'),
+                  'pause': (dict(pause=lambda st, d, s, k, mb: 300 if (st, s, k, mb) == (9, 2, 'B', 3) else 0), 'rank:2')}
+        for name, (cause, key) in causes.items():
+            for steps in (range(0, 3), range(4, 8)):
+                with self.subTest(name, steps=steps):
+                    options = dict(WELL, steps=12)
+                    well, ill = Planted(**options), Planted(**options, **cause)
+                    gone = lambda row, steps=steps: row[1] == 1 and row[2] in steps  # noqa: E731
+                    ill.rows = [row for row in ill.rows if not gone(row)]
+                    found = self.reported('incomplete', ill)[1]
+                    self.assertIn(f'{len(steps)} steps are left out', found['note_en'])
+                    self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
+                    whole = self.reported('complete', Planted(**options, **cause))[1]
+                    if name != 'pause':  # a pause in one step costs each of fewer steps more
+                        self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
+
     def test_late_messages_count_where_ranks_wait_for_their_sends(self):
         late = lambda st, d, a, b, mb, k: 40 if (a, b) == (1, 2) and chance(st, mb, k) < 0.1 else 0  # noqa: E731
         options = dict(WELL, micro_batches=16, messages=True, blocking=True)

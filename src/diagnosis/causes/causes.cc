@@ -53,11 +53,12 @@ CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const
   CountedSteps steps;
   for (const GraphStep& step : graph.steps) {
     steps.counts.push_back(step.counts && !sums.is_outlier(step.step));
+    steps.complete.push_back(!sums.is_incomplete(step.step));
     if (steps.counts.back()) steps.usual_ns.push_back(step.span_ns);
     list.step_numbers.push_back(step.step);
   }
   list.steps = steps.usual_ns.size();
-  list.all_steps = graph.steps.size();
+  list.all_steps = std::ranges::count(steps.complete, true);
   if (!graph.steps.empty()) list.first_step = graph.steps.front().step;
   list.mean_of_steps = list.steps;
   list.gap_ns = means.usual.gap_ns;
@@ -91,7 +92,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   const double scatter_ns = sample_std(usual), usual_ns = median_of(std::move(usual));
   std::vector<size_t> unexplained;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
-    if (steps.counts[s]) continue;
+    if (steps.counts[s] || !steps.complete[s]) continue;
     const double span_ns = graph.steps[s].span_ns;
     if (rest_of(s) < kOutlierStep * usual_ns) {
       steps.counts[s] = true;

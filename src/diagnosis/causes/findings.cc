@@ -130,7 +130,8 @@ std::string number(int64_t n) { return grouped(n); }
 FindingFacts collect(const Run& run) {
   FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}};
   std::vector<double> spans;
-  for (const StepSums& step : f.sums.steps) spans.push_back(step.span_ns());
+  for (const StepSums& step : f.sums.steps)
+    if (!f.sums.is_incomplete(step.step)) spans.push_back(step.span_ns());
   f.median_step_ns = median_of(spans);
   spans.clear();
   for (const StepSums& step : f.sums.steps)
@@ -173,7 +174,7 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
 // Reports that steps differ, where there are too few to find the usual one.
 void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   const std::vector<StepSums>& steps = f.sums.steps;
-  if (steps.size() < 2 || steps.size() > kMaxFewSteps) return;
+  if (steps.size() < 2 || steps.size() > kMaxFewSteps || !f.sums.incomplete.empty()) return;
   const auto [min, max] = std::minmax_element(
       steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
   const double shortest = min->span_ns(), longest = max->span_ns();
@@ -209,12 +210,12 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
-  const int64_t count = f.sums.outliers.size();
+  const int64_t count = f.sums.outliers.size() - f.sums.incomplete.size();
   double lost = 0, total = 0;
   const StepSums* worst = nullptr;
   for (const StepSums& step : f.sums.steps) {
-    total += step.span_ns();
-    if (!f.sums.is_outlier(step.step)) continue;
+    total += f.sums.is_incomplete(step.step) ? 0 : step.span_ns();
+    if (!f.sums.is_outlier(step.step) || f.sums.is_incomplete(step.step)) continue;
     lost += step.span_ns() - f.median_step_ns;
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
@@ -361,7 +362,7 @@ Findings find_findings(const Run& run) {
   std::vector<Finding>& waits = replayed ? result.others : result.list;
   if (!facts.contradictory) add_bubble(facts, recognition, waits);
   if (!coverage.repeats()) {
-    if (facts.sums.outliers.empty())
+    if (facts.sums.outliers.size() == facts.sums.incomplete.size())
       add_uneven_steps(facts, result.list);
     else if (!steps_reported)
       add_outlier_steps(facts, result.list);

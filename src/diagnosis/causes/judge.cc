@@ -175,7 +175,7 @@ class Judge {
     for (size_t s = 0; s < steps.counts.size(); ++s) {
       const double span_ns = search_.scene.graph.steps[s].span_ns;
       const double without_ns = span_ns - priced_.times.ns(s, 0) + priced_.times.ns(s, priced_.worlds[suspect].without);
-      if (!steps.counts[s] && without_ns < kOutlierStep * usual_ns) return true;
+      if (!steps.counts[s] && steps.complete[s] && without_ns < kOutlierStep * usual_ns) return true;
     }
     return false;
   }

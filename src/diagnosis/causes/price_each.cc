@@ -15,7 +15,7 @@ Gain Search::gain(const WorldTimes& times, size_t from, size_t to) const {
 }
 
 double Search::gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
-  return mean_of(gains_of(times, from, to, std::vector<bool>(steps.counts.size(), true))) * steps.pace;
+  return mean_of(gains_of(times, from, to, steps.complete)) * steps.pace;
 }
 
 namespace {

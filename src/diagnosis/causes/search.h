@@ -16,6 +16,7 @@ namespace stageline {
 // The steps that count: all but outliers, later also long steps that the causes explain.
 struct CountedSteps {
   std::vector<bool> counts;      // for each step of the graph
+  std::vector<bool> complete;    // the same; a step that some rank did not record never counts
   std::vector<double> usual_ns;  // times of those that counted from the beginning
   // Where several steps are under way at once, as forwards of an inference are, 1 ÷ their number: the run becomes
   // shorter by that part of what each of them does.
@@ -37,8 +38,8 @@ struct Search {
 
   // How much shorter a step that counts is in world `to` than in world `from`.
   Gain gain(const WorldTimes& times, size_t from, size_t to) const;
-  // Mean over all steps: in a step that something else makes long, a cause costs what the replay of that step says,
-  // often nothing.
+  // Mean over all complete steps: in a step that something else makes long, a cause costs what the replay of that step
+  // says, often nothing.
   double gain_of_all(const WorldTimes& times, size_t from, size_t to) const;
 };
 

@@ -130,7 +130,8 @@ void each_cell(const Cells& cells, const Body& body) {
 
 }  // namespace
 
-RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(trace) {
+RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory, std::span<const int32_t> incomplete)
+    : trace_(trace), incomplete_(incomplete) {
   find_places(theory);
   find_repetitions();
   find_holes();
@@ -254,10 +255,16 @@ void RunCoverage::say_places() {
     }
   size_t places = 0;
   bool alike = true;
+  whole_replicas_.assign(replicas_, false);
+  replicas_at_.assign(stages_, 0);
   for (const auto& [dp, stages] : read) {
     places += stages.size();
+    for (const int32_t stage : stages) ++replicas_at_[stage];
+    whole_replicas_[dp] = std::cmp_equal(stages.size(), stages_);
     alike = alike && stages == read.begin()->second;
   }
+  // Where all stages were read, a kind of work is missing, or links, and no replica is whole.
+  if (places == stages_ * read.size() || no_backwards_) whole_replicas_.assign(replicas_, false);
   if (!read.empty()) replicas_read_ = static_cast<int32_t>(read.size());
   const auto all = stages_ * read.size();
   Args args;
@@ -295,6 +302,14 @@ Text RunCoverage::replicas_note() const {
                Args().count("read", replicas_read_).set("all", grouped(replicas_)).flag("one", replicas_unread() == 1));
 }
 
+Text RunCoverage::incomplete_note() const {
+  if (incomplete_.empty()) return {};
+  return words("coverage.incomplete",
+               Args()
+                   .count("steps", incomplete_.size())
+                   .set("which", ranges_text(std::vector(incomplete_.begin(), incomplete_.end()))));
+}
+
 Text RunCoverage::holes_note() const {
   if (not_analysable() || !holed()) return {};
   Args args;
@@ -310,7 +325,7 @@ Text RunCoverage::evaluation_note() const {
 }
 
 Text RunCoverage::notes() const {
-  std::vector<Text> notes = {part_note(), replicas_note(), holes_note(), evaluation_note()};
+  std::vector<Text> notes = {part_note(), replicas_note(), incomplete_note(), holes_note(), evaluation_note()};
   std::erase_if(notes, [](const Text& note) { return note.empty(); });
   return joined(notes, {" ", ""});
 }
@@ -335,6 +350,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   };
   add(problem::analysis_part_of_run, part_note());
   add(problem::analysis_part_of_replicas, replicas_note());
+  add(problem::analysis_incomplete_steps, incomplete_note());
   add(repeats() ? problem::analysis_repeated_work : problem::analysis_rows_missing,
       not_analysable() ? why_not_analysed() : holes_note());
 }
@@ -484,7 +500,7 @@ void RunCoverage::find_holes() {
   std::vector<StepCount> counts(ranges.size());
   Spares<Lists> spares;
   parallel_for(ranges.size(), [&](size_t s) {
-    if (ranges[s].step == kUnknown) return;
+    if (ranges[s].step == kUnknown || is_incomplete(ranges[s].step)) return;
     const Spares<Lists>::Lent lists(spares);
     if (list_cells(ranges[s], numbered, *lists, counts[s])) count_holes(works, *lists, counts[s]);
   });

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/words.h"
@@ -21,10 +23,23 @@ class RunCoverage {
  public:
   // `theory` belongs to this trace; its recognised schedule says where chunks stand. O(cells log cells of a rank's
   // step), in parallel over steps.
-  RunCoverage(const Trace& trace, const TheoryRun& theory);
+  // `incomplete` are the steps of PipelineSums::incomplete: what is missing in them is no hole in the others.
+  RunCoverage(const Trace& trace, const TheoryRun& theory, std::span<const int32_t> incomplete = {});
 
   // Returns true when everything that some recorded work waits for was read too.
   bool whole() const { return missing_.empty(); }
+  // Returns true when every stage of this replica was read.
+  bool whole_replica(int32_t dp) const {
+    return whole() || (std::cmp_less(dp, whole_replicas_.size()) && whole_replicas_[dp]);
+  }
+  // Returns true when every replica's work on this stage was read.
+  bool read_everywhere(int32_t stage) const {
+    return whole() || (std::cmp_less(stage, replicas_at_.size()) && replicas_at_[stage] == replicas_);
+  }
+  // Returns true if there is a pipeline in which everything that some work waits for was read.
+  bool any_whole_replica() const {
+    return whole() || std::ranges::find(whole_replicas_, true) != whole_replicas_.end();
+  }
   // Returns true if everything that a cell waits for was read: the work that makes its input, and the work of its own
   // rank before it. True of cells that need no input, of messages, and of cells whose stage is unknown; false in steps
   // with missing rows. O(log steps).
@@ -83,11 +98,13 @@ class RunCoverage {
   struct Lists;
   int32_t way_of(int32_t chunk) const { return ways_ == 2 && chunk == 1 ? 1 : 0; }
   int64_t list_of(const Part& part, int32_t chunk) const;
+  bool is_incomplete(int32_t step) const { return std::ranges::binary_search(incomplete_, step); }
   bool list_cells(const StepRange& range, bool numbered, Lists& lists, StepCount& count) const;
   void count_holes(const std::vector<uint8_t>& works, Lists& lists, StepCount& count) const;
   void add_up(const std::vector<StepRange>& ranges, std::vector<StepCount> counts);
   Text part_note() const;
   Text replicas_note() const;
+  Text incomplete_note() const;
   Text holes_note() const;  // "" where no rows are missing, and where too many are
   Text evaluation_note() const;
   size_t slot(int32_t dp, int32_t way, int32_t vstage) const;
@@ -98,7 +115,10 @@ class RunCoverage {
   Schedule shape_;  // sizes and layout only
   int32_t stages_ = 1, ways_ = 1, vstages_ = 1, replicas_ = 1, replicas_read_ = 1;
   bool by_warm_up_ = false, no_backwards_ = false;
-  std::vector<uint8_t> has_;      // for each slot, the kinds of work that were read
+  std::vector<uint8_t> has_;  // for each slot, the kinds of work that were read
+  std::vector<bool> whole_replicas_;
+  std::vector<int32_t> replicas_at_;  // for each stage, the number of replicas of which it was read
+  std::span<const int32_t> incomplete_;
   std::vector<uint8_t> missing_;  // a copy of has_ if some work needs what was not read; otherwise empty
   // Numbers of forwards and backwards: expected in complete lists, missing from them, with a duration, without one.
   double lists_cells_ = 0, holes_ = 0, timed_ = 0, untimed_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/parallel.h"
 #include "model/intervals.h"
@@ -53,7 +54,23 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
   return shaped;
 }
 
-std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
+std::vector<int32_t> incomplete_steps(const Trace& trace, const PipelineSums& sums) {
+  std::vector<size_t> steps_of(trace.parts.size(), 0);
+  for (const RankSums& rank : sums.ranks) ++steps_of[rank.part];
+  const auto usual = [&](size_t steps) { return 2 * steps > sums.steps.size(); };
+  const auto expected = static_cast<size_t>(std::ranges::count_if(steps_of, usual));
+  std::vector<int32_t> incomplete;
+  auto rank = sums.ranks.begin();
+  for (const StepSums& step : sums.steps) {
+    size_t read = 0;
+    for (; rank != sums.ranks.end() && rank->step == step.step; ++rank) read += usual(steps_of[rank->part]);
+    if (read < expected) incomplete.push_back(step.step);
+  }
+  if (2 * incomplete.size() > sums.steps.size()) incomplete.clear();
+  return incomplete;
+}
+
+std::vector<int32_t> long_steps(const Trace& trace, const PipelineSums& sums) {
   constexpr size_t kMinSteps = 4;
   std::vector<int32_t> outliers;
   if (sums.steps.size() < kMinSteps) return outliers;
@@ -67,10 +84,12 @@ std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums)
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
       longest = std::max(longest, between_ns(sums.ranks[r].first_ns, sums.ranks[r].last_ns));
     const double further_ns = between_ns(std::clamp(over_ns, step.start_ns, step.end_ns), step.end_ns);
-    spans.push_back(one_axis ? further_ns : longest);
+    spans.push_back(sums.is_incomplete(step.step) ? kNaN : one_axis ? further_ns : longest);
     over_ns = step.end_ns;
   }
-  const double limit = median_of(spans) * kOutlierStep;
+  std::vector<double> known = spans;
+  std::erase_if(known, [](double span) { return std::isnan(span); });
+  const double limit = median_of(std::move(known)) * kOutlierStep;
   if (!(limit > 0)) return outliers;
   const std::vector<bool> shaped = in_shape(spans, limit);
   for (size_t s = 0; s < spans.size(); ++s)
@@ -135,7 +154,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
     sums.steps.push_back(steps[s]);
     sums.ranks.insert(sums.ranks.end(), ranks[s].begin(), ranks[s].end());
   }
-  sums.outliers = outlier_steps(trace, sums);
+  sums.incomplete = incomplete_steps(trace, sums);
+  std::ranges::set_union(long_steps(trace, sums), sums.incomplete, std::back_inserter(sums.outliers));
   return sums;
 }
 

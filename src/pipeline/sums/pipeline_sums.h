@@ -38,13 +38,17 @@ struct RankSums {
 struct PipelineSums {
   std::vector<StepSums> steps;  // sorted by step
   std::vector<RankSums> ranks;  // sorted by step, then part; ranks without compute cells in a step are absent
-  // Outlier steps, ascending: they say nothing about the others. In a run of four steps or more these are the steps of
-  // at least kOutlierStep × the median span. Steps that a shape in time explains are not outliers (long from one step
-  // on, in every n-th step, or more with each step; pipeline/sums/course.h). If half of the steps are so long, none is
-  // an outlier. Where ranks share no sure clock, the longest span that one rank has of a step stands for the step's
-  // span.
+  // Outlier steps, ascending: they say nothing about the others. They are the incomplete steps and, in a run of four
+  // steps or more, those of at least kOutlierStep × the median span. Steps that a shape in time explains are not
+  // outliers (long from one step on, in every n-th step, or more with each step; pipeline/sums/course.h). If half of
+  // the steps are so long, none is an outlier. Where ranks share no sure clock, the longest span that one rank has of a
+  // step stands for the step's span.
   std::vector<int32_t> outliers;
+  // Steps without any compute cell of a rank that computes in most steps: its recording began later, ended earlier, or
+  // was cut. Ascending. If they are more than half of the steps, none is listed.
+  std::vector<int32_t> incomplete;
   bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
+  bool is_incomplete(int32_t step) const { return std::ranges::binary_search(incomplete, step); }
 };
 inline constexpr double kOutlierStep = 1.3;
 
