@@ -239,7 +239,8 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   take_cause_times(causes, e);
   e.doubt = doubt_words(causes);
   e.next = hidden_words(causes);
-  const bool whole = !causes.not_analysable && coverage.whole();
+  const bool whole = !causes.not_analysable && coverage.any_whole_replica();
+  e.part_read = !coverage.whole();
   ShareFindings shares;
   if (whole) {
     shares = share_findings(trace, headline, causes, graph, coverage.holed());

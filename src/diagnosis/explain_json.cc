@@ -99,7 +99,7 @@ Text closing_words(const Explanation& e) {
   args.flag("any", any)
       .set("next", e.next)
       .set("sum", e.account.sum)
-      .flag("quiet", !any && !much_is_left(e.account, e.step_ns));
+      .flag("quiet", !any && !e.part_read && !much_is_left(e.account, e.step_ns));
   const auto closed = [&](Text text) {
     return any || e.bubble.empty() ? text : joined({std::move(text), e.bubble}, {" ", ""});
   };
@@ -110,6 +110,7 @@ Text closing_words(const Explanation& e) {
     return closed(joined(parts, {" ", ""}));
   }
   if (!e.account.sum.empty()) return closed(words("closing.sum", args));
+  if (e.part_read) return closed(words("closing.part", args));
   return closed(words(any ? "closing.small" : "closing.nothing", args));
 }
 

@@ -37,6 +37,7 @@ struct Explanation {
   double wall_ns = 0;       // mean period of all steps, including long ones
   std::string why_not;      // in words, why causes were not looked for, or have no cost; "" where they have one
   bool unpriced = false;    // causes were looked for, and have no cost
+  bool part_read = false;   // some ranks were not read, and what they cost is unknown
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };

@@ -230,6 +230,39 @@ class ExplainPlanted(Case):
                         self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                         self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
 
+    def test_a_rank_missing_of_one_replica_hides_no_cause_of_all(self):
+        slow_link = lambda st, d, a, b, mb, k: 8 if (a, b) == (2, 3) else 0  # noqa: E731
+        for name, (cause, how, key) in {'link': (dict(message=slow_link), dict(messages=True), 'link:2-3'),
+                                        'link, not recorded': (dict(message=slow_link), {}, 'link:2-3'),
+                                        'messages': (dict(message=lambda *at: 4), {}, 'messages'),
+                                        'reduction': (dict(tail=lambda s: (60.0, 3.0)), {}, 'tail:all-reduce'),
+                                        'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 3 else 1), {}, 'stage:3')}.items():
+            for gone in (0, 2):
+                with self.subTest(name, gone=gone):
+                    options = dict(WELL, dp=3, **how)
+                    well, ill = Planted(**options), Planted(**{**options, **cause})
+                    ill.rows = [row for row in ill.rows if row[:2] != (1, gone)]
+                    found = self.reported('one-missing', ill)[1]
+                    self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
+                    self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
+                    lines = sum(part['ns'] for part in found['account'])
+                    self.assertAlmostEqual(lines, found['step_ns'], delta=0.02 * found['step_ns'])
+
+    def test_a_missing_rank_is_no_reason_for_a_cause(self):
+        for how in (dict(dp=1), dict(dp=3), dict(dp=3, messages=True)):
+            for gone in range(4):
+                with self.subTest(how, gone=gone):
+                    well = Planted(**{**WELL, **how})
+                    well.rows = [row for row in well.rows if row[:2] != (how['dp'] - 1, gone)]
+                    found = self.reported('healthy-missing', well)[1]
+                    self.assertEqual([f['title_en'] for f in found['findings'] if gone < 3], [])  # the last one leaves no trace
+        # The slow rank itself was not read: what the others lose is not denied.
+        ill = Planted(**WELL, cost=lambda st, d, s, k, mb: 1.4 if s == 2 else 1)
+        ill.rows = [row for row in ill.rows if row[1] != 2]
+        found = self.reported('slow-missing', ill)[1]
+        self.assertEqual(found['findings'], [])
+        self.assertIn('The cost of the unread part is unknown.', found['closing_en'])
+
     def test_steps_that_a_rank_did_not_record_are_left_out(self):
         causes = {'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1), 'stage:2'),
                   'link': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) else 0), 'link:1-2'),

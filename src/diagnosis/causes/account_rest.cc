@@ -65,7 +65,7 @@ void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseW
   blocks.each_stretch([&](size_t b, const OpStretch& ops) {
     worlds.each(ops, all, [&](uint32_t op, double dur) {
       const uint32_t place = place_of(op);
-      if (place == UINT32_MAX) return;
+      if (place == UINT32_MAX || worlds.is_held(op)) return;
       sum[b * times.place_count() + place] += dur;
       ++count[b * times.place_count() + place];
     });

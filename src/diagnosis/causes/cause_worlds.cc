@@ -15,6 +15,15 @@ void CauseWorlds::fill(const World& world, const WorldStretch& s) const {
     s.delay_ns[at] = is_compute(g.kind[op]) ? g.delay_ns[op] : std::min(g.delay_ns[op], launch_ns_[g.type[op]]);
   }
   for (const CauseWorld& change : world) change.apply(s);
+  leave_out_held(s);
+}
+
+void CauseWorlds::leave_out_held(const WorldStretch& s) const {
+  if (held_.empty()) return;
+  for (uint32_t op = s.begin; op < s.end; ++op) {
+    const size_t at = (op - s.begin) * s.width;
+    if (is_held(op)) s.dur_ns[at] = s.delay_ns[at] = 0;
+  }
 }
 
 WorldTimes CauseWorlds::replay(const std::vector<World>& worlds) {
@@ -70,6 +79,7 @@ WorldTimes CauseWorlds::replay_new(const std::vector<World>& worlds) const {
       for (size_t at = 0; at < (s.end - s.begin) * s.width; at += s.width)
         own.dur_ns[at] = less.dur_ns[at], own.delay_ns[at] = less.delay_ns[at];
       for (size_t c = worlds[from[w]].size(); c < worlds[w].size(); ++c) worlds[w][c].apply(own);
+      leave_out_held(own);
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "diagnosis/causes/suspect.h"
@@ -15,11 +16,21 @@
 namespace stageline {
 
 // Replays the steps without some of the suspected causes.
+//
+// A replica with an unread stage waits for work that no replay knows, so it would begin and end at its recorded times
+// in every world. The others wait for it where replicas meet, and nothing would ever gain anything. So where other
+// replicas were read whole, `held` are the replicas that no world waits for, not even the recorded one.
 class CauseWorlds {
  public:
   using World = std::vector<CauseWorld>;  // the changes that make it, in order
-  explicit CauseWorlds(const CauseScene& scene) : scene_(scene), launch_ns_(launch_delays(scene.graph)) {}
+  CauseWorlds(const CauseScene& scene, std::vector<bool> held)
+      : scene_(scene), launch_ns_(launch_delays(scene.graph)), held_(std::move(held)) {}
 
+  bool holds_any() const { return !held_.empty(); }
+  bool is_held(uint32_t op) const {
+    const int32_t dp = held_.empty() ? kUnknown : scene_.graph.dp(op);
+    return dp >= 0 && std::cmp_less(dp, held_.size()) && held_[dp];
+  }
   // Writes the operations' times in the first world of the stretch.
   void fill(const World& world, const WorldStretch& stretch) const;
   void operation(uint32_t op, const World& world, double& dur, double& delay) const {
@@ -42,9 +53,11 @@ class CauseWorlds {
  private:
   WorldTimes replay_new(const std::vector<World>& worlds) const;
   WorldTimes compare_work(const std::vector<World>& worlds) const;
+  void leave_out_held(const WorldStretch& stretch) const;
 
   const CauseScene& scene_;
   std::vector<double> launch_ns_;
+  std::vector<bool> held_;                        // for each replica; empty: none
   std::map<World, std::vector<double>> step_ns_;  // of the scenarios that were replayed
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -147,7 +148,7 @@ void price_groups(const Search& search, const GoneTogether& together, Kept& kept
   for (size_t s = 0; s < search.steps.counts.size(); ++s)
     if (search.steps.counts[s]) rest_ns += search.scene.graph.steps[s].span_ns - together.times.ns(s, 0), ++counted;
   rest_ns /= std::max(counted, 1.0);
-  kept.lines.push_back({"rest", "", CellKind::kOther, rest_ns});
+  kept.lines.push_back({search.model.holds_any() ? "unread" : "rest", "", CellKind::kOther, rest_ns});
   // No price is more certain than the replays are.
   for (size_t i = 0; i < kept.taken.size(); ++i)
     list.causes[i].price.open_ns = std::hypot(list.causes[i].price.open_ns, rest_ns);
@@ -238,6 +239,27 @@ void join_links(const Search& search, std::vector<Suspect>& suspects) {
     }
 }
 
+// The replicas with unread stages that no world waits for: those in which nothing is suspected. A slow rank in one of
+// them costs what the others wait for it.
+std::vector<bool> held_replicas(const CauseScene& scene, const std::vector<Suspect>& suspects) {
+  const StepGraph& g = scene.graph;
+  if (scene.coverage.whole() || !scene.coverage.any_whole_replica() || g.source == GraphSource::kNone) return {};
+  std::map<int32_t, int32_t> replica_of;  // by rank
+  std::vector<bool> held(g.dp_count, false);
+  for (const Part& part : scene.trace.parts)
+    if (std::cmp_less(part.dp, g.dp_count) && part.dp >= 0)
+      replica_of[part.rank] = part.dp, held[part.dp] = !scene.coverage.whole_replica(part.dp);
+  for (const Suspect& suspect : suspects) {
+    std::set<int32_t> in;
+    for (const Place& place : suspect.cause.places) {
+      if (place.replica != kUnknown) in.insert(place.replica);
+      for (const int32_t rank : place.ranks) in.insert(replica_of[rank]);
+    }
+    if (in.size() == 1 && *in.begin() >= 0 && *in.begin() < g.dp_count) held[*in.begin()] = false;
+  }
+  return held;
+}
+
 CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseList list;
   list.unpriced = graph.source == GraphSource::kNone;
@@ -257,8 +279,8 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
     if (kind->suspect && (kind->of_work || !list.unpriced)) kind->suspect(scene, suspects);
   if (list.unpriced)
     for (Suspect& suspect : suspects) suspect.evened = suspect.otherwise = {};
-  CauseWorlds model(scene);
   JudgeFacts facts{coverage, periods, list.step_ns, shortest_kind_ns(graph) * scene.times.chunks()};
+  CauseWorlds model(scene, held_replicas(scene, suspects));
   const Search search{scene, model, facts, steps, list};
   join_links(search, suspects);
   const PricedSuspects priced = price_each(search, std::move(suspects));

@@ -5,11 +5,13 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "base/text.h"
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/tail/tail.h"
 #include "model/hccl_names.h"
+#include "pipeline/replay/step_draft.h"
 
 namespace stageline {
 
@@ -110,6 +112,35 @@ MedianTails median_tails(const CauseScene& scene, const Tails& tails) {
   return median_ns;
 }
 
+// Returns whether a collective ends on all stages at once, as one over all ranks of a job does, in most steps.
+bool ends_at_once(const CauseScene& scene, const Tails& tails, uint8_t number) {
+  const StepGraph& g = scene.graph;
+  struct Ends {
+    std::set<int32_t> stages;
+    int64_t first = INT64_MAX, last = INT64_MIN;
+  };
+  std::vector<Ends> ends(g.steps.size());
+  scene.each_op([&](uint32_t op, size_t s) {
+    if (tails.of_op[op] != number) return;
+    ends[s].stages.insert(g.stage(op));
+    ends[s].first = std::min(ends[s].first, g.ended_ns(op)), ends[s].last = std::max(ends[s].last, g.ended_ns(op));
+  });
+  std::erase_if(ends, [](const Ends& of) { return of.stages.size() < 2; });
+  return 2 * std::ranges::count_if(ends, [](const Ends& of) { return of.last <= of.first + kSameNs; }) >
+         std::ssize(ends);
+}
+
+// The longest time of a collective without a wait for a rank that was not read: the highest median of the stages that
+// every replica recorded. 0 where there is no such stage, and where it may be a collective over all stages.
+double known_tail_ns(const CauseScene& scene, const Tails& tails, uint8_t number,
+                     const std::map<int32_t, double>& medians) {
+  if (scene.coverage.replicas_unread() > 0 || ends_at_once(scene, tails, number)) return 0;
+  double known_ns = 0;
+  for (const auto& [stage, ns] : medians)
+    if (scene.coverage.read_everywhere(stage)) known_ns = std::max(known_ns, ns);
+  return known_ns;
+}
+
 // The stage on which a tail takes the longest time, and the next longest time of a stage; kUnknown and 0: one stage.
 struct LongestStage {
   int32_t stage = kUnknown;
@@ -167,27 +198,35 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
   const auto tails = std::make_shared<const Tails>(find_tails(scene));
   if (tails->names.empty()) return;
   MedianTails median_ns = median_tails(scene, *tails);
+  const bool all_read = scene.coverage.whole() && scene.coverage.replicas_unread() == 0;
   for (const auto& [key, number] : tails->names) {
     const LongestStage longest = longest_stage(median_ns[number]);
+    const bool may_wait = !all_read && key.first == CellKind::kCollective;
+    const double known_ns = may_wait ? known_tail_ns(scene, *tails, number, median_ns[number]) : 0;
+    // The time of an operation, without what may be a wait for a rank that was not read.
+    const auto own_ns = [tails, &scene, &g, number = number, may_wait, known_ns](uint32_t op) {
+      if (tails->of_op[op] != number) return 0.0;
+      const double dur = std::max(0.0, g.dur_ns[op]);
+      return may_wait && !(known_ns > 0 && scene.coverage.read_everywhere(g.stage(op))) ? std::min(dur, known_ns) : dur;
+    };
     const Place place{.kind = key.first == CellKind::kOptimizer ? PlaceKind::kOptimizer : PlaceKind::kCollective,
                       .name = key.second};
     if (longest.stands_out()) {
       Place of_stage = place;
       of_stage.stage = longest.stage;
-      Suspect suspect = tail_suspect(of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns});
-      suspect.without = shortened(scene, [tails, number = number, &g, longest](uint32_t op) {
-        const bool own = tails->of_op[op] == number && g.stage(op) == longest.stage;
-        return own ? std::max(0.0, g.dur_ns[op] - longest.others_ns) : 0.0;
+      Suspect suspect = tail_suspect(
+          of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns, .known = !may_wait || known_ns > 0});
+      suspect.without = shortened(scene, [own_ns, &g, longest](uint32_t op) {
+        return g.stage(op) == longest.stage ? std::max(0.0, own_ns(op) - longest.others_ns) : 0.0;
       });
       out.push_back(std::move(suspect));
     }
-    TailOwn tail;
+    TailOwn tail{.known = !may_wait || known_ns > 0};
     if (key.first == CellKind::kCollective) tell_twin(tails->names, median_ns, key.second, number, tail);
     Suspect suspect = tail_suspect(place, tail);
-    suspect.without = shortened(scene, [tails, number = number, &g, longest](uint32_t op) {
+    suspect.without = shortened(scene, [own_ns, &g, longest](uint32_t op) {
       const bool extra = longest.stands_out() && g.stage(op) == longest.stage;
-      const double dur = tails->of_op[op] == number ? std::max(0.0, g.dur_ns[op]) : 0;
-      return extra ? std::min(dur, longest.others_ns) : dur;
+      return extra ? std::min(own_ns(op), longest.others_ns) : own_ns(op);
     });
     out.push_back(std::move(suspect));
   }
@@ -210,7 +249,8 @@ CauseUse judge_tail(Cause& cause, const JudgeFacts& facts) {
   const double usual_ns = own.twin.empty() ? facts.shortest_ns : own.others_ns;
   if (place.stage == kUnknown) cause.price.open_ns = std::hypot(cause.price.open_ns, usual_ns);
   const bool all_read = facts.coverage.whole() && facts.coverage.replicas_unread() == 0;
-  return all_read || place.kind == PlaceKind::kOptimizer ? CauseUse::kCause : CauseUse::kLine;
+  const bool known = place.kind == PlaceKind::kOptimizer || (!idle && own.known);
+  return all_read || known ? CauseUse::kCause : CauseUse::kLine;
 }
 
 constexpr std::string_view kLines[] = {"tail"};

@@ -10,6 +10,8 @@ struct TailOwn {
   // The name of the counterpart of a tail that gathers or scatters. The counterpart moves as many bytes back between
   // the same ranks and takes far less time.
   std::string twin = {};
+  // Whether the time of some stage holds no waiting for a rank that was not read.
+  bool known = true;
 };
 
 Telling tell_tail(std::span<const Cause* const> causes, const TellContext& context);
