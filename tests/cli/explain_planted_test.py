@@ -315,6 +315,16 @@ class ExplainPlanted(Case):
                         _, found = self.reported('heavy', Planted(**dict(options, dp=dp, micro_batches=8), seed=seed, cost=heavy))
                         self.assertEqual([f['title_en'] for f in found['findings']], [])
 
+    def test_aligned_clocks_keep_what_ranks_do_at_once(self):
+        # Expert routing makes gaps between cells scatter. Clocks aligned by gaps differ by more than timestamps are rounded.
+        routed = lambda st, d, s, k, mb: max(0.6, 1 + 0.3 * noise('experts', st, s, mb))  # noqa: E731
+        for split in (False, True):
+            for seed in (1, 2):
+                with self.subTest(split=split, seed=seed):
+                    ill = Planted(**dict(WELL, steps=1, dp=3), split=split, jitter=0.03, seed=seed, cost=routed, tail=lambda s: ([8.0, 60.0, 8.0, 8.0], 3.0))
+                    found = self.reported('at-once', ill)[1]
+                    self.assertIn('tail:all-reduce', set().union(*map(keys_of, found['findings'])), found['closing_en'])
+
     def test_who_is_waited_for_inside_cells_is_named(self):
         slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)
         stops = dict(pause=lambda st, d, s, k, mb: 60 if (d, s) == (1, 2) and chance(st, k, mb) < 0.05 else 0)

@@ -45,7 +45,11 @@ using Edge = std::tuple<int32_t, int32_t, bool>;
 class CellWaits {
  public:
   explicit CellWaits(const Trace& trace)
-      : trace_(trace), cells_(trace.cells), recorded_(trace), inner_(find_inner_meetings(trace)) {
+      : trace_(trace),
+        cells_(trace.cells),
+        recorded_(trace),
+        inner_(find_inner_meetings(trace)),
+        same_ns_(same_moment_ns(trace)) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&
           std::any_of(cells_.kind.begin() + range.begin, cells_.kind.begin() + range.end, takes_part))
@@ -86,7 +90,7 @@ class CellWaits {
     for (const auto& [op, cell] : step.after) draft.wait(op, cell);
     add_messages(step, draft);
     collectives(draft);
-    if (step.together) gradients_together(draft, gradients_);
+    if (step.together) gradients_together(draft, gradients_, same_ns_);
     if (step.meetings > 0) add_meetings(draft);
   }
 
@@ -211,7 +215,7 @@ class CellWaits {
       known[way].second->push_back(draft.ops[to].start_ns - sent);
     }
     draft.group.assign(draft.ops.size(), kNoGroup);
-    step.together = gradients_together(draft, 0);
+    step.together = gradients_together(draft, 0, same_ns_);
   }
 
   // Each operation follows the one of its rank that ended last before it started; operations that overlap it run in
@@ -471,6 +475,7 @@ class CellWaits {
   const Cells& cells_;
   RecordedMessages recorded_;
   const InnerMeetings inner_;
+  const int64_t same_ns_;
   bool messages_recorded_ = false;
   std::vector<Step> steps_;         // those that have operations
   std::vector<Link> sorted_links_;  // used when the trace's links are not sorted, or ranks are missing

@@ -498,7 +498,8 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   if (named.count[kClip] > 0) return drafts;
   const auto gradients = static_cast<uint16_t>(types.size());
   bool together = false;
-  for (StepDraft& draft : drafts) together |= gradients_together(draft, gradients);
+  for (StepDraft& draft : drafts)
+    together |= gradients_together(draft, gradients, mapped ? same_moment_ns(trace) : kSameNs);
   if (together) types.push_back(gradients_type());
   return drafts;
 }

@@ -1,6 +1,7 @@
 #include "pipeline/replay/step_draft.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -340,7 +341,14 @@ std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collect
 
 GraphType gradients_type() { return {"gradients, all ranks", CellKind::kCollective, true}; }
 
-bool gradients_together(StepDraft& draft, uint16_t type) {
+int64_t same_moment_ns(const Trace& trace) {
+  constexpr double kErrors = 3;  // standard errors
+  const ClockSummary clocks = clock_summary(trace);
+  return trace.alignment == AlignState::kMapped ? std::max<int64_t>(kSameNs, std::llround(kErrors * clocks.error_ns))
+                                                : kSameNs;
+}
+
+bool gradients_together(StepDraft& draft, uint16_t type, int64_t same_ns) {
   int64_t first_start = INT64_MAX;
   std::vector<uint32_t> optimizers;
   for (uint32_t k = 0; k < draft.ops.size(); ++k)
@@ -355,8 +363,7 @@ bool gradients_together(StepDraft& draft, uint16_t type) {
     int32_t part = kUnknown;  // the rank that is last
     for (const auto& [number, op] : last)
       if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
-    // Rounded timestamps of the same moment may differ.
-    if (last.size() < 2 || first_start + kSameNs < last_end) continue;
+    if (last.size() < 2 || first_start + same_ns < last_end) continue;
     last_end = std::min(last_end, first_start);
     const auto together = static_cast<uint32_t>(draft.ops.size());
     draft.ops.push_back({kNoCell, type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});

@@ -13,6 +13,9 @@ namespace stageline {
 
 inline constexpr int64_t kSameNs = 50'000;  // two timestamps of the same moment may differ by this much
 
+// The same where clocks were aligned: as far apart as their likely error lets timestamps of one moment be. O(ranks).
+int64_t same_moment_ns(const Trace& trace);
+
 struct DraftOp {
   uint32_t cell = kNoCell;
   uint16_t type = 0;  // index into the graph's types
@@ -56,9 +59,9 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
 // for all if no optimizer of a step starts before the last compute cell of all its ranks has ended. The time
 // until the first optimizer starts then belongs to an unrecorded operation; without it each pair of ranks
 // would need a wait. If there are collectives before the optimizers, the operation comes after them. Expects
-// that draft.group is filled. `type` is the type of that operation, gradients_type(). Returns true if it was
-// added.
-bool gradients_together(StepDraft& draft, uint16_t type);
+// that draft.group is filled. Timestamps that differ by at most `same_ns` are of one moment. `type` is the type of that
+// operation, gradients_type(). Returns true if it was added.
+bool gradients_together(StepDraft& draft, uint16_t type, int64_t same_ns);
 GraphType gradients_type();
 
 // Returns the position of each part among the parts of its replica and stage, in rank order; this is its
