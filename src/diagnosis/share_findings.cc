@@ -144,6 +144,9 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   double by_causes_ns = 0, max_ns = 0;
   for (const Cause& c : causes.causes)
     if (is_of_a_replica(c)) by_causes_ns += c.price.lost_ns, max_ns = std::max(max_ns, c.price.lost_ns);
+  // A late rank that too few steps prove may be what the others wait for.
+  for (const Cause& c : causes.doubtful)
+    if (is_of_a_replica(c) || c.kind->takes("late")) max_ns = std::max(max_ns, c.price.lost_ns);
   const double half_ns = share * causes.step_ns / 2;
   const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
   if (max_ns >= half_ns || explained) return;

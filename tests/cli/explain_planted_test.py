@@ -315,6 +315,15 @@ class ExplainPlanted(Case):
                         _, found = self.reported('heavy', Planted(**dict(options, dp=dp, micro_batches=8), seed=seed, cost=heavy))
                         self.assertEqual([f['title_en'] for f in found['findings']], [])
 
+    def test_many_messages_prove_a_slow_link_in_one_step(self):
+        for steps in (1, 2):
+            for dp in (1, 3):
+                with self.subTest(steps=steps, dp=dp):
+                    options = dict(WELL, steps=steps, dp=dp, micro_batches=16, messages=True)
+                    ill = Planted(**options, message=lambda st, d, a, b, mb, k: 8 if (a, b) == (2, 3) else 0)
+                    found = self.reported('few-link', ill)[1]
+                    self.priced(found, 'link:2-3', (ill.period - Planted(**options).period) * 1e6, ill.period)
+
     def test_aligned_clocks_keep_what_ranks_do_at_once(self):
         # Expert routing makes gaps between cells scatter. Clocks aligned by gaps differ by more than timestamps are rounded.
         routed = lambda st, d, s, k, mb: max(0.6, 1 + 0.3 * noise('experts', st, s, mb))  # noqa: E731

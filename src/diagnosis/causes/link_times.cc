@@ -412,7 +412,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
     ++steps, slow_ones += slow_one;
     slow_steps += slow_one >= kMinOfStepsMessages * of;
   }
-  return steps > 1 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
+  return steps > 0 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
 }
 
 std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {

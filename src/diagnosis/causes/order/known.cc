@@ -191,6 +191,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   if (facts.coverage.by_warm_up() || !theory.theory.known() || theory.sizes.empty()) return;
   const Recognition& recognition = theory.recognition;
   Cause order{.kind = &order_cause};
+  order.certain = true;  // the lists are facts, and both orders are replayed with the same durations
   order.figures.of = recognition.lists;
   for (const Divergence& d : recognition.divergences) order.figures.count += d.is_order ? d.lists : 0;
   const bool leaves = order.figures.count > 0;
