@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "pipeline/replay/graph_ops.h"
@@ -23,11 +22,28 @@ struct CarriedTails {
     double ns = 0;                // the part of the delay during which the rank's tails of the step before ran
     std::vector<uint32_t> tails;  // these
   };
-  std::map<uint32_t, Held> held;  // by the first compute operation of a rank's step
-  std::set<uint32_t> carried;     // tails that run on into the next step, or would if there were one
+  std::map<uint32_t, Held> held;       // by the first compute operation of a rank's step
+  std::map<uint32_t, size_t> carried;  // tails that run on into the next step, or would if there were one → their step
 
-  // Takes time from tails, and from what carried ones hold up: saved(op) is how much shorter the tail `op` becomes.
-  void shorten(uint32_t op, const std::function<double(uint32_t)>& saved, double& dur, double& delay) const;
+  // The world in which each tail `op` is shorter by saved(op). A carried one is shorter by what the first rank to be
+  // done with its tails saves: no rank's next step begins before. Beyond that, what it held up is less late.
+  class Shorter {
+   public:
+    Shorter(const CarriedTails& tails, std::function<double(uint32_t)> saved);
+    void apply(uint32_t op, double& dur, double& delay) const;
+
+   private:
+    const CarriedTails& tails_;
+    std::function<double(uint32_t)> saved_;
+    std::map<size_t, double> earlier_;  // by step with carried tails: how much earlier the first rank is done
+  };
+
+ private:
+  struct RankEnd {
+    int64_t end_ns = INT64_MIN;
+    std::vector<uint32_t> ops;  // all its work but compute and messages
+  };
+  std::map<size_t, std::map<int32_t, RankEnd>> ends_;  // by step with carried tails, then part
 };
 
 }  // namespace stageline

@@ -186,8 +186,8 @@ Suspect idle_before(const CauseScene& scene, const std::shared_ptr<const Tails>&
 
 // The scenario in which each tail is shorter by saved(op).
 CauseWorld shortened(const CauseScene& scene, std::function<double(uint32_t)> saved) {
-  return [&scene, saved = std::move(saved)](uint32_t op, double& dur, double& delay) {
-    scene.carried.shorten(op, saved, dur, delay);
+  return [shorter = CarriedTails::Shorter(scene.carried, std::move(saved))](uint32_t op, double& dur, double& delay) {
+    shorter.apply(op, dur, delay);
   };
 }
 
