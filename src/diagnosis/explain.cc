@@ -248,7 +248,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   }
   // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
   const bool offers = with_offers && coverage.replicas_unread() == 0;
-  if (whole && (offers || has_links_to_hide(causes))) {
+  if (whole && coverage.whole() && (offers || has_links_to_hide(causes))) {
     if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
       Diagnostics notes;
       WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);

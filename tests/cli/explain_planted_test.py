@@ -281,6 +281,13 @@ class ExplainPlanted(Case):
                     if name != 'pause':  # a pause in one step costs each of fewer steps more
                         self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
 
+    def test_work_that_was_not_recorded_is_no_gap_between_steps(self):
+        for gone in (0, 2):
+            well = Planted(**dict(WELL, steps=20, micro_batches=4))
+            well.rows = [row for row in well.rows if row[1] != gone or row[2] not in range(1, 7)]
+            found = self.reported('no-gap', well)[1]
+            self.assertEqual([f['title_en'] for f in found['findings']], [])
+
     def test_late_messages_count_where_ranks_wait_for_their_sends(self):
         late = lambda st, d, a, b, mb, k: 40 if (a, b) == (1, 2) and chance(st, mb, k) < 0.1 else 0  # noqa: E731
         options = dict(WELL, micro_batches=16, messages=True, blocking=True)
@@ -333,6 +340,15 @@ class ExplainPlanted(Case):
                     ill = Planted(**dict(WELL, steps=1, dp=3), split=split, jitter=0.03, seed=seed, cost=routed, tail=lambda s: ([8.0, 60.0, 8.0, 8.0], 3.0))
                     found = self.reported('at-once', ill)[1]
                     self.assertIn('tail:all-reduce', set().union(*map(keys_of, found['findings'])), found['closing_en'])
+
+    def test_a_long_optimizer_without_a_barrier_costs_what_all_ranks_spend(self):
+        uneven = lambda st, d, s, k, mb: 1 + 0.05 * noise('uneven', st, d, s)  # noqa: E731
+        for dp in (1, 3):
+            with self.subTest(dp=dp):
+                options = dict(WELL, dp=dp, barrier=False, cost=uneven)
+                well, ill = Planted(**options), Planted(**options, tail=lambda s: (2.0, 120.0))
+                found = self.reported('unbarred', ill)[1]
+                self.priced(found, 'tail:optimizer', (ill.period - well.period) * 1e6, ill.period)
 
     def test_who_is_waited_for_inside_cells_is_named(self):
         slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)

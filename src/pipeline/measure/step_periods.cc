@@ -192,6 +192,9 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   const std::vector<StepWork> works = works_of(trace);
   for (const StepWork& work : works) out.spans.push_back({work.step, span_ns(work)});
   find_gaps(trace, works, out.gaps);
+  // Where a rank was not recorded, a gap may be its work.
+  std::erase_if(out.gaps,
+                [&](const StepGap& gap) { return sums.is_incomplete(gap.step) || sums.is_incomplete(gap.step - 1); });
   if (!out.gaps.empty()) judge_gaps(sums, out);
   return out;
 }
