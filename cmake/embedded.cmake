@@ -7,7 +7,8 @@ if(NOT ZSTD_PROGRAM)
     "  hint: ./dev build installs what the build needs; on Debian or Ubuntu: apt install zstd")
 endif()
 set(STAGELINE_EMBEDDED_FILES NOTICE=${CMAKE_SOURCE_DIR}/NOTICE LICENSE=${CMAKE_SOURCE_DIR}/LICENSE
-  cell-rules=${CMAKE_SOURCE_DIR}/src/pipeline/cells/shipped.rules)
+  cell-rules=${CMAKE_SOURCE_DIR}/src/pipeline/cells/shipped.rules
+  ascend-tables=${CMAKE_SOURCE_DIR}/src/exporters/ascend_db/tables.sql)
 foreach(font dejavu/DejaVuSans.ttf dejavu/DejaVuSans-Bold.ttf wqy/wqy-microhei.ttc)
   get_filename_component(name ${font} NAME)
   find_file(STAGELINE_FONT_${name} ${name} PATHS /usr/share/fonts/truetype /usr/share/fonts PATH_SUFFIXES dejavu wqy TTF truetype/dejavu

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/by_enum.h"
+#include "base/word_list.h"
 
 namespace stageline {
 namespace {
@@ -18,57 +19,27 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 }  // namespace
 
 Category category_of(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, Category>, 46> kKnown = {{
-      {"cpu_op", Category::kCpuOp},
-      {"Operator", Category::kCpuOp},
-      {"user_annotation", Category::kUserAnnotation},
-      {"python_function", Category::kPythonFunction},
-      {"Python", Category::kPythonFunction},
-      {"cuda_runtime", Category::kRuntime},
-      {"Runtime", Category::kRuntime},
-      {"hip_runtime", Category::kRuntime},
-      {"mtia_runtime", Category::kRuntime},
-      {"glow_runtime", Category::kRuntime},
-      {"xpu_runtime", Category::kRuntime},
-      {"privateuse1_runtime", Category::kRuntime},
-      {"cuda_driver", Category::kDriver},
-      {"hip_driver", Category::kDriver},
-      {"xpu_driver", Category::kDriver},
-      {"privateuse1_driver", Category::kDriver},
-      {"cann_api", Category::kRuntime},
-      {"mstx", Category::kUserAnnotation},
-      {"overhead", Category::kOverhead},
-      {"kernel", Category::kKernel},
-      {"Kernel", Category::kKernel},
-      {"gpu_memcpy", Category::kMemcpy},
-      {"Memcpy", Category::kMemcpy},
-      {"gpu_memset", Category::kMemset},
-      {"Memset", Category::kMemset},
-      {"mtia_ccp_events", Category::kMtiaWork},
-      {"cuda_sync", Category::kDeviceSync},
-      {"xpu_sync", Category::kDeviceSync},
-      {"hip_sync", Category::kDeviceSync},
-      {"device_sync", Category::kDeviceSync},
-      {"privateuse1_sync", Category::kDeviceSync},
-      {"cuda_event", Category::kDeviceEvent},
-      {"gpu_user_annotation", Category::kGpuAnnotation},
-      {"cuda_profiler_range", Category::kProfilerRange},
-      {"collective_comm", Category::kCollective},
-      {"hpu_op", Category::kCollective},
-      {"hccl_task", Category::kDeviceTask},
-      {"mtia_insight", Category::kCollective},
-      {"Trace", Category::kSpan},
-      {"privateuse1_kernel", Category::kKernel},
-      {"privateuse1_memcpy", Category::kMemcpy},
-      {"privateuse1_memset", Category::kMemset},
-      {"xpu_kernel", Category::kKernel},
-      {"xpu_memcpy", Category::kMemcpy},
-      {"xpu_memset", Category::kMemset},
-      {"privateuse1_user_annotation", Category::kGpuAnnotation},
-  }};
-  for (const auto& [name, kind] : kKnown)
-    if (name == text) return kind;
-  return Category::kOther;
+  static constexpr WordRow<Category> kKnown[] = {
+      {Category::kCpuOp, "cpu_op Operator"},
+      {Category::kUserAnnotation, "user_annotation mstx"},
+      {Category::kPythonFunction, "python_function Python"},
+      {Category::kRuntime,
+       "cuda_runtime Runtime hip_runtime mtia_runtime glow_runtime xpu_runtime privateuse1_runtime cann_api"},
+      {Category::kDriver, "cuda_driver hip_driver xpu_driver privateuse1_driver"},
+      {Category::kOverhead, "overhead"},
+      {Category::kKernel, "kernel Kernel privateuse1_kernel xpu_kernel"},
+      {Category::kMemcpy, "gpu_memcpy Memcpy privateuse1_memcpy xpu_memcpy"},
+      {Category::kMemset, "gpu_memset Memset privateuse1_memset xpu_memset"},
+      {Category::kMtiaWork, "mtia_ccp_events"},
+      {Category::kDeviceSync, "cuda_sync xpu_sync hip_sync device_sync privateuse1_sync"},
+      {Category::kDeviceEvent, "cuda_event"},
+      {Category::kGpuAnnotation, "gpu_user_annotation privateuse1_user_annotation"},
+      {Category::kProfilerRange, "cuda_profiler_range"},
+      {Category::kCollective, "collective_comm hpu_op mtia_insight"},
+      {Category::kDeviceTask, "hccl_task"},
+      {Category::kSpan, "Trace"},
+  };
+  return key_of_word(kKnown, text).value_or(Category::kOther);
 }
 
 std::string_view kernel_class_name(KernelClass c) {
@@ -169,27 +140,14 @@ std::string_view memory_kernel_label(std::string_view name) {
 }
 
 int dtype_bytes(std::string_view dtype) {
-  static constexpr std::array<std::pair<std::string_view, int>, 18> kSizes = {{{"Float", 4},
-                                                                               {"BFloat16", 2},
-                                                                               {"Half", 2},
-                                                                               {"Double", 8},
-                                                                               {"Long", 8},
-                                                                               {"Int", 4},
-                                                                               {"Short", 2},
-                                                                               {"Byte", 1},
-                                                                               {"Char", 1},
-                                                                               {"Bool", 1},
-                                                                               {"UInt16", 2},
-                                                                               {"UInt32", 4},
-                                                                               {"UInt64", 8},
-                                                                               {"ComplexHalf", 4},
-                                                                               {"ComplexFloat", 8},
-                                                                               {"ComplexDouble", 16},
-                                                                               {"Float8_e4m3fn", 1},
-                                                                               {"Float8_e5m2", 1}}};
-  for (const auto& [name, size] : kSizes)
-    if (name == dtype) return size;
-  return dtype.starts_with("Float8") ? 1 : 0;
+  static constexpr WordRow<int> kSizes[] = {
+      {4, "Float Int UInt32 ComplexHalf"},
+      {2, "BFloat16 Half Short UInt16"},
+      {8, "Double Long UInt64 ComplexFloat"},
+      {1, "Byte Char Bool"},
+      {16, "ComplexDouble"},
+  };
+  return key_of_word(kSizes, dtype).value_or(dtype.starts_with("Float8") ? 1 : 0);
 }
 
 }  // namespace stageline

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "model/table.h"
 #include "sql/row_table.h"
 

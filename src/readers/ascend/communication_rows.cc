@@ -11,6 +11,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "base/word_list.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 
@@ -23,29 +24,14 @@ constexpr int64_t kMaxGroupSize = 1'000'000;
 int64_t hccl_bytes(std::string_view dtype) {
   std::string upper;
   for (const char c : dtype) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  static constexpr std::array<std::pair<std::string_view, int64_t>, 18> kBytes = {{
-      {"INT8", 1},
-      {"UINT8", 1},
-      {"HIF8", 1},
-      {"FP8E4M3", 1},
-      {"FP8E5M2", 1},
-      {"FP8E8M0", 1},
-      {"INT16", 2},
-      {"UINT16", 2},
-      {"FP16", 2},
-      {"BFP16", 2},
-      {"BF16", 2},
-      {"INT32", 4},
-      {"UINT32", 4},
-      {"FP32", 4},
-      {"INT64", 8},
-      {"UINT64", 8},
-      {"FP64", 8},
-      {"INT128", 16},
-  }};
-  for (const auto& [name, bytes] : kBytes)
-    if (name == upper) return bytes;
-  return 0;
+  static constexpr WordRow<int64_t> kBytes[] = {
+      {1, "INT8 UINT8 HIF8 FP8E4M3 FP8E5M2 FP8E8M0"},
+      {2, "INT16 UINT16 FP16 BFP16 BF16"},
+      {4, "INT32 UINT32 FP32"},
+      {8, "INT64 UINT64 FP64"},
+      {16, "INT128"},
+  };
+  return key_of_word(kBytes, upper).value_or(0);
 }
 
 // Returns a plain name: "hcom_allReduce_", "hcom_allReduce__210_0_1" and "HcclAllreduce" → "allReduce"; "HcclRecv" →

@@ -2,67 +2,31 @@
 
 #include <array>
 #include <charconv>
-#include <utility>
 
 #include "base/text.h"
+#include "base/word_list.h"
 
 namespace stageline {
 namespace {
 
 constexpr size_t kMaxTypeBytes = 96;
 
-constexpr std::array<std::pair<std::string_view, CellKind>, 50> kWords = {{
-    {"forward-compute", CellKind::kForward},
-    {"backward-compute", CellKind::kBackward},
-    {"backward-input-compute", CellKind::kInputGrad},
-    {"backward-weight-compute", CellKind::kWeightGrad},
-    {"forward-backward-compute", CellKind::kForwardBackward},
-    {"forward-send", CellKind::kSendForward},
-    {"forward-recv", CellKind::kRecvForward},
-    {"backward-send", CellKind::kSendBackward},
-    {"backward-recv", CellKind::kRecvBackward},
-    {"send-forward", CellKind::kSendForward},
-    {"recv-forward", CellKind::kRecvForward},
-    {"receive-forward", CellKind::kRecvForward},
-    {"send-backward", CellKind::kSendBackward},
-    {"recv-backward", CellKind::kRecvBackward},
-    {"receive-backward", CellKind::kRecvBackward},
-    {"forward", CellKind::kForward},
-    {"forward-step", CellKind::kForward},
-    {"fwd", CellKind::kForward},
-    {"backward", CellKind::kBackward},
-    {"backward-step", CellKind::kBackward},
-    {"bwd", CellKind::kBackward},
-    {"backward-b", CellKind::kInputGrad},
-    {"backward-input", CellKind::kInputGrad},
-    {"input-grad", CellKind::kInputGrad},
-    {"dgrad", CellKind::kInputGrad},
-    {"backward-w", CellKind::kWeightGrad},
-    {"backward-weight", CellKind::kWeightGrad},
-    {"weight-grad", CellKind::kWeightGrad},
-    {"wgrad", CellKind::kWeightGrad},
-    {"forward-and-backward", CellKind::kForwardBackward},
-    {"collective", CellKind::kCollective},
-    {"optimizer", CellKind::kOptimizer},
-    {"other", CellKind::kOther},
-    {"gc", CellKind::kOther},
-    {"cross-mesh-send", CellKind::kOther},
-    {"cross-mesh-recv", CellKind::kOther},
-    {"f", CellKind::kForward},
-    {"b", CellKind::kBackward},
-    {"i", CellKind::kInputGrad},
-    {"w", CellKind::kWeightGrad},
-    {"f&b", CellKind::kForwardBackward},
-    {"sf", CellKind::kSendForward},
-    {"rf", CellKind::kRecvForward},
-    {"sb", CellKind::kSendBackward},
-    {"rb", CellKind::kRecvBackward},
-    {"c", CellKind::kCollective},
-    {"o", CellKind::kOptimizer},
-    {"forward-send-backward-recv", CellKind::kOther},
-    {"backward-send-forward-recv", CellKind::kOther},
-    {"forward-backward-send-forward-backward-recv", CellKind::kOther},
-}};
+constexpr WordRow<CellKind> kWords[] = {
+    {CellKind::kForward, "forward-compute forward forward-step fwd f"},
+    {CellKind::kBackward, "backward-compute backward backward-step bwd b"},
+    {CellKind::kInputGrad, "backward-input-compute backward-b backward-input input-grad dgrad i"},
+    {CellKind::kWeightGrad, "backward-weight-compute backward-w backward-weight weight-grad wgrad w"},
+    {CellKind::kForwardBackward, "forward-backward-compute forward-and-backward f&b"},
+    {CellKind::kSendForward, "forward-send send-forward sf"},
+    {CellKind::kRecvForward, "forward-recv recv-forward receive-forward rf"},
+    {CellKind::kSendBackward, "backward-send send-backward sb"},
+    {CellKind::kRecvBackward, "backward-recv recv-backward receive-backward rb"},
+    {CellKind::kCollective, "collective c"},
+    {CellKind::kOptimizer, "optimizer o"},
+    {CellKind::kOther,
+     "other gc cross-mesh-send cross-mesh-recv forward-send-backward-recv backward-send-forward-recv "
+     "forward-backward-send-forward-backward-recv"},
+};
 
 // Collectives are found within names that have any prefix and suffix: "params-all-gather", "tp-allreduce",
 // "grads-reduce-scatter-nonoverlapping".
@@ -80,8 +44,7 @@ std::optional<CellKind> kind_of_op(std::string_view op_type) {
     text[i] = c == '_' || c == ' ' ? '-' : to_lower(c);
   }
   const std::string_view word(text, op_type.size());
-  for (const auto& [name, kind] : kWords)
-    if (name == word) return kind;
+  if (const auto kind = key_of_word(kWords, word)) return kind;
   for (const std::string_view part : kCollectives)
     if (word.find(part) != std::string_view::npos) return CellKind::kCollective;
   if (word.starts_with("optimizer-")) return CellKind::kOptimizer;

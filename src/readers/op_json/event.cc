@@ -1,37 +1,25 @@
 #include "readers/op_json/event.h"
 
-#include <array>
-#include <utility>
-
 #include "base/json_token.h"
+#include "base/word_list.h"
 
 namespace stageline::op_json {
 namespace {
 
 namespace od = simdjson::ondemand;
 
-constexpr std::array<std::pair<std::string_view, ArgBit>, 20> kArgNames = {{
-    {"step", kArgStep},
-    {"iteration", kArgStep},
-    {"iter", kArgStep},
-    {"stage", kArgStage},
-    {"pp", kArgStage},
-    {"pp_rank", kArgStage},
-    {"chunk", kArgChunk},
-    {"model_chunk", kArgChunk},
-    {"micro_batch", kArgMicroBatch},
-    {"microbatch", kArgMicroBatch},
-    {"mb_id", kArgMicroBatch},
-    {"mb", kArgMicroBatch},
-    {"seq_id", kArgSequence},
-    {"kind", kArgKind},
-    {"rank", kArgRank},
-    {"dp", kArgDp},
-    {"dp_rank", kArgDp},
-    {"tp", kArgTp},
-    {"tp_rank", kArgTp},
-    {"name", kArgName},
-}};
+constexpr WordRow<ArgBit> kArgNames[] = {
+    {kArgStep, "step iteration iter"},
+    {kArgStage, "stage pp pp_rank"},
+    {kArgChunk, "chunk model_chunk"},
+    {kArgMicroBatch, "micro_batch microbatch mb_id mb"},
+    {kArgSequence, "seq_id"},
+    {kArgKind, "kind"},
+    {kArgRank, "rank"},
+    {kArgDp, "dp dp_rank"},
+    {kArgTp, "tp tp_rank"},
+    {kArgName, "name"},
+};
 
 // Reads a number, a text or null as text; false for anything else.
 bool scalar(od::value value, std::string_view json, std::string_view& out) {
@@ -63,10 +51,9 @@ EventFault EventParser::parse_args(od::object args, std::string_view json, Event
     std::string_view key;
     od::value value;
     if (field.unescaped_key().get(key) || field.value().get(value)) return EventFault::kMalformed;
-    uint32_t bit = 0;
-    for (const auto& [name, name_bit] : kArgNames)
-      if (name == key) bit = name_bit;
-    if (bit == 0) continue;
+    const auto known = key_of_word(kArgNames, key);
+    if (!known) continue;
+    const uint32_t bit = *known;
     if (out.present & bit) return EventFault::kDuplicateKey;
     out.present |= bit;
     bool good = true;
@@ -94,22 +81,14 @@ EventFault EventParser::parse(std::string_view json, size_t readable_bytes, Even
   if (parser_.iterate(json, readable_bytes).get(document) || document.get_object().get(object))
     return EventFault::kMalformed;
   enum : uint32_t { kPh = 1, kName = 2, kCat = 4, kPid = 8, kTid = 16, kTs = 32, kDur = 64, kArgs = 128 };
-  constexpr std::array<std::pair<std::string_view, uint32_t>, 8> names = {{{"ph", kPh},
-                                                                           {"name", kName},
-                                                                           {"cat", kCat},
-                                                                           {"pid", kPid},
-                                                                           {"tid", kTid},
-                                                                           {"ts", kTs},
-                                                                           {"dur", kDur},
-                                                                           {"args", kArgs}}};
+  constexpr WordRow<uint32_t> names[] = {{kPh, "ph"},   {kName, "name"}, {kCat, "cat"}, {kPid, "pid"},
+                                         {kTid, "tid"}, {kTs, "ts"},     {kDur, "dur"}, {kArgs, "args"}};
   uint32_t present = 0;
   for (auto field : object) {
     std::string_view key, text;
     od::value value;
     if (field.unescaped_key().get(key) || field.value().get(value)) return EventFault::kMalformed;
-    uint32_t bit = 0;
-    for (const auto& [name, name_bit] : names)
-      if (name == key) bit = name_bit;
+    const uint32_t bit = key_of_word(names, key).value_or(0);
     if (bit == 0) continue;
     if (present & bit) return EventFault::kDuplicateKey;
     present |= bit;

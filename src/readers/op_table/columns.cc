@@ -5,61 +5,34 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/word_list.h"
 
 namespace stageline::op_table {
 namespace {
 
 constexpr int kSeconds = 9;
 
-struct Word {
-  std::string_view name;
-  Column column;
+constexpr WordRow<Column> kWords[] = {
+    {Column::kRank, "rank global-rank"},
+    {Column::kStage, "stage pp pp-rank"},
+    {Column::kDp, "dp dp-rank"},
+    {Column::kStep, "step iteration iter"},
+    {Column::kKind, "optype op-type kind type op"},
+    {Column::kSequence, "seq-id seq"},
+    {Column::kChunk, "mc chunk model-chunk"},
+    {Column::kGlobalChunk, "gmc"},
+    {Column::kMicroBatch, "mb-id mb micro-batch microbatch micro-batch-id"},
+    {Column::kName, "name"},
+    {Column::kMachine, "machine host hostname node"},
+    {Column::kClock, "clock"},
+    {Column::kStart, "start-ts"},
+    {Column::kEnd, "end-ts"},
+    {Column::kDuration, "duration"},
 };
-constexpr std::array<Word, 35> kWords = {{
-    {"rank", Column::kRank},
-    {"global-rank", Column::kRank},
-    {"stage", Column::kStage},
-    {"pp", Column::kStage},
-    {"pp-rank", Column::kStage},
-    {"dp", Column::kDp},
-    {"dp-rank", Column::kDp},
-    {"step", Column::kStep},
-    {"iteration", Column::kStep},
-    {"iter", Column::kStep},
-    {"optype", Column::kKind},
-    {"op-type", Column::kKind},
-    {"kind", Column::kKind},
-    {"type", Column::kKind},
-    {"op", Column::kKind},
-    {"seq-id", Column::kSequence},
-    {"seq", Column::kSequence},
-    {"mc", Column::kChunk},
-    {"chunk", Column::kChunk},
-    {"model-chunk", Column::kChunk},
-    {"gmc", Column::kGlobalChunk},
-    {"mb-id", Column::kMicroBatch},
-    {"mb", Column::kMicroBatch},
-    {"micro-batch", Column::kMicroBatch},
-    {"microbatch", Column::kMicroBatch},
-    {"micro-batch-id", Column::kMicroBatch},
-    {"name", Column::kName},
-    {"machine", Column::kMachine},
-    {"host", Column::kMachine},
-    {"hostname", Column::kMachine},
-    {"node", Column::kMachine},
-    {"clock", Column::kClock},
-    {"start-ts", Column::kStart},
-    {"end-ts", Column::kEnd},
-    {"duration", Column::kDuration},
-}};
 
 // Names of times, which are followed by their unit: start_us, dur_ms, end_s ….
-constexpr std::array<Word, 6> kTimes = {{{"start", Column::kStart},
-                                         {"begin", Column::kStart},
-                                         {"end", Column::kEnd},
-                                         {"stop", Column::kEnd},
-                                         {"duration", Column::kDuration},
-                                         {"dur", Column::kDuration}}};
+constexpr WordRow<Column> kTimes[] = {
+    {Column::kStart, "start begin"}, {Column::kEnd, "end stop"}, {Column::kDuration, "duration dur"}};
 constexpr std::array<std::pair<std::string_view, int>, 4> kUnits = {{{"-s", 9}, {"-ms", 6}, {"-us", 3}, {"-ns", 0}}};
 
 bool is_time(Column column) {
@@ -68,11 +41,11 @@ bool is_time(Column column) {
 
 std::optional<std::pair<Column, int>> meaning(std::string_view name) {
   const std::string word = to_lower(dashed(trim(name)));
-  for (const Word& known : kWords)
-    if (known.name == word) return std::pair(known.column, is_time(known.column) ? kSeconds : 0);
-  for (const Word& time : kTimes)
-    for (const auto& [suffix, unit] : kUnits)
-      if (word == std::string(time.name) + std::string(suffix)) return std::pair(time.column, unit);
+  if (const auto known = key_of_word(kWords, word)) return std::pair(*known, is_time(*known) ? kSeconds : 0);
+  for (const auto& [suffix, unit] : kUnits)
+    if (word.ends_with(suffix))
+      if (const auto time = key_of_word(kTimes, word.substr(0, word.size() - suffix.size())))
+        return std::pair(*time, unit);
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/word_list.h"
 #include "readers/common/xla_ops.h"
 
 namespace stageline::rows {
@@ -12,18 +13,12 @@ namespace {
 
 // The categories that Paddle writes (paddle/fluid/platform/profiler/chrometracing_logger.cc); all others (ProfileStep,
 // Forward, Dataloader, UserDefined, …) are ranges.
-constexpr std::pair<std::string_view, std::string_view> kPaddleCategories[] = {
-    {"Operator", "cpu_op"},
-    {"OperatorInner", "cpu_op"},
-    {"PythonOp", "cpu_op"},
-    {"DygraphKernelLaunch", "cpu_op"},
-    {"StaticKernelLaunch", "cpu_op"},
-    {"DeviceKernelLaunch", "cpu_op"},
-    {"CudaRuntime", "cuda_runtime"},
-    {"MluRuntime", "cuda_runtime"},
-    {"Kernel", "kernel"},
-    {"Memcpy", "gpu_memcpy"},
-    {"Memset", "gpu_memset"},
+constexpr WordRow<std::string_view> kPaddleCategories[] = {
+    {"cpu_op", "Operator OperatorInner PythonOp DygraphKernelLaunch StaticKernelLaunch DeviceKernelLaunch"},
+    {"cuda_runtime", "CudaRuntime MluRuntime"},
+    {"kernel", "Kernel"},
+    {"gpu_memcpy", "Memcpy"},
+    {"gpu_memset", "Memset"},
 };
 
 // "matmul dygraph[88.141 us]" → "matmul dygraph": Paddle writes the length into the name.
@@ -47,9 +42,7 @@ std::vector<uint32_t> rename(TextInterner& texts, Renamed renamed) {
 void translate_paddle(FileRows& rows) {
   const std::vector<uint32_t> names = rename(rows.dictionaries.names, paddle_name);
   const std::vector<uint32_t> categories = rename(rows.dictionaries.categories, [](std::string_view text) {
-    for (const auto& [theirs, ours] : kPaddleCategories)
-      if (theirs == text) return std::string(ours);
-    return std::string(text.empty() ? "" : "user_annotation");
+    return std::string(key_of_word(kPaddleCategories, text).value_or(text.empty() ? "" : "user_annotation"));
   });
   const std::vector<uint32_t> threads = rename(rows.dictionaries.threads, [](std::string_view text) {
     const bool lane = text.ends_with("(Python)") || text.ends_with("(C++)");
