@@ -462,7 +462,7 @@ def check_tables():
 
 def check_sentences():
     """Logic holds no sentence: English and Chinese are side by side in words.json of the room, and each name there is used."""
-    code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
+    code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h'), *SRC.rglob('*.def')])}
     for path, text in code.items():
         if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text)):
             problem(path, 0, 'Chinese between code; write the sentence into words.json of the room (base/words.h)')

@@ -19,26 +19,8 @@ struct Marked {
   std::string_view first, second, format;
 };
 constexpr Marked kMarked[] = {
-    {"DeepSpeed Flops Profiler", "", "foreign.frames.deepspeed_flops"},
-    {"time (ms) |", "[logging.py", "foreign.frames.deepspeed_steps"},
-    {"DeepSpeed", "[INFO]", "foreign.frames.deepspeed"},
-    {"elapsed time per iteration (ms)", "", "foreign.frames.megatron"},
-    {"times across ranks (ms)", "", "foreign.frames.megatron_timers"},
-    {"time across ranks (ms)", "", "foreign.frames.megatron_timers"},
-    {"timer_name,mean_ms,std_ms", "", "foreign.frames.rl_table"},
-    {"\"elapsed_time_ms\"", "\"timer_", "foreign.frames.rl_log"},
-    {"\"timing_s/", "\"step\"", "foreign.steps.verl"},
-    {"\"t0\"", "\"gpus\"", "foreign.steps.miles"},
-    {"time (ms) | forward_step", "", "foreign.paddle_timers"},
-    {"metric_name: ", "recent_since_start_raw_parts", "foreign.ndtimeline"},
-    {"\"operationName\"", "\"traceID\"", "foreign.spans.jaeger"},
-    {"\"trace_id\"", "\"span_id\"", "foreign.spans.console"},
-    {"\"resourceLogs\"", "", "foreign.steps.otlp_logs"},
-    {"\"resourceMetrics\"", "", "foreign.steps.otlp_metrics"},
-    {"# TYPE ", "# HELP ", "foreign.steps.prometheus"},
-    {"Profiler Report", "Action", "foreign.lightning"},
-    {"Self CPU %", "# of Calls", "foreign.key_averages"},
-    {"\"elapsed_time_sec\"", "\"n_cpu_percent", "foreign.run.scalene"},
+#define MARKED(first, second, format) {first, second, format},
+#include "readers/foreign.def"
 };
 
 // Whether every line is a stack and a count: "main;step;forward 120".
@@ -145,24 +127,10 @@ std::string_view foreign_database(std::string_view head, std::string_view path, 
                                                                                           : "foreign.sqlite";
 }
 
-constexpr std::pair<std::string_view, std::string_view> kExtensions[] = {{"nsys-rep", "foreign.nsys_report"},
-                                                                         {"qdrep", "foreign.old_nsys_report"},
-                                                                         {"qdstrm", "foreign.nsys_stream"},
-                                                                         {"ncu-rep", "foreign.ncu_report"},
-                                                                         {"etl", "foreign.etl"},
-                                                                         {"nvvp", "foreign.nvprof"},
-                                                                         {"nvprof", "foreign.nvprof"},
-                                                                         {"et", "foreign.chakra"},
-                                                                         {"br", "foreign.brotli"},
-                                                                         {"pkl", "foreign.pickle"},
-                                                                         {"pickle", "foreign.pickle"},
-                                                                         {"hatchet", "foreign.proton"},
-                                                                         {"prof", "foreign.run.samples"},
-                                                                         {"pstats", "foreign.run.samples"},
-                                                                         {"cpuprofile", "foreign.run.samples"},
-                                                                         {"otf2", "foreign.otf2"},
-                                                                         {"pftrace", "foreign.beheaded"},
-                                                                         {"perfetto-trace", "foreign.beheaded"}};
+constexpr std::pair<std::string_view, std::string_view> kExtensions[] = {
+#define EXTENSION(extension, format) {extension, format},
+#include "readers/foreign.def"
+};
 
 }  // namespace
 

@@ -292,12 +292,11 @@ class Refusals(Case):
         report = 'FIT Profiler Report\n\n|  Action  |  Mean duration (s) |  Num calls |  Total time (s) | Percentage % |\n|  run_training_batch | 0.1 | 10 | 1.0 | 50 |\n'
         for name, text, words in (
                 ('train.log', deepspeed, ('DeepSpeed', 'with_stack=True')), ('train.txt', megatron, ('Megatron', 'with_stack=True')),
-                ('log.txt', '(min, max) time across ranks (ms):\n    forward-backward ....: (1.0, 2.0)\n    times across ranks (ms):\n', ('Megatron', 'with_stack')),
-                ('max.txt', 'max time across ranks (ms):\n    forward-backward ....: 15.13\n', ('Megatron', 'with_stack')),
-                ('profile_1_all.jsonl', json.dumps({'iteration': 1, 'elapsed_time_ms': 38.0, 'timer_optimizer_max_ms': 3.2}) + '\n', ('--rl-profile', 'with_stack')),
-                ('summary_1_all.csv', 'timer_name,mean_ms,std_ms,min_ms,max_ms,p50_ms,p95_ms,p99_ms,count\noptimizer,1,0,1,1,1,1,1,3\n', ('--rl-profile', 'with_stack')),
+                ('log.txt', '(min, max) time across ranks (ms):\n    forward-backward ....: (1.0, 2.0)\n    times across ranks (ms):\n', ('Megatron', 'with_stack', 'MEGATRON_OTEL_EXPORT_STRATEGY=all_ranks')),
+                ('max.txt', 'max time across ranks (ms):\n    forward-backward ....: 15.13\n', ('Megatron', 'with_stack', 'MEGATRON_OTEL_EXPORT_STRATEGY=all_ranks')),
+                ('profile_1_all.jsonl', json.dumps({'iteration': 1, 'elapsed_time_ms': 38.0, 'timer_optimizer_max_ms': 3.2}) + '\n', ('--rl-profile', 'with_stack', 'all_ranks')),
+                ('summary_1_all.csv', 'timer_name,mean_ms,std_ms,min_ms,max_ms,p50_ms,p95_ms,p99_ms,count\noptimizer,1,0,1,1,1,1,1,3\n', ('--rl-profile', 'with_stack', 'all_ranks')),
                 ('verl.jsonl', json.dumps({'step': 1, 'data': {'timing_s/gen': 39.8, 'timing_s/step': 77.1}}) + '\n', ('verl', 'export_chrome_trace')),
-                ('20260914_10.jsonl', json.dumps({'name': 'train', 't0': 1.5, 't1': 2.5, 'node': 'node-0', 'gpus': [0], 'rank': 0, 'role': 'train'}) + '\n', ('miles',)),
                 ('timers.txt', 'time (ms) | forward_step: 12.16 | backward_step: 20.17 | recv_forward: 3.14\n', ('Paddle', 'FLAGS_profile_pipeline_details_steps')),
                 ('timeline_run1_raw.log', '2026-11-27 13:10:31,613 - metric_name: forward-compute, elapsed: 0.01, recent_since_start_raw_parts: [1.25], tags: [{}]\n', ('ndtimeline', 'trace_step')),
                 ('spans.json', json.dumps({'resourceSpans': [{'resource': {}, 'scopeSpans': []}]}), ('OpenTelemetry',)),
