@@ -11,14 +11,34 @@ SAMPLES = SHARED / 'sources' / 'torch215'
 GRAPH = 9
 
 
-def trace(marks=True, capture=False, replays=3, late_us=0, lanes=False, rank=1):
-    """Returns events and cells as (step, kind, micro-batch, start µs, µs). A replay is one launch; two streams take turns."""
+ACTIONS = (('F', 0, (30, 40)), ('F', 1, (31, 42)), ('B', 0, (60, 70, 5)), ('B', 1, (61, 77, 6)))
+
+
+def trace(marks=True, capture=False, replays=3, late_us=0, lanes=False, rank=1, calls=None):
+    """Returns events and cells as (step, kind, micro-batch, start µs, µs). A replay is one launch; two streams take turns.
+
+    `calls` captures them all: a function of the list of (action or '', call) that may change it."""
     events, cells, at = [], [], 1000.0
 
     def add(cat, name, ts, dur, tid, /, **args):
         device = cat in ('kernel', 'gpu_memcpy')
         events.append({'ph': 'X', 'cat': cat, 'name': name, 'pid': 0 if device else 500, 'tid': tid, 'ts': ts, 'dur': dur, 'args': args})
 
+    if calls:
+        captured = [call for kind, micro_batch, lengths in ACTIONS for call in [(f'PP:1{kind}{micro_batch}', 'cudaLaunchKernel')] * len(lengths) + [('', 'cudaLaunchKernel')]]
+        captured = calls(captured) or captured
+        add('user_annotation', 'ProfilerStep#4', at, 1400, 500)
+        add('user_annotation', 'capture', at + 5, 1300, 500)  # around it all: no node's name
+        add('cuda_runtime', 'cudaStreamBeginCapture', at + 10, 5, 500, correlation=1)
+        for k, (name, call) in enumerate(captured):
+            start = at + 50 + 50 * k
+            if name and (k == 0 or captured[k - 1][0] != name):
+                add('user_annotation', name, start, 50 * sum(one == name for one, _ in captured) - 5, 500)
+            add('cpu_op', 'aten::mm' if name else 'aten::add', start + 5, 30, 500)
+            add('cuda_runtime', call, start + 10, 10, 500, correlation=10 + k)
+            add('cuda_driver', 'cuLaunchKernel' if 'Kernel' in call else 'cuMemsetD8Async', start + 12, 5, 500, correlation=10 + k)
+        add('cuda_runtime', 'cudaStreamEndCapture', at + 1200, 5, 500, correlation=2)
+        at += 1500
     if capture:
         add('user_annotation', 'ProfilerStep#4', at, 900, 500)
         add('cuda_runtime', 'cudaStreamBeginCapture', at + 10, 5, 500, correlation=1)
@@ -33,17 +53,18 @@ def trace(marks=True, capture=False, replays=3, late_us=0, lanes=False, rank=1):
         add('user_annotation', f'ProfilerStep#{step}', at, 1400, 500)
         add('cuda_runtime', 'cudaGraphLaunch', at + 10, 20, 500, correlation=correlation)
         device = at + 40 + late_us
-        for kind, micro_batch, lengths in (('F', 0, (30, 40)), ('F', 1, (31, 42)), ('B', 0, (60, 70, 5)), ('B', 1, (61, 77, 6))):
+        nodes = iter(range(GRAPH << 32 | 1, GRAPH << 32 | 99))
+        for kind, micro_batch, lengths in ACTIONS:
             start = device
             for k, dur in enumerate(lengths):
-                node = GRAPH << 32 | len(events)
+                node = next(nodes)
                 named = {'name': f'PP:1{kind}{micro_batch}'} if marks else {}
                 stream = (7, 20)[k % 2]
                 where = {'stream': 60 + k % 2, 'original_stream': stream} if lanes else {'stream': stream}
                 add('kernel', 'gemm', device, dur, where['stream'], device=0, correlation=correlation, **where, **{'graph id': GRAPH, 'graph node id': node}, **named)
                 device += dur + 2
             cells.append((step, kind, micro_batch, start, device - 2 - start))
-            add('kernel', 'elementwise', device, 3, 7, device=0, correlation=correlation, stream=7, **{'graph id': GRAPH, 'graph node id': GRAPH << 32 | len(events)})
+            add('kernel', 'elementwise', device, 3, 7, device=0, correlation=correlation, stream=7, **{'graph id': GRAPH, 'graph node id': next(nodes)})
             device += 10
         at += 1500
     return {'schemaVersion': 1, 'distributedInfo': {'backend': 'nccl', 'rank': rank, 'world_size': 2}, 'traceEvents': events}, cells
@@ -101,16 +122,72 @@ class GraphMarksTest(Case):
                 {'ph': 'X', 'cat': 'kernel', 'name': 'gemm', 'pid': 0, 'tid': 31, 'ts': 2150.0 + 200 * k, 'dur': 50, 'args': {'correlation': 900 + k, 'stream': 31, 'device': 0}}]
         self.assertEqual([(step, kind, m, dur) for step, kind, m, _, dur in cells_of(self.write(made))], [(5, 'B', 0, 50000), (5, 'B', 1, 50000), (5, 'F', 0, 50000), (5, 'F', 1, 50000)])
 
+    def test_the_capture_names_the_work_of_replays(self):
+        made, cells = trace(marks=False, calls=lambda calls: None)
+        draw = random.Random(3)
+        for _ in range(4):
+            path = self.write(made)
+            self.assertEqual(cells_of(path), self.wanted(cells, made))
+            about = info(path)
+            self.assertEqual(flaws(about)['kineto.names_of_capture']['count'], 3 * 14)
+            named = list(csv.DictReader(io.StringIO(run('sql', path, "SELECT name, count(*) AS n, sum(dur_ns) AS ns FROM slices WHERE category = 'gpu_user_annotation' GROUP BY 1",
+                                                        '--format', 'csv', '-q', check=0).out)))
+            # A mark is a row on each of two streams; the work between them has its operator's name, four times a replay.
+            self.assertEqual({r['name']: int(r['n']) for r in named}, {'PP:1F0': 6, 'PP:1F1': 6, 'PP:1B0': 6, 'PP:1B1': 6, 'aten::add': 12})
+            draw.shuffle(made['traceEvents'])
+
+    def test_nothing_is_named_where_the_order_does_not_match(self):
+        def fewer(calls):
+            return calls[:-1]
+
+        def other_kind(calls):
+            return [*calls[:3], ('', 'cudaMemsetAsync'), *calls[4:]]
+
+        for change in (fewer, other_kind, lambda calls: [*calls, ('', 'cudaMemcpyAsync')]):
+            path = self.write(trace(marks=False, calls=change)[0])
+            self.assertEqual(cells_of(path), [])
+            self.assertNotIn('kineto.names_of_capture', flaws(info(path)))
+        made, _ = trace(marks=False, calls=lambda calls: None)
+        for event in made['traceEvents']:  # a collective among the nodes, that no operator communicated
+            if event['cat'] == 'kernel' and event['name'] == 'elementwise':
+                event['name'] = 'ncclDevKernel_AllReduce'
+        self.assertNotIn('kineto.names_of_capture', flaws(info(self.write(made))))
+        made, _ = trace(marks=False, calls=lambda calls: None)
+        later = [{**e, 'ts': e['ts'] + 9000} for e in made['traceEvents']]
+        for event in later:  # a second graph that its own capture and the first's fit alike
+            args = event['args'] = dict(event['args'])
+            if 'correlation' in args:
+                args['correlation'] += 1000
+            if 'graph node id' in args:
+                args['graph id'] += 1
+                args['graph node id'] += 1 << 32
+        made['traceEvents'] += later
+        self.assertNotIn('kineto.names_of_capture', flaws(info(self.write(made))))
+        made, _ = trace(marks=False, calls=lambda calls: None)
+        for event in made['traceEvents']:  # the capture came after the replays
+            if event['ts'] < 2500:
+                event['ts'] += 9000
+        self.assertNotIn('kineto.names_of_capture', flaws(info(self.write(made))))
+
     @needs_shared
     def test_traces_of_torch_s_own_writers(self):
         truth = json.loads((SAMPLES / 'truth.json').read_text())['cells']['rows']
         want = sorted((step, kind, m, start, end - start) for step, kind, m, start, end, _ in truth)
-        for name in ('graph_lanes_none', 'graph_lanes_all', 'graph_annotated_214', 'cuspy_graph_deps'):
-            got = cells_of(SAMPLES / f'{name}.pt.trace.json.gz')
+        for name in ('graph_lanes_none.pt.trace.json.gz', 'graph_lanes_all.pt.trace.json.gz', 'graph_annotated_214.pt.trace.json.gz', 'cuspy_graph_deps.pt.trace.json.gz',
+                     'cuspy_graph_deps.pftrace', 'graph_capture_and_replays.pt.trace.json.gz'):
+            got = cells_of(SAMPLES / name)
             shift = want[0][3] - got[0][3] if got else 0
             self.assertEqual([(s, k, m, start + shift, dur) for s, k, m, start, dur in got], want, name)
-        for name in ('graph_raw', 'graph_capture_and_replays'):
-            self.assertEqual(cells_of(SAMPLES / f'{name}.pt.trace.json.gz'), [], name)
+        self.assertEqual(cells_of(SAMPLES / 'graph_raw.pt.trace.json.gz'), [])
+
+    @needs_shared
+    def test_nearly_all_graph_time_of_the_sample_is_named(self):
+        path = SAMPLES / 'graph_capture_and_replays.pt.trace.json.gz'
+        query = """SELECT sum(s.dur_ns) AS ns, sum(CASE WHEN EXISTS (SELECT 1 FROM slices m WHERE m.category = 'gpu_user_annotation' AND m.name NOT LIKE 'ProfilerStep%'
+                   AND m.stream = s.stream AND m.start_ns <= s.start_ns AND m.end_ns >= s.end_ns) THEN s.dur_ns END) AS named
+                   FROM slices s JOIN slices l ON l.correlation = s.correlation AND l.name = 'cudaGraphLaunch' WHERE s.category IN ('kernel', 'gpu_memset', 'gpu_memcpy')"""
+        row = next(csv.DictReader(io.StringIO(run('sql', path, query, '--format', 'csv', '-q', check=0).out)))
+        self.assertGreaterEqual(int(row['named']) / int(row['ns']), 0.99)
 
 
 if __name__ == '__main__':

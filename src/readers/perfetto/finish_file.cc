@@ -330,6 +330,7 @@ void FileReader::split(FileResult& out) {
     };
     each_fact_list(deal);
     deal(&rows::ChunkRows::python);
+    deal(&rows::ChunkRows::graph_work);
     for (const SliceLink& link : rows_.links)
       if (part_of[link.from] >= 0 && part_of[link.from] == part_of[link.to])
         chunks[part_of[link.from]].links.push_back({new_row[link.from], new_row[link.to], link.kind});

@@ -1,6 +1,7 @@
 // Device work and device counters: GpuRenderStageEvent, GpuCounterEvent.
 #include <algorithm>
 
+#include "base/json_members.h"
 #include "base/number.h"
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
@@ -116,6 +117,10 @@ void FileReader::gpu_extra_data(std::string_view bytes) {
   for (ProtoScan extra(bytes); extra.next();) {
     if (extra.id == 1 && extra.is_bytes()) key = extra.bytes;
     if (extra.id == 2 && extra.is_bytes()) text = valid_utf8(extra.bytes);
+  }
+  if (key == "annotation") {  // Cuspy's mark of a graph's node: {"name": "PP:1F0"}
+    key = "name";
+    text = json_text(json_member(text, "name"));
   }
   annotations_.set(annotation_name(key), text, facts_);
 }

@@ -36,8 +36,9 @@ struct Event {
   int64_t begin_ns = -1, length_ns = -1;  // rocprof's, whose ts and dur are whole microseconds
   int64_t step_number = -1;               // JAX's and TensorFlow's "step_num"
   int64_t rank = -1, raw_pid = -1;        // TraceFuse's: the rank of an event, and its process before the merge
-  // Of work of a CUDA graph: its node, its mark (torch.cuda.graph_annotations), and the stream it was moved from.
-  int64_t graph_node = -1, original_stream = -1;
+  // Of work of a CUDA graph: the graph, its node (torch has the graph in the high 32 bits, Cuspy has not), its mark
+  // (torch.cuda.graph_annotations), and the stream it was moved from.
+  int64_t graph = -1, graph_node = -1, original_stream = -1;
   std::string_view node_name;
   std::string_view args;  // text of the args object, for metadata and counters
 };

@@ -90,6 +90,8 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
       (rest.*flows).push_back(flow);
     }
   append_facts(rest.exact_starts, chunk.exact_starts, first_row);
+  for (GraphWork& work : chunk.graph_work) work.name = maps.names[work.name];
+  append_facts(rest.graph_work, chunk.graph_work, first_row);
   for (const ProcessName& entry : chunk.process_names)
     rest.process_names.push_back({maps.names[entry.pid], maps.names[entry.name]});
   for (const ThreadName& name : chunk.thread_names)
@@ -118,12 +120,7 @@ void FileRows::join_halves() {
   // A file may have its events in any order; what begins and ends at once keeps the file's.
   std::ranges::stable_sort(rest.halves, {}, [](const HalfEvent& a) { return a.row.start_ns; });
   std::map<uint32_t, std::vector<Row>> open, open_async;
-  NodeMarks marks;
   for (const HalfEvent& half : rest.halves) {
-    if (half.phase == 'n') {
-      join_mark(marks, half.row);
-      continue;
-    }
     const bool async = half.phase == 'b' || half.phase == 'e';
     std::vector<Row>& stack = async ? open_async[half.async_key] : open[half.row.thread];
     if (half.phase == 'B' || half.phase == 'b') {
@@ -144,10 +141,6 @@ void FileRows::join_halves() {
     stack.erase(std::next(begun).base());
     if (__builtin_sub_overflow(half.row.start_ns, row.start_ns, &row.dur_ns) || row.dur_ns < 0) row.dur_ns = 0;
     row.joined = 1;
-    joined.push_back(row);
-  }
-  for (auto& [key, row] : marks) {
-    row.correlation = kNoCorrelation;
     joined.push_back(row);
   }
   row_count += joined.size();

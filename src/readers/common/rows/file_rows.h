@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -51,22 +49,18 @@ struct PythonRow {
   int64_t id = -1, parent = -1, module = -1;
 };
 
-// An event of phase B, E, b or e, or what a chunk has of a mark of a graph's nodes ('n'); it finds its other parts when
-// the file is whole.
+// An event of phase B, E, b or e; it finds its other part when the file is whole.
 struct HalfEvent {
   Row row;
   char phase = '\0';
   uint32_t async_key = 0;  // id of a name: category, id and name of b and e
 };
 
-// Of a thread, a mark and a replay of a graph: from the first start to the last end of its nodes.
-using NodeMarks = std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Row>;
-inline void join_mark(NodeMarks& marks, const Row& row) {
-  Row& mark = marks.try_emplace({row.thread, row.name, row.correlation}, row).first->second;
-  const int64_t end_ns = std::max(mark.start_ns + mark.dur_ns, row.start_ns + row.dur_ns);
-  mark.start_ns = std::min(mark.start_ns, row.start_ns);
-  mark.dur_ns = end_ns - mark.start_ns;
-}
+// Device work that is a node of a graph.
+struct GraphWork {
+  uint32_t slice = 0, name = 0;  // index of a row; its mark, an id of a name, or 0
+  int64_t node = -1;             // its number, with that of the graph in the high 32 bits
+};
 
 struct CounterPoint {
   uint32_t series = 0;  // id of a name
@@ -96,6 +90,7 @@ struct ChunkRows : SliceFacts {
   // since they repeat correlations.
   std::vector<Flow> launch_flows;
   std::vector<ExactStart> exact_starts;
+  std::vector<GraphWork> graph_work;
   std::vector<ProcessName> process_names;
   std::vector<HalfEvent> halves;
   std::vector<CounterPoint> counters;
@@ -165,7 +160,6 @@ class RowBuilder {
   uint16_t category_of(std::string_view text);
   Row row_of(const Event& event, int64_t offset);
   void add_slice(const Event& event, int64_t offset);
-  void add_node_mark(const Event& event, Row row);
   void add_facts(const Event& event, uint32_t row);
   void add_operator_facts(const Event& event, uint32_t row);
   float number_of(std::string_view text);
@@ -187,7 +181,6 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
-  NodeMarks node_marks_;
   bool block_ended_ = false;
   bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };

@@ -8,6 +8,8 @@
 #include "model/open_slices.h"
 #include "readers/common/absurd_times.h"
 #include "readers/common/order_facts.h"
+#include "readers/common/rows/graph_marks.h"
+#include "readers/common/rows/problems.h"
 
 namespace stageline::rows {
 namespace {
@@ -225,6 +227,8 @@ void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
 }
 
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& notes, std::string_view format) {
+  if (const int64_t named = add_graph_marks(rows); named > 0)
+    notes.add(problem::reader_names_of_capture.of(format), {rows.path}, named);
   FileNames names = names_of(rows);
   part.source = rows.path;
   leave_out_absurd(rows, names, format, notes);

@@ -1,7 +1,6 @@
 // Makes rows of a chunk from events.
 #include <algorithm>
 #include <optional>
-#include <tuple>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -122,6 +121,11 @@ void RowBuilder::add_facts(const Event& event, uint32_t row) {
   if (event.sequence_number >= 0)
     chunk_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
   if (event.has_python) chunk_.python.push_back({row, event.python_id, event.python_parent, event.python_module});
+  if (event.graph_node >= 0 && is_device_work(stageline::category_of(event.cat))) {
+    const bool whole = event.graph_node >> 32 != 0 || event.graph < 0 || event.graph > INT32_MAX;
+    chunk_.graph_work.push_back({row, dictionaries_.names.intern(event.node_name),
+                                 whole ? event.graph_node : event.graph << 32 | event.graph_node});
+  }
   if (event.has_inputs || event.has_launch_shape || event.has_stack) add_operator_facts(event, row);
   if (!event.has_collective) return;
   TextInterner& names = dictionaries_.names;
@@ -167,20 +171,11 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
     const Category category = stageline::category_of(event.cat);
     needs_arrows_ = is_launch_call(category) || is_device_work(category) || !event.has_cat;
   }
-  if (event.graph_node >= 0 && !event.node_name.empty()) add_node_mark(event, row);
   if (event.exact_start_ns >= 0) chunk_.exact_starts.push_back({number, event.exact_start_ns});
   if (event.step_number < 0 || event.has_cat) return;
   row.name = dictionaries_.names.intern("ProfilerStep#" + std::to_string(event.step_number));  // JAX's and TensorFlow's
   row.category = category_of("user_annotation") & kManyCategories;
   chunk_.rows.push_back(row);
-}
-
-// Makes an annotation of the device of the marked nodes of a graph: in one replay, of one mark, on one thread. Kineto
-// makes such rows of annotations of the host, which a replay does not have.
-void RowBuilder::add_node_mark(const Event& event, Row row) {
-  row.name = dictionaries_.names.intern(event.node_name);
-  row.category = category_of("gpu_user_annotation") & kManyCategories;
-  join_mark(node_marks_, row);
 }
 
 void RowBuilder::add_instant(const Event& event) {
@@ -338,8 +333,6 @@ void RowBuilder::add_mark(Mark mark) {
 ChunkRows RowBuilder::take() {
   if (!needs_arrows_) std::vector<Flow>().swap(chunk_.launch_flows);
   needs_arrows_ = block_ended_ = false;
-  for (const auto& [key, row] : node_marks_) chunk_.halves.push_back({row, 'n'});
-  node_marks_.clear();
   ChunkRows out = std::move(chunk_);
   chunk_ = ChunkRows();
   chunk_.rows.reserve(out.rows.size() + out.rows.size() / 8);

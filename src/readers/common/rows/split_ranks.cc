@@ -240,7 +240,7 @@ class Splitter {
       std::vector<Row>().swap(block);
     }
     each_fact_list([&](auto list) { facts(list); });
-    facts(&ChunkRows::python), facts(&ChunkRows::exact_starts);
+    facts(&ChunkRows::python), facts(&ChunkRows::exact_starts), facts(&ChunkRows::graph_work);
     lanes(&ChunkRows::memory, &MemoryRecord::lane), lanes(&ChunkRows::marks, &Mark::lane);
     lanes(&ChunkRows::flows, &Flow::thread), lanes(&ChunkRows::launch_flows, &Flow::thread);
     lanes(&ChunkRows::thread_names, &ThreadName::thread);
