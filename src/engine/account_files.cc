@@ -44,7 +44,13 @@ std::string without_numbers(std::string name) {
   }
   return shape;
 }
-std::string shape_of(const std::string& path) { return without_numbers(file_name(path)); }
+// A name of numbers alone ("20260914_10.jsonl") does not say what it is of, so its folder's is added.
+std::string shape_of(const std::string& path) {
+  const std::string shape = without_numbers(file_name(path));
+  const size_t cut = path.rfind('/');
+  const bool is_number = shape.find_first_not_of("#_-.") >= shape.find('.');
+  return is_number && cut != std::string::npos ? shape_of(path.substr(0, cut)) + '/' + shape : shape;
+}
 
 // Returns how many bytes of a file's relative name say whose it is: up to the last folder with a number,
 // "node0/rank1/memory.csv" → "node0/rank1/". Without one, or where the rest begins with a number, the first number of

@@ -378,6 +378,8 @@ def make_inputs():
     for log in torchtitan.run(steps=2):  # rank 1 compressed
         path, text = HERE / 'readers' / 'torchtitan' / 'input' / log.name(), log.text().encode()
         path.write_bytes(text) if log.rank == 0 else path.with_name(f'{path.name}.gz').write_bytes(gzip.compress(text, mtime=0))
+    import miles
+    miles.Dashboard(ranks=2, steps=3, long_step=1).write(HERE / 'readers' / 'miles' / 'input')
     import paddle_details
     paddle_details.write(HERE / 'readers' / 'paddle-details' / 'input', micro_batches=4)
     import nccl_inspector

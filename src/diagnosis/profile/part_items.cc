@@ -260,13 +260,13 @@ void join(const Trace& trace, std::vector<RankParts> all, ProfileParts& out) {
 }
 
 // The mean step that the bar is of.
-double bar_step_ns(const Trace& trace, const MeasuredProfile& measured, const ProfileSums& sums) {
+double bar_step_ns(const MeasuredProfile& measured, const ProfileSums& sums, const std::vector<PhaseTimes>& phases) {
   const ProfileFacts& f = measured.facts;
   if (f.accounted) return f.step_ns;
   if (!f.ranks.empty()) return f.whole.span_ns / f.ranks.size() / std::max<size_t>(1, f.step_count);
   double step = 0, ranks = 0;
-  for (const Part& part : trace.parts)
-    for (const ServedRequest& request : part.requests) step += 1.0 * (request.end_ns - request.start_ns), ++ranks;
+  for (const PhaseTimes& times : phases)
+    for (const double length : times.lengths) step += length, ++ranks;
   if (ranks > 0) return step / ranks;
   for (const DeviceSums& rank : sums.ranks)
     if (rank.step_costs) step += rank.step_costs->step_ns, ++ranks;
@@ -280,16 +280,22 @@ Result<ProfileParts> profile_parts(const Run& run) {
   MeasuredProfile measured = measured_profile(run);
   const ProfileFacts& f = measured.facts;
   const ProfileSums& sums = profile_sums_of(run);
+  std::vector<PhaseTimes> phases(trace.parts.size());
+  const std::vector<RolloutTail> tails = rollout_tails(trace);
+  if (f.ranks.empty())
+    parallel_for(phases.size(), [&](size_t p) { phases[p] = phase_times(trace, tails, trace.parts[p]); });
+  // Where some ranks have phases, those without have no steps: they serve the others.
+  const bool phased = std::ranges::any_of(phases, [](const PhaseTimes& times) { return !times.phases.empty(); });
   ProfileParts out;
-  out.step_ns = bar_step_ns(trace, measured, sums);
+  out.step_ns = bar_step_ns(measured, sums, phases);
   if (measured.headline.parts.empty() || !(out.step_ns > 0))
     return make_error(ErrorCode::kBadInput, "there is neither device work nor a profiler step in it",
                       "record with CUDA activities, or call the profiler's step()");
   std::vector<RankParts> all(trace.parts.size());
   parallel_for(all.size(), [&](size_t p) {
     const Part& part = trace.parts[p];
-    if (PhaseTimes times = phase_times(trace, part); f.ranks.empty() && !times.phases.empty()) {
-      all[p] = phase_parts(std::move(times), part);
+    if (phased) {
+      all[p] = phase_parts(std::move(phases[p]), part);
       return;
     }
     for (const RankFacts& rank : f.ranks)

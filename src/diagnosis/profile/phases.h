@@ -2,6 +2,7 @@
 // request of a server, is spent on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,19 +11,33 @@
 namespace stageline {
 
 struct PhaseTime {
-  std::string part;  // "phase-rollout": the id of a line of the bar, profile.part.phase-rollout
-  std::string name;  // "generate", as the trace has it
-  size_t step = 0;   // index into Part::steps, or of the request
-  double ns = 0;     // without phases within it
+  std::string part;         // "phase-rollout": the id of a line of the bar, profile.part.phase-rollout
+  std::string name;         // "generate", as the trace has it
+  size_t step = 0;          // index into Part::steps, or of the request
+  double ns = 0;            // without phases within it
+  int32_t tail = kUnknown;  // of "phase-tail": which of rollout_tails()
 };
+
+// The end of a rollout, in which one trajectory alone still runs: from the end of the last but one to its own.
+struct RolloutTail {
+  int64_t start_ns = 0, end_ns = 0;
+  int32_t rank = 0;  // that generates the trajectory
+  std::string name;  // its own
+  int64_t dur_ns = 0;
+  std::vector<int64_t> others_ns;  // the lengths of the others of that rollout, sorted
+};
+// A rollout is what runs between two times at which no trajectory does, of all ranks that generate. Empty where ranks
+// have zeros of their own.
+std::vector<RolloutTail> rollout_tails(const Trace& trace);
 
 struct PhaseTimes {
   std::vector<double> lengths;  // of the steps or requests
   std::vector<PhaseTime> phases;
 };
 
-// Phases of a rank's steps. Another range counts to the phase around it. Where the rank has requests, of these.
-// Empty where no phase is named, and where operators say more.
-PhaseTimes phase_times(const Trace& trace, const Part& part);
+// Phases of a rank's steps. Another range counts to the phase around it. Waiting for a batch during a tail is a phase
+// of its own, if it ends after the tail: what ends before did not wait for that trajectory. Where the rank has
+// requests, of these. Empty where no phase is named, and where operators say more.
+PhaseTimes phase_times(const Trace& trace, const std::vector<RolloutTail>& tails, const Part& part);
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
+#include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
 #include "model/finding_words.h"
@@ -137,6 +138,37 @@ void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = percent(f.full_queue_share);
   x.places = {{.kind = PlaceKind::kRanks, .ranks = {f.full_queue_rank}}};
   say(x, "profile.queue", Args().set("rank", int64_t{f.full_queue_rank}));
+  out.push_back(std::move(x));
+}
+
+// The trajectory for which training waits longest while it is the only one that runs.
+void add_rollout_tail(const Trace& trace, const Headline& headline, std::vector<Finding>& out) {
+  const auto part = std::ranges::find(headline.parts, "phase-tail", &SpanPart::id);
+  if (part == headline.parts.end() || part->share < kMinLoss) return;
+  const std::vector<RolloutTail> tails = rollout_tails(trace);
+  std::vector<double> waited(tails.size());
+  std::vector<int64_t> step(tails.size());
+  for (const Part& rank : trace.parts)
+    for (const PhaseTime& phase : phase_times(trace, tails, rank).phases)
+      if (phase.tail >= 0) waited[phase.tail] += phase.ns, step[phase.tail] = rank.steps[phase.step].number;
+  const size_t worst = std::ranges::max_element(waited) - waited.begin();
+  const RolloutTail& tail = tails[worst];
+  Finding x;
+  x.id = "rollout.tail";
+  x.weight = part->share;
+  x.value = percent(part->share);
+  x.step = step[worst];
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {tail.rank}}};
+  const std::vector<double> others(tail.others_ns.begin(), tail.others_ns.end());
+  say(x, "profile.phase-tail",
+      Args()
+          .set("step", step[worst])
+          .set("name", tail.name)
+          .set("rank", int64_t{tail.rank})
+          .set("alone", human_duration(tail.end_ns - tail.start_ns))
+          .set("length", human_duration(tail.dur_ns))
+          .count("others", std::ssize(others))
+          .set("median", human_duration(quantile(others, 0.5))));
   out.push_back(std::move(x));
 }
 
@@ -288,6 +320,7 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
   add_full_queue(facts, out.list);
   add_outside(facts, out.list);
   out.headline = account_for(trace, facts, sums, account);
+  add_rollout_tail(trace, out.headline, out.list);
   add_waiting_phases(out.headline, out.list);
   tell(facts, std::move(covered), out);
   return out;

@@ -143,8 +143,9 @@ namespace {
 bool add_phases(const Trace& trace, Headline& h) {
   std::map<std::string, double> sums;
   double whole = 0, rest = 0;
+  const std::vector<RolloutTail> tails = rollout_tails(trace);
   for (const Part& part : trace.parts) {
-    const PhaseTimes times = phase_times(trace, part);
+    const PhaseTimes times = phase_times(trace, tails, part);
     for (const PhaseTime& phase : times.phases) sums[phase.part] += phase.ns, rest -= phase.ns;
     for (const double length : times.lengths) whole += length, rest += length;
   }

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/number_list.h"
 #include "readers/common/machines.h"
 #include "readers/common/row_kinds.h"
 
@@ -66,6 +67,14 @@ void finish_host_part(PartBuilder& builder, int64_t rank, const std::string& hos
   part.machine_name = host;
   rename_part(adopt_names(names, trace), part);
   trace.parts.push_back(std::move(part));
+}
+
+std::string missing_ranks(const std::set<int64_t>& ranks, int64_t size) {
+  constexpr size_t kMaxNamed = 8;
+  std::vector<int32_t> missing;
+  for (int64_t rank = 0; rank < size && missing.size() <= kMaxNamed; ++rank)
+    if (!ranks.contains(rank)) missing.push_back(static_cast<int32_t>(rank));
+  return number_list(missing, kMaxNamed);
 }
 
 void settle_hosts(Trace& trace) {

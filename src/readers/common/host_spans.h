@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ void add_host_spans(int64_t pid, std::vector<HostSpan> spans, PartBuilder& build
 
 // Makes the builder's rows the next part of the trace.
 void finish_host_part(PartBuilder& builder, int64_t rank, const std::string& host, Trace& trace);
+
+// Names the first eight of the ranks below `size` that are missing: "1, 4"; "" if none is.
+std::string missing_ranks(const std::set<int64_t>& ranks, int64_t size);
 
 // Numbers the machines. The clock is one where all parts name the same host.
 void settle_hosts(Trace& trace);

@@ -13,14 +13,12 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/error_words.h"
-#include "base/input.h"
-#include "base/json_events.h"
 #include "base/json_tree.h"
-#include "base/number_list.h"
 #include "base/text.h"
 #include "model/collective_kind.h"
+#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
+#include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
 #include "readers/nccl_inspector/problems.h"
 #include "readers/reader.h"
@@ -97,25 +95,16 @@ bool take_line(Value line, Process& process) {
 }
 
 Result<Process> read_log(const std::string& path, Progress* progress) {
-  TRY(input, Input::open(path, progress));
   Process out;
   out.path = path;
-  JsonEvents events(*input, JsonLayout::kSequence);
-  for (;;) {
-    Result<std::vector<JsonSpan>> spans = events.next();
-    if (!spans)
-      out.diagnostics.add(problem::nccl_inspector_read_stopped, Args().set("why", error_text(spans.error())),
-                          {path, 0, spans.error().where.byte});
-    if (!spans || spans->empty()) break;
-    for (const JsonSpan& span : *spans) {
-      Result<JsonTree> json = parse_json_tree(span.text, "");
-      if (!json || json->broken_at >= 0) json = parse_json_tree(without_nan(span.text), "");
-      if (!json || json->broken_at >= 0 || out.calls.size() >= kMaxOps || !take_line(json->tree.root(), out))
-        out.diagnostics.add(problem::nccl_inspector_bad_line, {path, 0, span.offset});
-    }
-  }
-  if (events.damaged() > 0)
-    out.diagnostics.add(problem::nccl_inspector_damaged_text, {path, 0, events.first_damage()}, events.damaged());
+  TRY_OK(each_json_line(
+      path, progress,
+      {problem::nccl_inspector_bad_line, problem::nccl_inspector_damaged_text, problem::nccl_inspector_read_stopped},
+      out.diagnostics, [&](const JsonSpan& span) {
+        Result<JsonTree> json = parse_json_tree(span.text, "");
+        if (!json || json->broken_at >= 0) json = parse_json_tree(without_nan(span.text), "");
+        return json && json->broken_at < 0 && out.calls.size() < kMaxOps && take_line(json->tree.root(), out);
+      }));
   return out;
 }
 
@@ -166,13 +155,9 @@ class TraceMaker {
       rank_of_[process] = static_cast<int32_t>(rank);
     }
     const int64_t size = known ? world_of(processes_.front()).second.size : 0;
-    std::vector<int32_t> missing;
-    constexpr size_t kMaxNamed = 8;
-    for (int64_t rank = 0; rank < size && missing.size() <= kMaxNamed; ++rank)
-      if (!ranks.contains(rank)) missing.push_back(static_cast<int32_t>(rank));
-    if (!missing.empty())
-      trace_.diagnostics.add(problem::nccl_inspector_missing_ranks,
-                             Args().set("missing", number_list(missing, kMaxNamed)), {processes_.front().path});
+    if (const std::string missing = missing_ranks(ranks, size); !missing.empty())
+      trace_.diagnostics.add(problem::nccl_inspector_missing_ranks, Args().set("missing", missing),
+                             {processes_.front().path});
   }
 
   // The members of a communicator in its order, as "[0, 2]"; "" where a log of one is missing.
@@ -229,34 +214,23 @@ bool looks_like_log(std::string_view head) {
          (line.find("\"coll_perf\"") != std::string_view::npos || line.find("\"p2p_perf\"") != std::string_view::npos);
 }
 
-Match sniff(const Source& source) {
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks_like_log(source.head(i))) return Match::kCertain;
-  return Match::kNo;
-}
+Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "nccl-inspector";
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks_like_log(source.head(i)))
-      chosen.push_back(i);
-    else if (source.files[i].given)
-      trace.diagnostics.add(problem::nccl_inspector_unusable_file, {source.files[i].path});
-  expect_bytes(source, chosen, options.progress);
+  const std::vector<std::string> paths =
+      files_that(looks_like_log, source, options, problem::nccl_inspector_unusable_file, trace.diagnostics);
   std::vector<Process> processes;
   auto first_error = read_files(
-      chosen.size(), [&](size_t k) { return read_log(source.files[chosen[k]].path, options.progress); },
+      paths.size(), [&](size_t k) { return read_log(paths[k], options.progress); },
       [&](size_t, Process process) {
         if (process.calls.empty())
           trace.diagnostics.add(problem::nccl_inspector_unusable_file, {process.path});
         else
           processes.push_back(std::move(process));
       },
-      [&](size_t k, const Error&) {
-        trace.diagnostics.add(problem::nccl_inspector_unusable_file, {source.files[chosen[k]].path});
-      });
+      [&](size_t k, const Error&) { trace.diagnostics.add(problem::nccl_inspector_unusable_file, {paths[k]}); });
   if (processes.empty()) return nothing_read(std::move(first_error), source, "nccl_inspector.nothing");
   const auto count = std::ssize(processes);
   TraceMaker(std::move(processes), trace).make();

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/counted.h"
-#include "base/number_list.h"
 #include "model/lossy_steps.h"
+#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
@@ -20,11 +20,7 @@ namespace stageline {
 namespace otlp {
 namespace {
 
-Match sniff(const Source& source) {
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks_like_otlp(source.head(i))) return Match::kCertain;
-  return Match::kNo;
-}
+Match sniff(const Source& source) { return sniff_heads(source, looks_like_otlp); }
 
 // The spans of all files, in an order that does not depend on that of files and lines.
 class Gathering {
@@ -162,15 +158,11 @@ void tell_missing(const Run& run, Trace& trace) {
   }
   const std::string& path = trace.parts.front().source;
   if (world > std::ssize(ranks) && !ranks.empty()) {
-    constexpr size_t kMaxNamed = 8;
-    std::vector<int32_t> missing;
-    for (int64_t rank = 0; rank < world && missing.size() <= kMaxNamed; ++rank)
-      if (!ranks.contains(rank)) missing.push_back(static_cast<int32_t>(rank));
     trace.diagnostics.add(problem::otlp_missing_ranks,
                           Args()
                               .set("present", std::to_string(ranks.size()))
                               .set("world", std::to_string(world))
-                              .set("missing", number_list(missing, kMaxNamed)),
+                              .set("missing", missing_ranks(ranks, world)),
                           {path});
   }
   if (iterations && !micro_batches) trace.diagnostics.add(problem::otlp_no_micro_batches, {path});
@@ -195,14 +187,8 @@ void add_pipeline(std::vector<Op> ops, const Run& run, const std::vector<std::st
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "otlp";
-  std::vector<size_t> chosen;
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks_like_otlp(source.head(i)))
-      chosen.push_back(i), paths.push_back(source.files[i].path);
-    else if (source.files[i].given)
-      trace.diagnostics.add(problem::otlp_unusable_file, {source.files[i].path});
-  expect_bytes(source, chosen, options.progress);
+  const std::vector<std::string> paths =
+      files_that(looks_like_otlp, source, options, problem::otlp_unusable_file, trace.diagnostics);
   Gathering gathering;
   auto first_error = read_files(
       paths.size(), [&](size_t k) { return read_spans(paths[k], options.progress); },

@@ -15,12 +15,10 @@
 #include <vector>
 
 #include "base/counted.h"
-#include "base/error_words.h"
-#include "base/input.h"
-#include "base/json_events.h"
 #include "base/json_tree.h"
-#include "base/number_list.h"
+#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
+#include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
 #include "readers/reader.h"
@@ -76,31 +74,22 @@ std::optional<int64_t> parse(std::string_view text, Line& line) {
 }
 
 Result<LogFile> read_log(const std::string& path, uint32_t number, Progress* progress) {
-  TRY(input, Input::open(path, progress));
   LogFile out;
-  JsonEvents events(*input, JsonLayout::kSequence);
-  for (;;) {
-    Result<std::vector<JsonSpan>> spans = events.next();
-    if (!spans)
-      out.diagnostics.add(problem::torchtitan_read_stopped, Args().set("why", error_text(spans.error())),
-                          {path, 0, spans.error().where.byte});
-    if (!spans || spans->empty()) break;
-    for (const JsonSpan& span : *spans) {
-      Line line;
-      const auto us = parse(span.text, line);
-      constexpr int64_t kMaxUs = kMaxTimeNs / 1000;
-      if (us && !line.type_name.empty() && *us > 0 && *us <= kMaxUs && out.lines.size() < kMaxOps) {
-        line.time_ns = *us * 1000;
-        line.offset = span.offset;
-        line.file = number;
-        out.lines.push_back(std::move(line));
-      } else {
-        out.diagnostics.add(problem::torchtitan_bad_line, {path, 0, span.offset});
-      }
-    }
-  }
-  if (events.damaged() > 0)
-    out.diagnostics.add(problem::torchtitan_damaged_text, {path, 0, events.first_damage()}, events.damaged());
+  TRY_OK(
+      each_json_line(path, progress,
+                     {problem::torchtitan_bad_line, problem::torchtitan_damaged_text, problem::torchtitan_read_stopped},
+                     out.diagnostics, [&](const JsonSpan& span) {
+                       Line line;
+                       const auto us = parse(span.text, line);
+                       constexpr int64_t kMaxUs = kMaxTimeNs / 1000;
+                       if (!us || line.type_name.empty() || *us <= 0 || *us > kMaxUs || out.lines.size() >= kMaxOps)
+                         return false;
+                       line.time_ns = *us * 1000;
+                       line.offset = span.offset;
+                       line.file = number;
+                       out.lines.push_back(std::move(line));
+                       return true;
+                     }));
   return out;
 }
 
@@ -213,20 +202,9 @@ class PartMaker {
 
 // The first line has "log_type_name" and "global_rank".
 bool looks_like_log(std::string_view head) {
-  const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  if (at == std::string_view::npos || head[at] != '{') return false;
-  const std::string_view line = head.substr(at, std::min(head.find('\n', at), head.size()) - at);
+  const std::string_view line = first_json_line(head);
   return line.find("\"log_type_name\"") != std::string_view::npos &&
          line.find("\"global_rank\"") != std::string_view::npos;
-}
-
-// Names the ranks without a log below the highest one; "" if there are none.
-std::string missing_below(const std::set<int64_t>& ranks) {
-  constexpr size_t kMaxNamed = 8;
-  std::vector<int32_t> missing;
-  for (int64_t rank = 0; rank < *ranks.rbegin() && missing.size() <= kMaxNamed; ++rank)
-    if (!ranks.contains(rank)) missing.push_back(static_cast<int32_t>(rank));
-  return number_list(missing, kMaxNamed);
 }
 
 Match sniff(const Source& source) {
@@ -242,14 +220,8 @@ Match sniff(const Source& source) {
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "torchtitan";
-  std::vector<size_t> chosen;
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks_like_log(source.head(i)))
-      chosen.push_back(i), paths.push_back(source.files[i].path);
-    else if (source.files[i].given)
-      trace.diagnostics.add(problem::torchtitan_unusable_file, {source.files[i].path});
-  expect_bytes(source, chosen, options.progress);
+  const std::vector<std::string> paths =
+      files_that(looks_like_log, source, options, problem::torchtitan_unusable_file, trace.diagnostics);
   std::map<ProcessKey, std::vector<Line>> processes;
   std::map<std::string, std::set<int64_t>> sources;  // and their ranks
   std::set<std::pair<int64_t, std::string>> tags;    // of steps
@@ -277,7 +249,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   if (trace.parts.empty()) return nothing_read(std::move(first_error), source, "torchtitan.nothing");
   for (const auto& [name, ranks] : sources)
-    if (const std::string missing = missing_below(ranks); !missing.empty())
+    if (const std::string missing = missing_ranks(ranks, *ranks.rbegin()); !missing.empty())
       trace.diagnostics.add(problem::torchtitan_missing_ranks, Args().set("source", name).set("missing", missing),
                             {paths.front()});
   for (const auto& [step, tag] : tags)

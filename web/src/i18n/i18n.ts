@@ -69,6 +69,7 @@ const DESCRIPTIONS: readonly Key[] = [
   'description.inspector',
   'description.details',
   'description.torchtitan',
+  'description.miles',
 ];
 export function description(text: string): string {
   if (lang === 'en') return text;

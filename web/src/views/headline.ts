@@ -11,6 +11,7 @@ const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
   [/^phase-(train|decode)/, 'compute'],
   [/^phase-(rollout|prefill)/, 'replicas'],
   [/^phase-(wait|queue)/, 'bubble'],
+  [/^phase-tail/, 'imbalance'],
   [/^phase-sync/, 'comm'],
   [/^phase-score/, 'jitter'],
   [/^phase-load/, 'memory'],
