@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "diagnosis/profile/allocator_findings.h"
 #include "engine/account_files.h"
+#include "engine/clock_manifest.h"
 #include "engine/clock_table.h"
 #include "engine/explained_run.h"
 #include "engine/merge_notes.h"
@@ -135,6 +136,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   }
   for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
   for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
+  apply_clock_manifest(*source, *trace);
   account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
   const bool profiled =
       trace->cells.size() == 0 && std::ranges::any_of(trace->parts, [](const Part& p) { return p.event_count > 0; });
