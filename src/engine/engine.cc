@@ -69,6 +69,15 @@ bool links_stand(const Trace& trace, size_t cells, size_t parts) {
          extent_of(trace).chunk_count < 2;
 }
 
+bool has_only_communication(const Trace& trace) {
+  return trace.slice_count() > 0 && std::ranges::all_of(trace.parts, [](const Part& part) {
+           for (size_t i = 0; i < part.slices.size(); ++i)
+             if (i >= part.slices.kernel_class.size() || part.slices.class_of(i) != KernelClass::kCommunication)
+               return false;
+           return true;
+         });
+}
+
 // Finds the cells of a recording whose ranges have only names (NVTX, mstx): they are read from the names, as in
 // profiles.
 bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions& options) {
@@ -137,6 +146,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
   for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
   apply_clock_manifest(*source, *trace);
+  if (has_only_communication(*trace)) trace->diagnostics.add(problem::source_only_communication);
   account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
   const bool profiled =
       trace->cells.size() == 0 && std::ranges::any_of(trace->parts, [](const Part& p) { return p.event_count > 0; });
