@@ -355,6 +355,42 @@ export const cases = [
       await reader.close();
     }
   }],
+  ['report: only a theme that nobody chose follows the system', async (open, tools) => {
+    const text = readFileSync(reportOf(tools, 'pipeline'), 'utf8'), page = await tools.files.newPage();
+    const system = async scheme => {
+      await page.emulateMedia({colorScheme: scheme});
+      for (const frame of page.frames().slice(1)) {
+        await frame.waitForFunction(name => matchMedia(`(prefers-color-scheme: ${name})`).matches, scheme);
+        await frame.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+      }
+    };
+    // As the extensions of editors show it: in a frame that may store nothing.
+    const frameOf = async (name, html) => {
+      await page.evaluate(([name, html]) => {
+        const frame = document.createElement('iframe');
+        Object.assign(frame, {name, srcdoc: html, width: 900, height: 700});
+        frame.setAttribute('sandbox', 'allow-scripts');
+        document.body.append(frame);
+      }, [name, html]);
+      const frame = await (await page.waitForSelector(`iframe[name=${name}]`)).contentFrame();
+      await frame.waitForFunction(() => window.stageline?.run);
+      return frame;
+    };
+    await page.emulateMedia({colorScheme: 'light'});
+    const given = await frameOf('given', text.replace('<html ', '<html data-theme="light" ')),
+      free = await frameOf('free', text);
+    const themes = () =>
+      Promise.all([given, free].map(frame => frame.evaluate(() => document.documentElement.dataset.theme)));
+    await system('dark');
+    assert.deepEqual(await themes(), ['light', 'dark'], 'a theme that the host gives stays');
+    await system('light');
+    await free.click('#theme');
+    assert.deepEqual(await themes(), ['light', 'dark']);
+    await system('dark');
+    await system('light');
+    assert.deepEqual(await themes(), ['light', 'dark'], 'and so does one that the reader chose');
+    await page.close();
+  }],
   ['report: prints its first screen, findings and tables', async (open, tools) => {
     const {page} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/overview');
     await page.waitForFunction(() => stageline.overviewReady());

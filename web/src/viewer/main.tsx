@@ -13,12 +13,12 @@ import type {LoadPicture} from './shell/share';
 import {startShell, type MakePage} from './shell/shell';
 import type {Source} from './shell/source';
 
-function firstTheme(): Theme {
+// The theme that the address or the reader chose, else the one that the page's host gave. Null leaves it to the system.
+function chosenTheme(): Theme | null {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
   if (chosen === 'dark' || chosen === 'light') return chosen;
   const given = document.documentElement.dataset['theme'];
-  return given === 'dark' || given === 'light' ? given
-    : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  return given === 'dark' || given === 'light' ? given : null;
 }
 
 // Status by server-sent events; by asking again and again where those do not come through. Ends when `take` says so.
@@ -90,7 +90,8 @@ export interface Carrier {
 }
 
 export async function start({source, pages, picture, chooseRun}: Carrier): Promise<void> {
-  const api = new Api(source), root = document.getElementById('app')!, theme = firstTheme();
+  const api = new Api(source), root = document.getElementById('app')!, chosen = chosenTheme();
+  const theme = chosen ?? (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
   setLang(firstLang(document.documentElement.lang.startsWith('zh') ? 'zh' : '', remember('lang')));
   document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
   document.documentElement.dataset['theme'] = theme;
@@ -114,7 +115,7 @@ export async function start({source, pages, picture, chooseRun}: Carrier): Promi
       api.revision = run.revision;
       watchInput();
     }
-    startShell(api, run, root, theme, pages, picture);
+    startShell(api, run, root, {theme, followsSystem: !chosen}, pages, picture);
     if (!REPORT && !run.whole) await whileReading(api, run, root, address);
   } catch (error) {
     render(

@@ -69,7 +69,13 @@ export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.ty
 
 export type MakePage = (shell: Shell) => Page;
 
-export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme, makers: Record<PageId, MakePage>,
+/** The first theme, and whether it changes with the system's. A theme that the host or the reader chose does not. */
+export interface Look {
+  theme: Theme;
+  followsSystem: boolean;
+}
+
+export function startShell(api: Api, run: Run, root: HTMLElement, look: Look, makers: Record<PageId, MakePage>,
   picture: LoadPicture): Shell
 {
   addSentences(run.sentences);
@@ -98,7 +104,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
         (id !== 'flame' || hasFlame(run)) && (id !== 'plan' || hasPlan(run)) : id === 'timeline'
   );
-  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
+  let current: PageId | null = null, {theme, followsSystem} = look, saving = 0, leap = false, armed = 0,
+    written = location.hash;
 
   function pageOf(id: PageId): Page {
     let page = pages.get(id);
@@ -213,6 +220,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     },
     toggleTheme() {
       theme = theme === 'dark' ? 'light' : 'dark';
+      followsSystem = false;
       remember('theme', theme);
       restyle();
     },
@@ -370,7 +378,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   window.addEventListener('hashchange', follow);
   watchPaper();
   dark.addEventListener('change', event => {
-    if (remember('theme')) return;
+    if (!followsSystem || remember('theme')) return;
     theme = event.matches ? 'dark' : 'light';
     restyle();
   });
