@@ -118,23 +118,31 @@ const cases = {
     await shown(page).getByText(/Stage 2 is slow/).first().waitFor(WAIT);
     await page.context().close();
   },
-  "it speaks JupyterLab's language": async () => {
-    const speak = locale =>
-      fetch(`${base}lab/api/settings/@jupyterlab/translation-extension:plugin`, {
+  "it speaks JupyterLab's language, in both themes": async () => {
+    const set = (plugin, settings) =>
+      fetch(`${base}lab/api/settings/@jupyterlab/${plugin}`, {
         method: 'PUT',
         headers: {authorization: `token ${TOKEN}`, 'content-type': 'application/json'},
-        body: JSON.stringify({raw: JSON.stringify({locale})}),
+        body: JSON.stringify({raw: JSON.stringify(settings)}),
       });
     const known = await fetch(`${base}lab/api/translations/`, {headers: {authorization: `token ${TOKEN}`}});
     if (!('zh_CN' in (await known.json()).data)) return 'no Chinese language pack';
-    assert.equal((await speak('zh_CN')).status, 204);
-    const page = await lab();
-    await page.locator('.jp-DirListing-item', {hasText: 'logs <b>'}).click({button: 'right'});
-    await page.locator('.lm-Menu-item', {hasText: '用 Stageline 打开'}).click();
-    await shown(page).locator('html[lang=zh-CN]').waitFor(WAIT);
-    await page.screenshot({path: join(folder, 'chinese.png')});
-    await page.context().close();
-    await speak('en');
+    assert.equal((await set('translation-extension:plugin', {locale: 'zh_CN'})).status, 204);
+    for (const [theme, picture] of [['Light', 'chinese.png'], ['Dark', 'chinese_dark.png']]) {
+      assert.equal((await set('apputils-extension:themes', {theme: `JupyterLab ${theme}`})).status, 204);
+      const page = await lab();
+      await page.locator(`body[data-jp-theme-light=${theme === 'Light'}]`).waitFor({...WAIT, state: 'attached'});
+      await page.locator('.jp-DirListing-item', {hasText: 'logs <b>'}).click({button: 'right'});
+      await page.locator('.lm-Menu-item', {hasText: '用 Stageline 打开'}).click();
+      await shown(page).locator(`html[lang=zh-CN][data-theme=${theme.toLowerCase()}]`).waitFor(WAIT);
+      await shown(page).getByText(/第 2 级/).first().waitFor(WAIT);
+      await page.screenshot({path: join(folder, picture)});
+      await openItem(page, 'notes.txt');
+      await page.locator('.sl-jupyterlab pre', {hasText: '无法打开 notes.txt'}).waitFor(WAIT);
+      await page.context().close();
+    }
+    await set('apputils-extension:themes', {});
+    await set('translation-extension:plugin', {locale: 'en'});
   },
   'the frame has no rights on the server': async () => {
     const page = await lab();

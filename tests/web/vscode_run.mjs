@@ -32,8 +32,18 @@ const settings = {
 };
 const data = join(home, 'data'), extensions = join(home, 'extensions');
 mkdirSync(join(data, 'User'), {recursive: true});
-const configure = more => writeFileSync(join(data, 'User/settings.json'), JSON.stringify({...settings, ...more}));
-configure({});
+function configure(more, locale) {
+  writeFileSync(join(data, 'User/settings.json'), JSON.stringify({...settings, ...more}));
+  writeFileSync(join(data, 'User/argv.json'), JSON.stringify({locale}));
+}
+configure({}, 'en');
+// Chinese as the editor's language: a language pack without texts, since no registry has Microsoft's. What the editor
+// itself says stays English; extensions speak Chinese.
+writeFileSync(join(data, 'zh.json'), '{"version": "1.0.0", "contents": {}}');
+writeFileSync(join(data, 'languagepacks.json'), JSON.stringify({
+  'zh-cn': {hash: 'test', label: '中文', extensions: [{extensionIdentifier: {id: 'test.zh'}, version: '1.0.0'}],
+    translations: {vscode: join(data, 'zh.json')}},
+}));
 const env = {...process.env, HOME: home};
 const places = ['--user-data-dir', data, '--extensions-dir', extensions];
 execFileSync(process.execPath, [editor, ...places, '--install-extension', vsix], {env, stdio: 'ignore'});
@@ -69,17 +79,17 @@ await new Promise((done, fail) => {
 
 const browser = await launch({what: 'the editor', args: ['--host-resolver-rules=MAP *.vscode-cdn.net 127.0.0.1']});
 
-async function workbench(query = '') {
+async function workbench() {
   const page = await (await browser.newContext({viewport: {width: 1400, height: 900}})).newPage();
-  await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(root)}${query}`);
+  await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(root)}`);
   await page.locator('.explorer-folders-view .monaco-list-row', {hasText: 'logs'}).waitFor(WAIT);
   return page;
 }
 
 // The menu is opened again until it has the extension's entry, which comes after the explorer, and takes the click,
 // which VS Code ignores at first.
-async function openItem(page, name) {
-  const entry = page.locator('.monaco-menu .action-label', {hasText: /Stageline/}).first(),
+async function openItem(page, name, label = 'Open in Stageline') {
+  const entry = page.locator('.monaco-menu .action-label', {hasText: label}).first(),
     row = page.locator('.explorer-folders-view .monaco-list-row', {hasText: name});
   for (const end = Date.now() + WAIT.timeout; Date.now() < end; await page.keyboard.press('Escape')) {
     await row.click({button: 'right'});
@@ -100,6 +110,17 @@ async function shown(page, text, within = 'body') {
     await page.waitForTimeout(200);
   }
   throw new Error(`no frame shows ${text}`);
+}
+
+/** Chinese is spoken by the menu, by the page and by messages. */
+async function inChinese(page, theme, picture) {
+  await openItem(page, 'logs', '用 Stageline 打开');
+  const frame = await shown(page, /第 2 级/);
+  assert.equal(await frame.locator('html').getAttribute('lang'), 'zh-CN');
+  assert.equal(await frame.locator('html').getAttribute('data-theme'), theme);
+  await page.screenshot({path: join(folder, picture)});
+  await openItem(page, 'other.html', '用 Stageline 打开');
+  await page.locator('.notification-toast', {hasText: 'other.html 不是 Stageline 的页面'}).waitFor(WAIT);
 }
 
 const cases = {
@@ -135,11 +156,16 @@ const cases = {
     await openItem(page, 'other.html');
     await page.locator('.notification-toast', {hasText: 'other.html is no page of Stageline'}).waitFor(WAIT);
   },
+  'it speaks Chinese where the editor does': page => inChinese(page, 'light', 'chinese.png'),
+  'it speaks Chinese in a dark editor too': page => inChinese(page, 'dark', 'chinese_dark.png'),
 };
 
 let failed = 0;
 for (const [name, body] of Object.entries(cases)) {
-  configure(name.startsWith('a missing program') ? {'stageline.program': '/nowhere/stageline'} : {});
+  configure({
+    ...(name.startsWith('a missing program') ? {'stageline.program': '/nowhere/stageline'} : {}),
+    ...(name.includes('dark') ? {'workbench.colorTheme': 'Default Dark Modern'} : {}),
+  }, name.includes('Chinese') ? 'zh-cn' : 'en');
   const page = await workbench();
   try {
     await body(page);
