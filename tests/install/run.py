@@ -20,6 +20,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'packaging'))
+import composite  # noqa: E402
 import dist  # noqa: E402
 import promises  # noqa: E402
 import release  # noqa: E402
@@ -236,6 +237,42 @@ class Release(unittest.TestCase):
         promises.installed(held, sys.executable, self.made, program)
         self.assertEqual(len(held.rows), 6)
         self.assertEqual(held.faults, [])
+
+    def test_the_action_in_a_repository(self):
+        """action.yml step by step as a runner takes it, from the installation of these wheels on, in a fresh repository."""
+        repository = self.dir / 'repository'
+        run('git', 'init', '--quiet', repository)
+        for name, more in (('main', ()), ('branch', ('--seed', '5')), ('slow', ('--fault', 'slow-stage:2,1.3'))):
+            run(BIN, 'simulate', '1f1b', '--cost', '10,20', '--jitter', '0.03', '--steps', '12', '-o', repository / name, *more)
+        wheels = f'--no-index --find-links {self.made} stageline'
+        nowhere = {'sha': 'abc', 'token': 'secret', 'event': {}}  # a push, which has no pull request to write to
+
+        def job(number, **given):
+            return composite.run(ROOT, repository, {name.replace('_', '-'): value for name, value in given.items()}, self.dir / f'job{number}', nowhere)
+        code, outputs, summary, printed = job(1, run='branch', baseline='main', install=wheels)
+        self.assertEqual((code, outputs['verdict']), (0, 'pass'), printed)
+        self.assertLess(abs(float(outputs['change'])), 0.02)
+        self.assertIn('Within the budget', summary)
+        self.assertEqual((repository / outputs['comment']).read_text().strip(), summary.strip())
+        self.assertTrue((repository / 'stageline-gate/report.html').exists())
+        # A later step of the same job has the program on its PATH, and installs nothing.
+        there = {'PATH': f'{self.dir}/job1/stageline/bin:{os.environ["PATH"]}'}
+        code, outputs, summary, printed = composite.run(ROOT, repository, {'run': 'slow', 'baseline': 'main', 'install': ''}, self.dir / 'job2', nowhere, there)
+        self.assertEqual((code, outputs['verdict']), (1, 'fail'), printed)
+        self.assertIn('Stage 2 is slow', summary)
+        self.assertFalse((self.dir / 'job2/stageline').exists())
+        given = {'run': 'main', 'history': 'steps.sqlite', 'install': ''}
+        code, outputs, summary, printed = composite.run(ROOT, repository, given, self.dir / 'job3', nowhere, there)
+        self.assertEqual((code, outputs['verdict'], outputs['change']), (0, 'no-conclusion', ''), printed)
+        self.assertIn('1 of at least 12 runs', summary)
+        history = json.loads(run(BIN, 'history', 'list', '--db', repository / 'steps.sqlite', '--format', 'json'))
+        self.assertIn('abc', json.dumps(history))
+        # A package that cannot be installed ends the job before the check.
+        code, outputs, summary, printed = job(4, run='main', baseline='main', install=f'--no-index --find-links {repository} stageline')
+        self.assertNotEqual(code, 0)
+        self.assertEqual((outputs['verdict'], summary), ('', ''))
+        with self.assertRaises(ValueError):
+            job(5, run='main', bugdet='3%')
 
     def test_a_damaged_file_stops_it(self):
         damaged = self.dir / 'damaged'
