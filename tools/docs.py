@@ -32,7 +32,7 @@ theme:
     - media: "(prefers-color-scheme: dark)"
       scheme: slate
   features: [navigation.indexes, navigation.top, navigation.sections, search.suggest, search.highlight, content.code.copy, toc.follow]
-markdown_extensions: [tables, admonition, fenced_code, {toc: {permalink: true}}]
+markdown_extensions: [tables, admonition, fenced_code, {toc: {permalink: true, slugify: !!python/object/apply:pymdownx.slugs.slugify {kwds: {case: lower}}}}]
 plugins: [{search: {lang: [en, zh]}}]
 validation:
   links: {not_found: warn, anchors: warn, absolute_links: warn, unrecognized_links: warn}
@@ -66,7 +66,7 @@ def lay_out(pages):
             there = (ROOT / path.parent / target).resolve()
             if there.is_dir() and (there / 'README.md').exists():
                 target, there = target.rstrip('/') + '/README.md', there / 'README.md'
-            if there.is_file() and there.suffix != '.md' and there.is_relative_to(ROOT):
+            if there.is_file() and there.is_relative_to(ROOT) and there.relative_to(ROOT) not in markdown:
                 wanted.add(there.relative_to(ROOT))
             return f'{before}{target}{anchor}{after}'
         text = LINK.sub(retarget, (ROOT / path).read_text())
@@ -117,7 +117,11 @@ def main():
         subprocess.run([tools / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', GENERATOR], check=True)
         wanted.write_text(GENERATOR)
     # Its message about a successor is known (docs/decisions/README.md).
-    done = subprocess.run([tools / 'bin/mkdocs', 'build', '--strict', '--quiet', '-f', out / 'mkdocs.yml'], env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'})
+    # Not --quiet, under which --strict counts no warnings, so that a dead link ends nothing.
+    done = subprocess.run([tools / 'bin/mkdocs', 'build', '--strict', '-f', out / 'mkdocs.yml'], env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'}, capture_output=True, text=True)
+    for line in (done.stdout + done.stderr).splitlines():
+        if re.match('WARNING|ERROR|Aborted', line):
+            print(line, file=sys.stderr)
     # The theme has one language for all pages; browsers choose letters, and screen readers a voice, by that of each.
     for page in (out / 'site').rglob('*.zh.html'):
         page.write_text(page.read_text().replace('<html lang="en"', '<html lang="zh-CN"', 1))
