@@ -95,7 +95,7 @@ def nav(markdown):
         if group in groups:
             lines.append(f'  - "{names.get(group, group)}":')
             for path in groups[group]:
-                quoted = title_of(path).replace('"', "'")
+                quoted = ('中文说明' if path.name == 'README.zh.md' else title_of(path)).replace('"', "'")
                 lines.append(f'      - "{quoted}": {path}')
     return '\n'.join(lines) + '\n'
 
