@@ -128,6 +128,10 @@ const cases = {
     await openItem(page, 'logs');
     const frame = await shown(page, /Stage 2 is slow/);
     assert.equal(await frame.locator('html').getAttribute('data-theme'), 'light');
+    const looks = await frame.evaluate(
+      () => [getComputedStyle(document.body).padding, getComputedStyle(document.querySelector('code')).backgroundColor],
+    );
+    assert.deepEqual(looks, ['0px', 'rgba(0, 0, 0, 0)'], "the page's own margins and grounds, not the editor's");
     await page.screenshot({path: join(folder, 'light.png')});
   },
   "the page follows the editor's theme": async page => {
