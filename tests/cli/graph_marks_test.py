@@ -136,6 +136,13 @@ class GraphMarksTest(Case):
             self.assertEqual({r['name']: int(r['n']) for r in named}, {'PP:1F0': 6, 'PP:1F1': 6, 'PP:1B0': 6, 'PP:1B1': 6, 'aten::add': 12})
             draw.shuffle(made['traceEvents'])
 
+    def test_work_that_no_graph_launched_is_no_node(self):
+        made, cells = trace(marks=False, calls=lambda calls: None)
+        kernel = next(e for e in made['traceEvents'] if e['cat'] == 'kernel')
+        made['traceEvents'] += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 500, 'tid': 500, 'ts': 1001.0, 'dur': 2, 'args': {'correlation': 7777}},
+                                {**kernel, 'ts': 1002.0, 'args': {**kernel['args'], 'correlation': 7777}}]
+        self.assertEqual(cells_of(self.write(made)), self.wanted(cells, made))
+
     def test_nothing_is_named_where_the_order_does_not_match(self):
         def fewer(calls):
             return calls[:-1]

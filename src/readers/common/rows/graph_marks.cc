@@ -34,13 +34,13 @@ struct Graph {
 
 // What calls and operators of a name do.
 struct NameRole {
-  bool begins = false, ends = false, communicates = false;  // begins or ends a capture
-  Category makes = Category::kOther;                        // of a call: the work that it launches
+  bool begins = false, ends = false, replays = false, communicates = false;  // begins or ends a capture
+  Category makes = Category::kOther;                                         // of a call: the work that it launches
 };
 
 NameRole role_of(std::string_view name) {
   const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
-  return {has("StreamBeginCapture"), has("StreamEndCapture"), is_communication_call(name),
+  return {has("StreamBeginCapture"), has("StreamEndCapture"), has("GraphLaunch"), is_communication_call(name),
           has("Launch") && has("Kernel") ? Category::kKernel
           : has("Memcpy")                ? Category::kMemcpy
           : has("Memset")                ? Category::kMemset
@@ -55,10 +55,14 @@ class CaptureNames {
     for (uint32_t id = 0; id < names.size(); ++id) roles_.push_back(role_of(names.text(id)));
   }
 
-  // Names nodes by their numbers; those of graphs without a capture of their own are missing.
-  std::unordered_map<int64_t, const Row*> scopes() {
-    std::unordered_map<int64_t, const Row*> out;
-    if (!find_captures()) return out;
+  // What names the work of a node in a replay; nullptr where its graph has no capture of its own.
+  const Row* scope_of(int64_t node, const Row& row) const {
+    const auto found = scopes_.find(node);
+    return found == scopes_.end() || !replays_.contains(row.correlation) ? nullptr : found->second;
+  }
+
+  void find() {
+    if (!find_captures()) return;
     find_calls();
     find_graphs();
     std::map<const Capture*, std::vector<const Graph*>> fits;
@@ -72,9 +76,8 @@ class CaptureNames {
     for (const auto& [capture, graphs] : fits) {
       if (graphs.size() != 1 || captures_of[graphs[0]] != 1) continue;
       auto call = capture->calls.begin();
-      for (const auto& [node, kind] : graphs[0]->nodes) out[node] = (call++)->scope;
+      for (const auto& [node, kind] : graphs[0]->nodes) scopes_[node] = (call++)->scope;
     }
-    return out;
   }
 
  private:
@@ -112,6 +115,7 @@ class CaptureNames {
     std::vector<const Row*> looked;
     std::unordered_set<uint32_t> numbers;
     for (const Row* row : all_) {
+      if (roles_[row->name].replays && is_launch_call(kind(*row))) replays_.insert(row->correlation);
       const bool is_call = is_captured_kind(*row);
       if (!is_call && kind(*row) != Category::kCpuOp && kind(*row) != Category::kUserAnnotation) continue;
       if (!capture_of(*row)) continue;
@@ -151,6 +155,7 @@ class CaptureNames {
   void find_graphs() {
     for (const GraphWork& work : rows_.rest.graph_work) {
       const Row& row = *all_[work.slice];
+      if (!replays_.contains(row.correlation)) continue;
       const KernelClass is = classify_kernel(kind(row), rows_.dictionaries.names.text(row.name), false);
       const NodeKind found = {kind(row), is == KernelClass::kCommunication};
       Graph& graph = graphs_[work.node >> 32];
@@ -167,6 +172,8 @@ class CaptureNames {
   std::vector<NameRole> roles_;  // by name
   std::vector<Capture> captures_;
   std::map<int64_t, Graph> graphs_;
+  std::unordered_set<uint32_t> replays_;            // the numbers of their launches
+  std::unordered_map<int64_t, const Row*> scopes_;  // by node
 };
 
 }  // namespace
@@ -176,15 +183,14 @@ int64_t add_graph_marks(FileRows& rows) {
   if (work.empty()) return 0;
   std::vector<const Row*> all;
   each_row(std::as_const(rows), [&](const Row& row) { all.push_back(&row); });
-  std::unordered_map<int64_t, const Row*> scopes;
-  if (std::ranges::find(work, 0u, &GraphWork::name) != work.end()) scopes = CaptureNames(rows, all).scopes();
+  CaptureNames captures(rows, all);
+  if (std::ranges::find(work, 0u, &GraphWork::name) != work.end()) captures.find();
   // By thread, replay, name, and the captured range: an operator that ran twice is two.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, const Row*>, Row> marks;
   int64_t named = 0;
   for (const GraphWork& one : work) {
     const Row& row = *all[one.slice];
-    const auto found = one.name == 0 ? scopes.find(one.node) : scopes.end();
-    const Row* scope = found == scopes.end() ? nullptr : found->second;
+    const Row* scope = one.name == 0 ? captures.scope_of(one.node, row) : nullptr;
     if (one.name == 0 && !scope) continue;
     named += scope != nullptr;
     const uint32_t name = scope ? scope->name : one.name;
@@ -193,6 +199,7 @@ int64_t add_graph_marks(FileRows& rows) {
     mark.dur_ns = std::max(end_of(mark), end_of(row)) - std::min(mark.start_ns, row.start_ns);
     mark.start_ns = std::min(mark.start_ns, row.start_ns);
   }
+  if (marks.empty()) return 0;
   const uint32_t category =
       std::min<uint32_t>(rows.dictionaries.categories.intern("gpu_user_annotation"), kMaxCategories);
   std::vector<Row> added;
