@@ -6,9 +6,8 @@
 
 namespace stageline {
 
-// Moves the parts whose files a manifest relates onto the clock of the file that it relates them to, and names their
-// machines. The clock of the run is then shared if one file is the reference of all. Only for profiles, whose cells are
-// not known yet. A manifest that relates files in a circle, or is no JSON, counts as a problem.
+// Moves the parts of a profile onto the clock of the file that a manifest relates them to, and names their machines.
+// The run's clock is then shared if one file is the reference of all. A manifest in a circle, or no JSON, is a problem.
 void apply_clock_manifest(const Source& source, Trace& trace);
 
 }  // namespace stageline

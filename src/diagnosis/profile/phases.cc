@@ -46,7 +46,6 @@ bool is_trajectory(std::string_view name) {
   return name == "generate" || name == "llm_request" || name.starts_with("trajectory ");
 }
 
-// One trajectory, on a rank.
 struct Trajectory {
   int64_t start_ns, end_ns;
   const Part* part;

@@ -26,8 +26,7 @@ struct RolloutTail {
   int64_t dur_ns = 0;
   std::vector<int64_t> others_ns;  // the lengths of the others of that rollout, sorted
 };
-// A rollout is what runs between two times at which no trajectory does, of all ranks that generate. Empty where ranks
-// have zeros of their own.
+// A rollout begins and ends where no trajectory runs on any rank. Empty where ranks have zeros of their own.
 std::vector<RolloutTail> rollout_tails(const Trace& trace);
 
 struct PhaseTimes {
@@ -35,9 +34,8 @@ struct PhaseTimes {
   std::vector<PhaseTime> phases;
 };
 
-// Phases of a rank's steps. Another range counts to the phase around it. Waiting for a batch during a tail is a phase
-// of its own, if it ends after the tail: what ends before did not wait for that trajectory. Where the rank has
-// requests, of these. Empty where no phase is named, and where operators say more.
+// Phases of a rank's steps, or of its requests. Another range counts to the phase around it; waiting that outlasts a
+// tail is a phase of its own during it. Empty where no phase is named, and where operators say more.
 PhaseTimes phase_times(const Trace& trace, const std::vector<RolloutTail>& tails, const Part& part);
 
 }  // namespace stageline

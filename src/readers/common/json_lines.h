@@ -25,9 +25,8 @@ struct JsonLineProblems {
   const Problem &bad_line, &damaged_text, &read_stopped;  // read_stopped says `why`
 };
 
-// Calls take(text) for each object in the order of the file, with its text and position; where it returns false, the
-// object is no line of this log and counts as one. Text that is no JSON and the rest of a file that cannot be read are
-// counted as well. Errors: those of Input::open().
+// Calls take(span) for each object in the order of the file; one for which it returns false is a bad line. Text that is
+// no JSON, and the rest of a file that cannot be read, are counted as well. Errors: those of Input::open().
 template <class Take>  // bool(const JsonSpan&)
 Status each_json_line(const std::string& path, Progress* progress, const JsonLineProblems& problems,
                       Diagnostics& diagnostics, Take take) {

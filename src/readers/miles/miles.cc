@@ -1,7 +1,7 @@
 // Reads what the dashboard of miles recorded, phases and trajectories: docs/formats/miles.md.
 //
-// A phase is {name, t0, t1, node, gpus, rank, role}, in seconds; t1 is −1 while it is open, and a line with its end
-// follows. A trajectory is a pair of events, attempt_start and attempt_end of one sample_index.
+// A phase is {name, t0, t1, node, gpus, rank, role}, in seconds; a line with its end follows one with t1 −1.
+// A trajectory is a pair of events, attempt_start and attempt_end of one sample_index.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -52,7 +52,6 @@ int64_t seconds(std::string_view value) {
   return ns <= kMaxTimeNs ? std::max<int64_t>(ns, -1) : -1;
 }
 
-// Returns false where it is neither a phase nor an event.
 bool take_line(std::string_view text, Log& out) {
   Phase phase;
   Event event;
@@ -94,8 +93,7 @@ void close_phases(std::vector<Phase>& phases, Diagnostics& diagnostics) {
   diagnostics.add(problem::miles_open_phase, {}, static_cast<int64_t>(open));
 }
 
-// The phases of each rank of training, and behind them those of the rollouts. One rank writes what several do at once,
-// with the devices of all.
+// The phases of each rank of training, and behind them those of the rollouts. What several ranks do, one writes.
 std::map<int64_t, std::vector<const Phase*>> phases_of_ranks(const std::vector<Phase>& phases) {
   std::map<std::pair<std::string, int64_t>, int64_t> rank_of_gpu;
   int64_t rollouts = 0;

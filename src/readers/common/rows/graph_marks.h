@@ -6,13 +6,11 @@
 
 namespace stageline::rows {
 
-// Adds an annotation for each replay, stream and mark, from the first start to the last end of its nodes.
-//
-// The k-th node of a graph, by number, is the k-th call of its capture. A node without a mark takes the name of the
-// innermost annotation around that call, else of its operator; annotations around the whole capture name nothing. This
-// needs one capture that fits this graph alone, and no other graph that fits the capture: the calls end before the
-// first replay, are as many kernels, copies and memsets as the nodes, in their order, and operators that communicate
-// launch exactly the collectives. Returns how many rows took a name from a capture. O(rows log rows).
+// Adds an annotation for each replay, stream and mark, from the first start to the last end of its nodes. A node
+// without a mark takes the name of the innermost annotation around the k-th captured call, if it is the k-th of its
+// graph, else of that call's operator; annotations around the whole capture name nothing. One capture must fit this
+// graph alone, and no other graph: its calls end before the first replay, are kernels, copies and memsets as the nodes
+// are, and operators that communicate launch exactly the collectives. Returns how many rows took such a name.
 int64_t add_graph_marks(FileRows& rows);
 
 }  // namespace stageline::rows
