@@ -64,8 +64,9 @@ const server = spawn(process.execPath, [
   '--bind-addr',
   `127.0.0.1:${port}`,
   root,
-], {env, stdio: ['ignore', 'pipe', 'pipe']});
-process.on('exit', () => server.kill('SIGKILL'));
+], {env, detached: true, stdio: ['ignore', 'pipe', 'pipe']});
+// The editor has processes of its own, which belong to its group.
+process.on('exit', () => process.kill(-server.pid, 'SIGKILL'));
 let said = '';
 await new Promise((done, fail) => {
   for (const stream of [server.stdout, server.stderr]) {
