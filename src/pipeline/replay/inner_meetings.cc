@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "model/overlapped_pairs.h"
@@ -16,9 +19,12 @@ constexpr double kNearlyAll = 0.95;
 constexpr size_t kCellsPerStep = 2;  // fewer cells of a kind in a step do not show that each of them holds a row
 // Where the rest of a cell shrinks by more than this for each nanosecond of waiting, the collective runs during it.
 constexpr double kBeside = -0.5;
+constexpr double kErrors = 3;  // standard errors by which it must shrink
 
 struct Row {
   uint32_t row, cell;  // a collective, and the compute cell that it is in
+  int64_t later_ns;    // what the collectives behind it in that cell take
+  int32_t later;       // their number
 };
 
 // Rows of one name in cells of one kind on one stage.
@@ -37,6 +43,7 @@ class Finder {
     if (rows_.empty()) return {};
     count_cells();
     std::map<int32_t, Among> among_of;  // for each stage, the widest of its names
+    std::set<int32_t> mixed;            // stages whose names differ in that
     std::vector<std::pair<const std::vector<Row>*, Among>> used;
     for (const auto& [key, rows] : rows_) {
       if (!in_every_cell(rows, counts_[{std::get<0>(key), std::get<1>(key)}])) continue;
@@ -44,6 +51,7 @@ class Finder {
       if (among == kAmong.end()) continue;
       used.emplace_back(&rows, *among);
       Among& widest = among_of.try_emplace(std::get<0>(key), *among).first->second;
+      if (widest != *among) mixed.insert(std::get<0>(key));
       widest = std::min(widest, *among);
     }
     if (used.empty()) return {};
@@ -57,11 +65,13 @@ class Finder {
         const int64_t shortest = shortest_of(members);
         for (const Row& one : members) {
           out.inside[one.row] = 1;
+          if (!mixed.contains(trace_.parts[cells_.part[one.row]].stage)) out.rows.emplace_back(one.cell, one.row);
           out.wait_ns[one.cell] += cells_.dur_ns(one.row) - shortest;
           uint32_t& last = out.last_row[one.cell];
           if (last == InnerMeetings::kNone || cells_.end_ns[one.row] > cells_.end_ns[last]) last = one.row;
         }
       });
+    std::ranges::sort(out.rows);  // the rows of a rank's step are in the order of their starts
     std::map<std::tuple<int32_t, int32_t, int32_t, CellKind, int32_t, int32_t>, uint32_t> numbers;
     for (uint32_t cell = 0; cell < cells_.size(); ++cell) {
       if (out.last_row[cell] == InnerMeetings::kNone) continue;
@@ -96,8 +106,17 @@ class Finder {
         continue;
       const Part& part = trace_.parts[cells_.part[i]];
       if (part.stage == kUnknown) continue;
-      rows_[{part.stage, cells_.kind[cell], part.slices.name_id[cells_.slice[i]]}].push_back({i, cell});
+      rows_[{part.stage, cells_.kind[cell], part.slices.name_id[cells_.slice[i]]}].push_back({i, cell, 0, 0});
     }
+    std::vector<Row*> all;
+    for (auto& [key, rows] : rows_)
+      for (Row& row : rows) all.push_back(&row);
+    std::ranges::sort(all, std::greater(), [](const Row* row) { return std::pair(row->cell, row->row); });
+    for (size_t i = 1; i < all.size(); ++i)
+      if (all[i]->cell == all[i - 1]->cell) {
+        all[i]->later_ns = all[i - 1]->later_ns + cells_.dur_ns(all[i - 1]->row);
+        all[i]->later = all[i - 1]->later + 1;
+      }
   }
 
   void count_cells() {
@@ -146,30 +165,41 @@ class Finder {
 
   // Whether these ranks meet in these rows, and cells wait for that.
   bool meet(const std::vector<Row>& rows, Among among) const {
-    size_t meetings = 0, met = 0, size = 0;
-    std::map<int32_t, std::vector<std::pair<double, double>>> waited;  // for each part: (waiting, rest of the cell)
+    size_t meetings = 0, met = 0, met_as_stamped = 0, size = 0;
+    // For each part and place in the cell: waiting, rest of the cell.
+    std::map<std::pair<int32_t, int32_t>, std::vector<std::pair<double, double>>> waited;
     each_meeting(rows, among, [&](const std::vector<Row>& members) {
       ++meetings;
       size = std::max(size, members.size());
-      int64_t latest = INT64_MIN, first_end = INT64_MAX;
+      int64_t latest = INT64_MIN, first_end = INT64_MAX, latest_stamp = latest, first_stamp = first_end;
       const int64_t shortest = shortest_of(members);
       for (const Row& one : members) {
         const int32_t part = cells_.part[one.row];
         latest = std::max(latest, trace_.common_ns(part, cells_.start_ns[one.row]));
         first_end = std::min(first_end, trace_.common_ns(part, cells_.end_ns[one.row]));
-        waited[part].emplace_back(cells_.dur_ns(one.row) - shortest, cells_.end_ns[one.cell] - cells_.end_ns[one.row]);
+        latest_stamp = std::max(latest_stamp, cells_.start_ns[one.row]);
+        first_stamp = std::min(first_stamp, cells_.end_ns[one.row]);
+        waited[{part, one.later}].emplace_back(cells_.dur_ns(one.row) - shortest,
+                                               cells_.end_ns[one.cell] - cells_.end_ns[one.row] - one.later_ns);
       }
       met += members.size() == size && latest <= first_end + kSameNs;
+      met_as_stamped += members.size() == size && latest_stamp <= first_stamp + kSameNs;
     });
-    if (size < 2 || met < kNearlyAll * meetings) return false;
-    double both = 0, squares = 0;
-    for (const auto& [part, points] : waited) {
+    // An exchange that one rank leaves late shifts the estimate of its clock.
+    if (size < 2 || std::max(met, met_as_stamped) < kNearlyAll * meetings) return false;
+    double both = 0, squares = 0, rests = 0, free = -1;
+    for (const auto& [place, points] : waited) {
       double wait = 0, rest = 0;
       const double count = points.size();
       for (const auto& [w, r] : points) wait += w / count, rest += r / count;
-      for (const auto& [w, r] : points) both += (w - wait) * (r - rest), squares += (w - wait) * (w - wait);
+      for (const auto& [w, r] : points)
+        both += (w - wait) * (r - rest), squares += (w - wait) * (w - wait), rests += (r - rest) * (r - rest);
+      free += count - 1;
     }
-    return both >= kBeside * squares;
+    if (both >= kBeside * squares) return true;
+    // Where waits differ little, other differences of the rest outweigh them, and the slope says nothing.
+    const double slope = both / squares, error = std::sqrt((rests - slope * both) / std::max(free, 1.0) / squares);
+    return -slope < kErrors * error;
   }
 
   const Trace& trace_;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "model/trace.h"
@@ -19,6 +20,8 @@ struct InnerMeetings {
   std::vector<uint32_t> last_row;  // of a compute cell that meets others: the last collective in it, else kNone
   std::vector<uint32_t> meets_as;  // of such a cell: a number that the cells which meet have in common, else kNone
   std::vector<uint8_t> inside;     // of a collective: it is one of these
+  // (cell, collective in it), by cell and then by start: all collectives of stages whose ranks meet in one set only.
+  std::vector<std::pair<uint32_t, uint32_t>> rows;
   bool any() const { return !wait_ns.empty(); }
   bool is_inside(size_t cell) const { return any() && inside[cell] != 0; }
 };
