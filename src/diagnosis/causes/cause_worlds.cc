@@ -1,7 +1,9 @@
 #include "diagnosis/causes/cause_worlds.h"
 
 #include <cmath>
+#include <utility>
 
+#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 
@@ -14,7 +16,24 @@ void CauseWorlds::fill(const World& world, const WorldStretch& s) const {
     s.dur_ns[at] = g.dur_ns[op];
     s.delay_ns[at] = is_compute(g.kind[op]) ? g.delay_ns[op] : std::min(g.delay_ns[op], launch_ns_[g.type[op]]);
   }
-  for (const CauseWorld& change : world) change.apply(s);
+  if (!scene_.peers.any()) {
+    for (const CauseWorld& change : world) change.apply(s);
+    leave_out_held(s);
+    return;
+  }
+  const PeerCells& peers = scene_.peers.cells();
+  std::vector<double> own, transfers;
+  for (uint32_t op = s.begin; op < s.end; ++op) {
+    const size_t at = (op - s.begin) * s.width;
+    const uint32_t number = peers.of_op[op];
+    if (number == PeerCells::kNone || peers.cells[number].op != op) {
+      const WorldStretch alone{op, op + 1, 0, 1, 1, s.dur_ns + at, s.delay_ns + at};
+      for (const CauseWorld& change : world) change.apply(alone);
+      continue;
+    }
+    own.resize(peers.cells[number].meets + size_t{1}), transfers.resize(own.size());
+    change_cell(world, peers.cells[number], s.dur_ns[at], s.delay_ns[at], own, transfers);
+  }
   leave_out_held(s);
 }
 
@@ -23,6 +42,65 @@ void CauseWorlds::leave_out_held(const WorldStretch& s) const {
   for (uint32_t op = s.begin; op < s.end; ++op) {
     const size_t at = (op - s.begin) * s.width;
     if (is_held(op)) s.dur_ns[at] = s.delay_ns[at] = 0;
+  }
+}
+
+// Makes the changes of a world to a cell in which ranks meet: those of the whole cell change all its own work alike.
+void CauseWorlds::change_cell(const World& world, const PeerCell& cell, double& dur, double& delay,
+                              std::span<double> own_ns, std::span<double> transfer_ns) const {
+  const PeerCells& peers = scene_.peers.cells();
+  std::ranges::copy(peers.own(cell), own_ns.begin());
+  std::ranges::copy(peers.transfers(cell), transfer_ns.begin());
+  const auto sum = [&] { return sum_over<double>(own_ns) + sum_over<double>(transfer_ns.first(cell.meets)); };
+  const WorldStretch whole{cell.op, cell.op + 1, 0, 1, 1, &dur, &delay};
+  for (const CauseWorld& change : world) {
+    const double before = dur;
+    change.apply(whole);
+    if (dur != before && before > 0)
+      for (double& ns : own_ns) ns *= dur / before;
+    const double was = sum();
+    change.apply_inside(cell, own_ns, transfer_ns);
+    dur += sum() - was;
+  }
+}
+
+// Replays the meetings inside cells: work until the first of them, and then all of the meeting's group together.
+void CauseWorlds::meet_inside(const World& world, const WorldStretch& s) const {
+  const PeerCells& peers = scene_.peers.cells();
+  const StepGraph& g = scene_.graph;
+  PeerTimes times;
+  std::vector<double> after, recorded;
+  uint32_t known = PeerCells::kNone;  // the group that `after` is of
+  for (uint32_t op = s.begin; op < s.end; ++op) {
+    const uint32_t number = peers.of_op[op];
+    if (number == PeerCells::kNone) continue;
+    const PeerCell& own = peers.cells[number];
+    const GraphGroup& group = peers.groups[own.group];
+    const size_t at = (op - s.begin) * s.width, members = group.end - group.begin, places = own.meets + size_t{1};
+    if (op == own.op) {
+      times.own_ns.resize(places), times.transfer_ns.resize(places);
+      double dur = g.dur_ns[op], delay = g.delay_ns[op];
+      change_cell(world, own, dur, delay, times.own_ns, times.transfer_ns);
+      s.dur_ns[at] = times.own_ns.front();
+      continue;
+    }
+    if (std::exchange(known, own.group) != own.group) {
+      after.resize(members), recorded.resize(members);
+      times.own_ns.assign(peers.own_ns.begin() + peers.cells[group.begin].first,
+                          peers.own_ns.begin() + peers.cells[group.begin].first + members * places);
+      times.transfer_ns.assign(peers.transfer_ns.begin() + peers.cells[group.begin].first,
+                               peers.transfer_ns.begin() + peers.cells[group.begin].first + members * places);
+      replay_meetings(times, members, own.meets, recorded);
+      for (size_t i = 0; i < members; ++i) {
+        const PeerCell& member = peers.cells[group.begin + i];
+        double dur = g.dur_ns[member.op], delay = g.delay_ns[member.op];
+        change_cell(world, member, dur, delay, std::span(times.own_ns).subspan(i * places, places),
+                    std::span(times.transfer_ns).subspan(i * places, places));
+      }
+      replay_meetings(times, members, own.meets, after);
+    }
+    const size_t i = number - group.begin;
+    s.dur_ns[at] = peers.meeting_ns[number] + after[i] - recorded[i];
   }
 }
 
@@ -63,7 +141,8 @@ WorldTimes CauseWorlds::replay_new(const std::vector<World>& worlds) const {
   // A world that has all changes of one before it and some more is made from that one; SIZE_MAX: from the recorded
   // times.
   std::vector<size_t> from(worlds.size(), SIZE_MAX);
-  for (size_t w = 0; w < worlds.size(); ++w)
+  const bool inside = scene_.peers.any();
+  for (size_t w = 0; w < worlds.size() && !inside; ++w)
     for (size_t v = 0; v < w; ++v)
       if (worlds[v].size() <= worlds[w].size() && std::equal(worlds[v].begin(), worlds[v].end(), worlds[w].begin()) &&
           (from[w] == SIZE_MAX || worlds[v].size() >= worlds[from[w]].size()))
@@ -73,6 +152,7 @@ WorldTimes CauseWorlds::replay_new(const std::vector<World>& worlds) const {
       const WorldStretch own = s.of_world(w);
       if (from[w] == SIZE_MAX || from[w] < s.first) {
         fill(worlds[w], own);
+        if (inside) meet_inside(worlds[w], own), leave_out_held(own);
         continue;
       }
       const WorldStretch less = s.of_world(from[w]);

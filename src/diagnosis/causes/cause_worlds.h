@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ class CauseWorlds {
     const int32_t dp = held_.empty() ? kUnknown : scene_.graph.dp(op);
     return dp >= 0 && std::cmp_less(dp, held_.size()) && held_[dp];
   }
-  // Writes the operations' times in the first world of the stretch.
+  // Writes the operations' times in the first world of the stretch. The cells of ranks that meet in them have all their
+  // own work.
   void fill(const World& world, const WorldStretch& stretch) const;
   void operation(uint32_t op, const World& world, double& dur, double& delay) const {
     fill(world, {op, op + 1, 0, 1, 1, &dur, &delay});
@@ -52,6 +54,9 @@ class CauseWorlds {
 
  private:
   WorldTimes replay_new(const std::vector<World>& worlds) const;
+  void change_cell(const World& world, const PeerCell& cell, double& dur, double& delay, std::span<double> own_ns,
+                   std::span<double> transfer_ns) const;
+  void meet_inside(const World& world, const WorldStretch& stretch) const;
   WorldTimes compare_work(const std::vector<World>& worlds) const;
   void leave_out_held(const WorldStretch& stretch) const;
 

@@ -272,7 +272,10 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   list.replicas_unread = coverage.replicas_unread() > 0;
   if (list.not_analysable || !works(graph)) return list;
   // The scene refers to the steps that count, which change when long steps are explained.
-  CauseScene scene{run.trace(), graph, steps.counts, coverage, CellTimes(run.trace(), graph, steps.counts)};
+  const PeerWork peers(run.trace(), graph, steps.counts);
+  CauseScene scene{
+      run.trace(), graph, steps.counts, coverage, CellTimes(run.trace(), graph, steps.counts, peers.usual_work()),
+      peers};
   scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<Suspect> suspects;
   for (const CauseKind* kind : cause_kinds())

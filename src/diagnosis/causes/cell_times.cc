@@ -45,8 +45,9 @@ double correlation_of(const Points& points) { return correlation_of(std::vector<
 
 }  // namespace
 
-CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts)
-    : graph_(graph), counts_(counts) {
+CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts,
+                     std::vector<double> work)
+    : graph_(graph), counts_(counts), work_(std::move(work)) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
   std::vector<uint32_t> partner;  // for each operation; empty: no pair overlaps
   if (std::ranges::any_of(pairs, [](uint32_t other) { return other != kNoPair; })) {
@@ -68,12 +69,12 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
       OpValues(
           counted_ops(graph_, counts_), place_count(),
           [&](uint32_t op) { return worker_of(op) == kNone ? kNone : static_cast<uint32_t>(place_of(op)); },
-          [&](uint32_t op) { return graph_.dur_ns[op]; })
+          [&](uint32_t op) { return work_ns(op); })
           .take_medians();
   positions_ = find_positions(
       graph, counts,
       [&](uint32_t op) {
-        return worker_of(op) != kNone && usual[place_of(op)] > 0 ? graph_.dur_ns[op] / usual[place_of(op)] : 0;
+        return worker_of(op) != kNone && usual[place_of(op)] > 0 ? work_ns(op) / usual[place_of(op)] : 0;
       },
       [&](uint32_t op) { return static_cast<uint32_t>(place_of(op)); }, place_count());
   find_sequences(partner, usual);
@@ -121,9 +122,8 @@ void CellTimes::find_workers() {
 void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::vector<double>& usual) {
   const StepGraph& g = graph_;
   const auto ratio = [&](uint32_t op) {
-    return worker_of(op) != kNone && usual[place_of(op)] > 0
-               ? g.dur_ns[op] / (usual[place_of(op)] * position_factor(op))
-               : 0;
+    return worker_of(op) != kNone && usual[place_of(op)] > 0 ? work_ns(op) / (usual[place_of(op)] * position_factor(op))
+                                                             : 0;
   };
   SequenceLengths lengths = sequence_lengths(g, counts_, ratio, partner, kLong);
   for (const SequenceLengths::Batch& batch : lengths.batches) {
@@ -214,7 +214,7 @@ CellTimes::RoutingStep CellTimes::routing_of(const GraphStep& step, const std::v
   for (uint32_t op = step.begin; op < step.end; ++op) {
     if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
     ops.push_back(op);
-    of_worker[worker_of(op)].first += g.dur_ns[op] / usual_ns(op);
+    of_worker[worker_of(op)].first += work_ns(op) / usual_ns(op);
     ++of_worker[worker_of(op)].second;
   }
   sort_by_numbers(ops, key);
@@ -228,7 +228,7 @@ CellTimes::RoutingStep CellTimes::routing_of(const GraphStep& step, const std::v
     Both both;
     for (; last < ops.size() && key(ops[last]) == own; ++last) {
       const bool back = g.kind[ops[last]] != CellKind::kForward;
-      both.own[back] += g.dur_ns[ops[last]], both.usual[back] += usual_ns(ops[last]);
+      both.own[back] += work_ns(ops[last]), both.usual[back] += usual_ns(ops[last]);
     }
     const double mean = of_worker[worker].first / of_worker[worker].second;
     const double ratio = (both.own[0] + both.own[1]) / (both.usual[0] + both.usual[1]);

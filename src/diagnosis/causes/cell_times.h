@@ -16,8 +16,9 @@ class CellTimes {
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr size_t kKinds = 5;  // F, B, I, W, F&B
   // `counts` says for each step of the graph whether it counts. Graph and counts must outlive this object. O(operations
-  // log operations).
-  CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts);
+  // log operations). `work` is what the operations take by themselves where the graph's durations hold more than that;
+  // it may be empty.
+  CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts, std::vector<double> work = {});
 
   struct Worker {
     int32_t dp = 0, stage = 0, part = 0;  // part: that of its first rank, where peers are one worker
@@ -85,7 +86,7 @@ class CellTimes {
   void leave_out(size_t worker) { left_out_[worker] = 1; }
   bool left_out(uint32_t op) const { return left_out_[worker_of(op)] != 0; }
   double time_ns(uint32_t op) const {
-    return graph_.dur_ns[op] / (position_factor(op) * sequence_factor(op) * worker_factor_[worker_of(op)]);
+    return work_ns(op) / (position_factor(op) * sequence_factor(op) * worker_factor_[worker_of(op)]);
   }
 
   // Mean time for each place; NaN where it has no cells. O(operations).
@@ -103,6 +104,7 @@ class CellTimes {
   std::vector<Scatter> scatter(size_t keys, const std::function<uint32_t(uint32_t)>& key_of) const;
 
  private:
+  double work_ns(uint32_t op) const { return work_.empty() ? graph_.dur_ns[op] : work_[op]; }
   double position_factor(uint32_t op) const {
     return positions_.factor.empty() ? 1 : static_cast<double>(positions_.factor[op]);
   }
@@ -116,6 +118,7 @@ class CellTimes {
 
   const StepGraph& graph_;
   const std::vector<bool>& counts_;
+  const std::vector<double> work_;
   int32_t stages_ = 1, chunks_ = 1;
   std::vector<Worker> workers_;
   std::vector<uint32_t> of_part_;    // for each part its worker, or kNone

@@ -19,6 +19,7 @@
 #include "diagnosis/causes/cause.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/cell_times.h"
+#include "diagnosis/causes/peer_work.h"
 #include "model/statistics.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/step_periods.h"
@@ -39,17 +40,29 @@ class CauseWorld {
           for (uint32_t op = s.begin; op < s.end; ++op, dur += s.width, delay += s.width) change(op, *dur, *delay);
         })) {}
 
+  // Changes what ranks that meet inside a cell do there: change(cell, own work, transfers), see PeerCells.
+  using Inside = std::function<void(const PeerCell&, std::span<double>, std::span<double>)>;
+  static CauseWorld inside(Inside change) {
+    CauseWorld world([](uint32_t, double&, double&) {});
+    world.inside_ = std::make_shared<const Inside>(std::move(change));
+    return world;
+  }
+
   explicit operator bool() const { return apply_ != nullptr; }
   // Changes the first world of the stretch.
   void apply(const WorldStretch& stretch) const { (*apply_)(stretch); }
+  void apply_inside(const PeerCell& cell, std::span<double> own_ns, std::span<double> transfer_ns) const {
+    if (inside_) (*inside_)(cell, own_ns, transfer_ns);
+  }
   std::strong_ordering operator<=>(const CauseWorld&) const = default;
 
  private:
   using Apply = std::function<void(const WorldStretch&)>;
   std::shared_ptr<const Apply> apply_;
+  std::shared_ptr<const Inside> inside_;
 };
 
-// The world without either.
+// The world without either, of causes outside of cells.
 inline CauseWorld both(const CauseWorld& first, const CauseWorld& second) {
   return [first, second](uint32_t op, double& dur, double& delay) {
     const WorldStretch own{op, op + 1, 0, 1, 1, &dur, &delay};
@@ -70,6 +83,7 @@ struct CauseScene {
   const std::vector<bool>& counts;  // for each step of the graph
   const RunCoverage& coverage;
   CellTimes times;
+  const PeerWork& peers;
   bool two_ways = false;  // micro-batches enter at both ends of the pipeline
 
   // A measurement that several kinds read, T(const CauseScene&): made when the first of them asks.
