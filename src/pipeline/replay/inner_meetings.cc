@@ -23,7 +23,8 @@ constexpr double kErrors = 3;  // standard errors by which it must shrink
 
 struct Row {
   uint32_t row, cell;  // a collective, and the compute cell that it is in
-  int64_t later_ns;    // what the collectives behind it in that cell take
+  int64_t earlier_ns;  // what the collectives before it in that cell take
+  int64_t later_ns;    // and those behind it
   int32_t later;       // their number
 };
 
@@ -106,7 +107,7 @@ class Finder {
         continue;
       const Part& part = trace_.parts[cells_.part[i]];
       if (part.stage == kUnknown) continue;
-      rows_[{part.stage, cells_.kind[cell], part.slices.name_id[cells_.slice[i]]}].push_back({i, cell, 0, 0});
+      rows_[{part.stage, cells_.kind[cell], part.slices.name_id[cells_.slice[i]]}].push_back({i, cell, 0, 0, 0});
     }
     std::vector<Row*> all;
     for (auto& [key, rows] : rows_)
@@ -117,6 +118,8 @@ class Finder {
         all[i]->later_ns = all[i - 1]->later_ns + cells_.dur_ns(all[i - 1]->row);
         all[i]->later = all[i - 1]->later + 1;
       }
+    for (size_t i = all.size(); i-- > 1;)
+      if (all[i]->cell == all[i - 1]->cell) all[i - 1]->earlier_ns = all[i]->earlier_ns + cells_.dur_ns(all[i]->row);
   }
 
   void count_cells() {
@@ -166,8 +169,8 @@ class Finder {
   // Whether these ranks meet in these rows, and cells wait for that.
   bool meet(const std::vector<Row>& rows, Among among) const {
     size_t meetings = 0, met = 0, met_as_stamped = 0, size = 0;
-    // For each part and place in the cell: waiting, rest of the cell.
-    std::map<std::pair<int32_t, int32_t>, std::vector<std::pair<double, double>>> waited;
+    // For each part and place in the cell: waiting, own work before it, own work behind it.
+    std::map<std::pair<int32_t, int32_t>, std::vector<std::array<double, 3>>> waited;
     each_meeting(rows, among, [&](const std::vector<Row>& members) {
       ++meetings;
       size = std::max(size, members.size());
@@ -179,26 +182,33 @@ class Finder {
         first_end = std::min(first_end, trace_.common_ns(part, cells_.end_ns[one.row]));
         latest_stamp = std::max(latest_stamp, cells_.start_ns[one.row]);
         first_stamp = std::min(first_stamp, cells_.end_ns[one.row]);
-        waited[{part, one.later}].emplace_back(cells_.dur_ns(one.row) - shortest,
-                                               cells_.end_ns[one.cell] - cells_.end_ns[one.row] - one.later_ns);
+        waited[{part, one.later}].push_back(
+            {static_cast<double>(cells_.dur_ns(one.row) - shortest),
+             static_cast<double>(cells_.start_ns[one.row] - cells_.start_ns[one.cell] - one.earlier_ns),
+             static_cast<double>(cells_.end_ns[one.cell] - cells_.end_ns[one.row] - one.later_ns)});
       }
       met += members.size() == size && latest <= first_end + kSameNs;
       met_as_stamped += members.size() == size && latest_stamp <= first_stamp + kSameNs;
     });
     // An exchange that one rank leaves late shifts the estimate of its clock.
     if (size < 2 || std::max(met, met_as_stamped) < kNearlyAll * meetings) return false;
-    double both = 0, squares = 0, rests = 0, free = -1;
+    double ww = 0, bb = 0, rr = 0, wb = 0, wr = 0, br = 0, free = -2;
     for (const auto& [place, points] : waited) {
-      double wait = 0, rest = 0;
+      std::array<double, 3> mean{};
       const double count = points.size();
-      for (const auto& [w, r] : points) wait += w / count, rest += r / count;
-      for (const auto& [w, r] : points)
-        both += (w - wait) * (r - rest), squares += (w - wait) * (w - wait), rests += (r - rest) * (r - rest);
+      for (const std::array<double, 3>& point : points)
+        for (size_t i = 0; i < mean.size(); ++i) mean[i] += point[i] / count;
+      for (const std::array<double, 3>& point : points) {
+        const double w = point[0] - mean[0], b = point[1] - mean[1], r = point[2] - mean[2];
+        ww += w * w, bb += b * b, rr += r * r, wb += w * b, wr += w * r, br += b * r;
+      }
       free += count - 1;
     }
-    if (both >= kBeside * squares) return true;
+    // A cell with less work comes sooner, waits longer and has less left: what comes before tells that.
+    if (bb > 0) ww -= wb * wb / bb, wr -= wb * br / bb, rr -= br * br / bb;
+    if (wr >= kBeside * ww) return true;
     // Where waits differ little, other differences of the rest outweigh them, and the slope says nothing.
-    const double slope = both / squares, error = std::sqrt((rests - slope * both) / std::max(free, 1.0) / squares);
+    const double slope = wr / ww, error = std::sqrt(std::max(0.0, rr - slope * wr) / std::max(free, 1.0) / ww);
     return -slope < kErrors * error;
   }
 
