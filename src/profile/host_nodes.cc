@@ -15,6 +15,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // Returns what a slice's name says about everything inside it.
 IdleCause context_of_name(Category category, std::string_view name) {
   if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleCause::kInput;
+  if (category == Category::kOverhead && name == "garbage collection") return IdleCause::kCollector;  // GC_RECORD
   if (category == Category::kPythonFunction &&
       (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
        contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))

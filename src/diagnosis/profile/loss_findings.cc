@@ -21,9 +21,11 @@ constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kCon
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
 constexpr double kOnce = 0.5;   // a piece that is this share of a loss is reported as a single event
 
+bool is_of_weak_kernels(const RankLoss& x) { return x.kind == LossKind::kAiCpu || x.kind == LossKind::kFewCores; }
+
 double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
-  if (x.waits > 0) return kFaultShare;
+  if (x.waits > 0 || is_of_weak_kernels(x)) return kFaultShare;
   if (x.kind != LossKind::kIdle) return kUsualShare;
   switch (x.owner) {
     case IdleCause::kCollector:
@@ -49,7 +51,8 @@ struct JoinedLoss {
 std::string join_key(const RankLoss& x) {
   const Culprit& c = x.at;
   return std::to_string(static_cast<int>(x.kind)) + "|" + std::to_string(static_cast<int>(x.owner)) + "|" + c.call +
-         "|" + c.op + "|" + c.range + "|" + c.frame + "|" + (x.kind == LossKind::kIdle ? "" : x.what);
+         "|" + c.op + "|" + c.range + "|" + c.frame + "|" +
+         (x.kind == LossKind::kIdle || is_of_weak_kernels(x) ? "" : x.what);
 }
 
 // Ranks that meet in collectives wait for the worst of them, so its loss counts; other ranks lose the mean.
@@ -135,10 +138,13 @@ void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sent
     if (loss.owner == IdleCause::kInput) advice = loader_advice(f);
     if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(f, loss, x);
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
+    if (loss.at.call == "aclopCompileAndExecute") advice = "profile.loss.compile.advice";
     if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
   }
   // A trace can only show a collection that the program itself calls, or a range that the program puts around one.
   const bool called = loss.at.call.starts_with("<built-in ");
+  if (f.launches_block && (x.id == "host.sync" || x.id == "host.blocked"))
+    x.detail += words("profile.loss.launches_block");
   if (has_words(advice)) x.detail += words(advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2));
 }
 
@@ -230,6 +236,20 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
   return x;
 }
 
+// Kernels that run beside the cores that could compute them, or on few of these.
+Finding weak_kernels_finding(const ProfileFacts& f, const JoinedLoss& j) {
+  const bool cpu = j.worst.kind == LossKind::kAiCpu;
+  Finding x;
+  x.id = cpu ? "compute.aicpu" : "compute.few_cores";
+  x.weight = j.share;
+  x.value = percent(j.share);
+  Args args;
+  args.set("what", j.worst.what).set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
+  say(x, cpu ? "profile.aicpu" : "profile.few_cores", args.set("used", percent(j.worst.ratio)));
+  x.price.saving_ns = j.share * f.step_ns;
+  return x;
+}
+
 }  // namespace
 
 bool is_about(const Finding& x, const RankLoss& loss) {
@@ -247,6 +267,7 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
   for (const JoinedLoss& j : join_ranks(f, account)) {
     if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
     if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
+    if (is_of_weak_kernels(j.worst)) out.push_back(weak_kernels_finding(f, j));
   }
   const double waits = share_or_zero(stream_wait, window_of(account));
   if (waits >= kUsualShare) {

@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 
+#include "base/json_members.h"
 #include "base/number.h"
 #include "model/only_communication.h"
 #include "model/row_names.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"
+#include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -207,6 +209,9 @@ std::string_view recorder_of(const Trace& trace) {
 ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   ProfileFacts f;
   f.recorder = recorder_of(trace);
+  f.launches_block = std::ranges::any_of(trace.parts, [](const Part& part) {
+    return json_text(json_member(meta_json(part, "ENV_VARIABLES"), "ASCEND_LAUNCH_BLOCKING")) == "1";
+  });
   f.npu = trace.device_family == DeviceFamily::kNpu;
   f.only_communication = is_only_communication(trace);
   f.launches_unknown =

@@ -98,6 +98,7 @@ struct ProfileFacts {
   // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices
+  bool launches_block = false;      // ASCEND_LAUNCH_BLOCKING was set: the host waits for the device after every launch
   // for a step "on average" use this one.
   double step_ns = 0;
 };

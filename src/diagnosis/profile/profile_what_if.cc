@@ -34,6 +34,8 @@ Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vect
   removed.loss = [&list](const RankLoss& loss) {
     return std::ranges::any_of(list, [&](const Finding& x) {
       if (x.id == "comm.contention") return loss.kind == LossKind::kContention;
+      if (x.id == "compute.aicpu") return loss.kind == LossKind::kAiCpu;
+      if (x.id == "compute.few_cores") return loss.kind == LossKind::kFewCores;
       if (x.id == "copies.pageable")
         return loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos;
       return is_about(x, loss);

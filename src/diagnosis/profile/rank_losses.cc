@@ -38,6 +38,7 @@ class LossFinder {
     settle_drains();
     find_exposed();
     find_contention();
+    find_weak_kernels();
     // Exposed work was recorded, whether the step would be shorter without it or the host sets the pace.
     std::erase_if(losses_, [&](const RankLoss& x) {
       const bool exposed = x.kind == LossKind::kCollective || x.kind == LossKind::kCopy;
@@ -404,6 +405,54 @@ class LossFinder {
         out.device_ns[j] = 0;
     x.caused_ns = won(out);
     losses_.push_back(std::move(x));
+  }
+
+  // ---- kernels that the cores for it do not compute
+  // -------------------------------------------------------------------
+
+  // The blocks of a kernel, one a core; 0: not recorded.
+  int64_t blocks_of(uint32_t slice) const {
+    const KernelFact* fact = fact_of(part_.kernels, slice);
+    if (fact == nullptr) return 0;
+    const std::vector<std::string_view> numbers = stageline::split(trace_.names.text(fact->grid), ',');
+    return parse_int(trim(numbers[0].substr(std::min<size_t>(1, numbers[0].size())))).value_or(0);
+  }
+
+  void find_weak_kernels() {
+    std::map<StringId, int64_t> cores;  // by kind of core: the most blocks of any kernel there
+    for (const TaskFact& task : part_.tasks) {
+      int64_t& most = cores[task.unit];
+      most = std::max(most, blocks_of(task.slice));
+    }
+    if (cores.empty()) return;
+    for (const LossKind kind : {LossKind::kAiCpu, LossKind::kFewCores}) {
+      RankLoss x;
+      x.kind = kind;
+      TakenOut out;
+      out.device_ns.assign(t_.device.size(), -1);
+      double could_ns = 0;
+      for (size_t j = 0; j < t_.device.size(); ++j) {
+        const auto& item = t_.device[j];
+        const TaskFact* task = fact_of(part_.tasks, item.slice);
+        if (task == nullptr || item.kernel != KernelClass::kComputation) continue;
+        const std::string_view unit = trace_.names.text(task->unit);
+        const bool cpu = unit == "AI_CPU" || unit == "AICPU";
+        const int64_t blocks = blocks_of(item.slice), all = cores[task->unit], length = item.end_ns - item.start_ns;
+        if (cpu != (kind == LossKind::kAiCpu) || (!cpu && (blocks <= 0 || blocks >= all))) continue;
+        out.device_ns[j] = cpu ? 0 : length * blocks / all;
+        x.recorded_ns += static_cast<double>(length);
+        could_ns += static_cast<double>(out.device_ns[j]);
+        if (const auto ns = static_cast<double>(length - out.device_ns[j]); ns > x.longest_ns) {
+          x.longest_ns = ns;
+          x.what = short_kernel_name(trace_.names.text(part_.slices.name_id[item.slice]));
+        }
+      }
+      if (x.recorded_ns < kMinLoss * window()) continue;
+      x.ratio = could_ns / x.recorded_ns;
+      x.price_ns = won(out);
+      keep(out, x);
+      losses_.push_back(std::move(x));
+    }
   }
 
   struct Drain {

@@ -21,6 +21,8 @@ enum class LossKind : uint8_t {
   kCollective,  // communication during which nothing is computed
   kCopy,        // copies during which nothing else runs
   kContention,  // computation that takes longer while communication runs at the same time
+  kAiCpu,       // kernels on the processors beside the cores that compute (AI_CPU of Ascend)
+  kFewCores,    // kernels that run on few of the cores
 };
 
 struct RankLoss {
@@ -45,8 +47,9 @@ struct RankLoss {
   double fixed_ns = 0;    // what that many kernels take if each is as short as the shortest; it is not in recorded_ns
   double longest_ns = 0;  // longest single piece
   int64_t longest_step = -1;
-  bool first_call = false;              // the longest piece lies in the first call of its kind
-  double ratio = 0;                     // of kContention: kernel times to those of the same kernels alone
+  bool first_call = false;  // the longest piece lies in the first call of its kind
+  // Of kContention: kernel times to those of the same kernels alone. Of kFewCores: the part of the cores that is used.
+  double ratio = 0;
   std::shared_ptr<const TakenOut> out;  // what the replay of its price removed; null in accounts
 };
 
