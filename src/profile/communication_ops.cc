@@ -70,6 +70,7 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
     op.kind = fact && fact->name != 0 ? fact->name : row.name;
     op.messages =
         names.messages[op.kind] && (op.kind != row.name || !inside_all_to_all(rank.part->slices, row.slice, names));
+    op.receives = op.messages && names.receives[op.kind];
     op.leaves_early = names.leaves_early[op.kind];
     if (fact) {
       op.comms_id = fact->comms_id;
@@ -77,6 +78,8 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
       op.group_ranks = fact->group_ranks;
       op.description = fact->group_description;
       op.number = fact->seq;
+      op.src_rank = static_cast<int32_t>(fact->src_rank);
+      op.dst_rank = static_cast<int32_t>(fact->dst_rank);
       op.bytes = fact->bytes;
       op.group_size = fact->group_size;
       if (const auto named = groups.find(fact->group); op.group_size == 0 && named != groups.end())
@@ -134,6 +137,32 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
       out.begin.push_back(out.members.size());
     }
     i = end;
+  }
+  return out;
+}
+
+Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks) {
+  Matched out;
+  struct Ends {
+    std::vector<CommunicationOp*> sends, receives;  // in the order of their starts
+  };
+  std::map<std::tuple<StringId, int32_t, int32_t>, Ends> pairs;
+  for (std::vector<CommunicationOp>& rank : ranks)
+    for (CommunicationOp& op : rank) {
+      if (!op.messages || op.src_rank < 0 || op.dst_rank < 0 || op.src_rank == op.dst_rank) continue;
+      Ends& ends = pairs[{op.group, op.src_rank, op.dst_rank}];
+      (op.receives ? ends.receives : ends.sends).push_back(&op);
+    }
+  out.begin.push_back(0);
+  for (const auto& [pair, ends] : pairs) {
+    if (ends.sends.size() != ends.receives.size()) {
+      out.alone += static_cast<int64_t>(ends.sends.size() + ends.receives.size());
+      continue;
+    }
+    for (size_t k = 0; k < ends.sends.size(); ++k) {
+      out.members.insert(out.members.end(), {ends.sends[k], ends.receives[k]});
+      out.begin.push_back(out.members.size());
+    }
   }
   return out;
 }

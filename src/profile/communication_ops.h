@@ -31,8 +31,10 @@ struct CommunicationOp {
   int32_t step = -1;
   // A send, a receive or a batch of them, but for one that an all-to-all is made of: there is no waiting for all.
   bool messages = false;
+  bool receives = false;      // of a message: its receiver recorded it
   bool leaves_early = false;  // a rank may leave before others have come, as in broadcast, reduce, gather and scatter
-  int64_t start_ns = 0, dur_ns = 0;  // as in TorchRow
+  int64_t start_ns = 0, dur_ns = 0;      // as in TorchRow
+  int32_t src_rank = -1, dst_rank = -1;  // of a message, where both ends are known
   int64_t bytes = -1;
   int64_t group_size = 0;    // 0: unknown
   int64_t transfer_ns = -1;  // the shortest among its ranks; −1: not found on another rank, or not synchronising
@@ -68,5 +70,8 @@ struct Matched {
 };
 // Finds every collective on its ranks and fills transfer_ns. O(n log n) in all operations.
 Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks);
+// Finds the messages that both ends recorded: the k-th from one rank to another in a group on either side, where both
+// sides have as many. The send of each comes before its receive. O(n log n) in all operations.
+Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

@@ -1,6 +1,7 @@
 #include "profile/device_clock.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -27,18 +28,28 @@ struct Kernels {
   double ns = 0;
   int64_t count = 0;
 };
-// By name, and shapes where they were recorded; of steps alone, where the rank has steps.
-std::map<std::pair<StringId, StringId>, Kernels> kernels_of(const Part& part) {
-  std::map<std::pair<StringId, StringId>, Kernels> kernels;
+// By name, and shapes where they were recorded.
+using KernelKey = std::pair<StringId, StringId>;
+
+// Calls take(slice, key) for kernels that compute; of steps alone, where the rank has steps.
+template <class Take>
+void for_each_kernel(const Part& part, Take take) {
   for (uint32_t i = 0; i < part.slices.size(); ++i) {
     if (!computes(part.slices, i) || (!part.steps.empty() && part.slices.step[i] == 0)) continue;
     const InputFact* input = fact_of(part.inputs, i);
     const uint32_t owner = i < part.slices.parent.size() ? part.slices.parent[i] : kNoSliceIndex;
     if (!input && owner != kNoSliceIndex) input = fact_of(part.inputs, owner);
-    Kernels& of = kernels[{part.slices.name_id[i], input ? input->dims : 0}];
+    take(i, KernelKey{part.slices.name_id[i], input ? input->dims : 0});
+  }
+}
+
+std::map<KernelKey, Kernels> kernels_of(const Part& part) {
+  std::map<KernelKey, Kernels> kernels;
+  for_each_kernel(part, [&](uint32_t i, const KernelKey& key) {
+    Kernels& of = kernels[key];
     of.ns += static_cast<double>(part.slices.dur_ns[i]);
     ++of.count;
-  }
+  });
   return kernels;
 }
 
@@ -83,17 +94,24 @@ double computing_mhz(const std::vector<ClockTime>& clocks) {
 
 SharedKernels shared_kernels(const Trace& trace, const Part& part) {
   const auto own = kernels_of(part);
-  std::map<std::pair<StringId, StringId>, std::vector<double>> means;  // of the others, one for each rank
+  std::map<KernelKey, std::vector<double>> means;  // of the others, one for each rank
   for (const Part& other : trace.parts)
     if (&other != &part)
       for (const auto& [key, kernels] : kernels_of(other))
         if (own.contains(key)) means[key].push_back(kernels.ns / static_cast<double>(kernels.count));
   SharedKernels shared;
+  std::map<KernelKey, int64_t> shorter;
   for (auto& [key, others] : means) {
     std::ranges::sort(others);
+    const double usual = quantile(others, 0.5), count = static_cast<double>(own.at(key).count);
     shared.own_ns += own.at(key).ns;
-    shared.others_ns += static_cast<double>(own.at(key).count) * quantile(others, 0.5);
+    shared.others_ns += count * usual;
+    if (usual * count < own.at(key).ns) shorter[key] = std::llround(usual);
   }
+  shared.shorter_ns.assign(part.slices.size(), -1);
+  for_each_kernel(part, [&](uint32_t i, const KernelKey& key) {
+    if (const auto known = shorter.find(key); known != shorter.end()) shared.shorter_ns[i] = known->second;
+  });
   return shared;
 }
 

@@ -26,6 +26,8 @@ double computing_mhz(const std::vector<ClockTime>& clocks);
 struct SharedKernels {
   double own_ns = 0;     // all of them
   double others_ns = 0;  // the same number of kernels, each as long as the mean on the others (their median)
+  // By slice of the rank: that length, for kernels that take less on the others; −1 for all else.
+  std::vector<int64_t> shorter_ns;
 };
 SharedKernels shared_kernels(const Trace& trace, const Part& part);
 

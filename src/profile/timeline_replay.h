@@ -9,7 +9,8 @@
 //   return of a wait after the device work whose end it was seen to wait for.
 //
 // Without changes it returns the recorded times. Without a stretch, a wait or device work, the difference is the
-// saving. Durations of collectives do not change, since the work of other ranks is not known here.
+// saving. Durations of collectives do not change, since the work of other ranks is not known here; where several ranks
+// are replayed together, an operation that they end together ends when the last of them has come.
 #pragma once
 
 #include <cstdint>
@@ -28,5 +29,18 @@ struct TakenOut {
 // Returns how long the window would be in that world, without what was not recorded. O(host items +
 // device work).
 int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
+
+// A collective or message that several ranks end together. The rank with the shortest operation came last, so clocks
+// are not compared.
+struct Meeting {
+  struct Member {
+    uint32_t rank, item;  // indexes of the timelines, and of its device work
+  };
+  std::vector<Member> members;
+};
+// Returns the windows of ranks that are replayed together, each with what is taken out of it. Empty where they would
+// wait for each other in a circle, so the operations were matched wrongly. O(all items + ranks · meetings).
+std::vector<int64_t> replayed_together(const std::vector<DeviceTimeline>& timelines, const std::vector<TakenOut>& out,
+                                       const std::vector<Meeting>& meetings);
 
 }  // namespace stageline

@@ -1,9 +1,10 @@
 // Who owns the idle time of devices, and what a replay says of it.
+#include "profile/device_timeline.h"
+
 #include <doctest/doctest.h>
 
 #include <numeric>
 
-#include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
 #include "profile/timeline_replay.h"
 #include "torch_traces.h"
@@ -155,4 +156,40 @@ TEST_CASE("device timeline: the time between two recordings is in no sum, what a
   // The multiplication stands before the launch; the first recording loses nothing by it.
   CHECK(idle_us(t, IdleCause::kWork) == 290);
   CHECK(near_us(without_us(t, IdleCause::kWork), 610 - 290));
+}
+
+TEST_CASE("device timeline: ranks that are replayed together leave a collective when the last has come") {
+  // Rank 0 computes for 300 µs, rank 1 for 100; both leave the collective at 420, and compute for 50 more.
+  const auto rank = [](int computes) {
+    return torch_trace({launch(0, 5, 1), kernel(10, computes, 1), launch(6, 5, 2),
+                        work("ncclDevKernel_AllReduce", micros(11 + computes), micros(409 - computes), 2),
+                        launch(12, 5, 3), kernel(421, 50, 3)});
+  };
+  const Trace slow = rank(300), fast = rank(100);
+  const std::vector<DeviceTimeline> t{timeline_of(slow), timeline_of(fast)};
+  const std::vector<Meeting> meetings{{{{0, 1}, {1, 1}}}};
+  std::vector<TakenOut> out(2);
+  CHECK(replayed_together(t, out, meetings) == std::vector<int64_t>{t[0].window_ns(), t[1].window_ns()});
+  out[0].device_ns = {100'000, -1, -1};  // as fast as the other: both save what they were apart
+  CHECK(replayed_together(t, out, meetings) ==
+        std::vector<int64_t>{t[0].window_ns() - 200'000, t[1].window_ns() - 200'000});
+  out[0].device_ns = {50'000, -1, -1};  // it now waits for the other
+  CHECK(replayed_together(t, out, meetings) ==
+        std::vector<int64_t>{t[0].window_ns() - 200'000, t[1].window_ns() - 200'000});
+  const std::vector<Meeting> circle{{{{0, 1}, {1, 2}}},
+                                    {{{0, 2}, {1, 1}}}};  // each waits for the later work of the other
+  CHECK(replayed_together(t, out, circle).empty());
+}
+
+TEST_CASE("device timeline: a host that shows nothing until its device is done waits for it at the end of a step") {
+  const auto run = [](int lasts) {
+    return torch_trace({slice("user_annotation", "ProfilerStep#1", 0, 500), launch(5, 5, 1), kernel(15, lasts, 1),
+                        slice("user_annotation", "ProfilerStep#2", 500, 500), launch(505, 5, 2), kernel(515, 300, 2)});
+  };
+  const Trace trace = run(470);
+  const std::vector<DeviceTimeline> t{timeline_of(trace)};
+  std::vector<TakenOut> out(1);
+  CHECK(replayed_together(t, out, {}) == std::vector<int64_t>{t[0].window_ns()});
+  out[0].device_ns = {370'000, -1};
+  CHECK(replayed_together(t, out, {}) == std::vector<int64_t>{t[0].window_ns() - 100'000});
 }

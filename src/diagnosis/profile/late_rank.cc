@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/number.h"
+#include "base/parallel.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_clock.h"
+#include "profile/device_timeline.h"
+#include "profile/meetings.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
@@ -19,7 +24,8 @@ constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median 
 constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
 constexpr double kLowClock = 0.95;  // most of the others' clock that counts as lower
-constexpr double kExplains = 0.5;   // minimum part of the others' waiting that its reason has to explain
+constexpr double kReplayError = 0.01;
+constexpr double kExplains = 0.5;  // minimum part of the others' waiting that its reason has to explain
 
 template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
@@ -171,6 +177,58 @@ void see_late_rank(ProfileFacts& f) {
   }
 }
 
+namespace {
+
+// Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
+// on the others, by a replay of all ranks together: who waits for the slow rank no longer does, and the slow rank waits
+// in turn where its own work is no longer what all wait for. Empty where the replay cannot say it: launches are not
+// linked, most communication was not found on other ranks, or the unchanged run is not replayed as it was recorded.
+std::map<int32_t, double> saved_without_slowness(const Trace& trace, const Part& slow, const SharedKernels& shared) {
+  const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
+  if (!run) return {};
+  std::vector<DeviceTimeline> timelines(run->parts.size());
+  parallel_for(timelines.size(), [&](size_t r) { timelines[r] = device_timeline(trace, trace.parts[run->parts[r]]); });
+  std::vector<TakenOut> out(timelines.size());
+  for (size_t r = 0; r < timelines.size(); ++r) {
+    if (!timelines[r].linked) return {};
+    if (timelines[r].part != &slow) continue;
+    for (const DeviceTimeline::DeviceItem& item : timelines[r].device)
+      out[r].device_ns.push_back(shared.shorter_ns[item.slice]);
+  }
+  const Meetings meetings = find_meetings(*run, timelines);
+  if (meetings.known < kMostlyKnown) return {};
+  const std::vector<int64_t> before =
+      replayed_together(timelines, std::vector<TakenOut>(timelines.size()), meetings.list);
+  const std::vector<int64_t> after = replayed_together(timelines, out, meetings.list);
+  if (before.empty() || after.empty()) return {};
+  std::map<int32_t, double> saved;
+  for (size_t r = 0; r < timelines.size(); ++r) {
+    const auto recorded = static_cast<double>(timelines[r].window_ns());
+    if (std::abs(static_cast<double>(before[r]) - recorded) > kReplayError * recorded) return {};
+    saved[timelines[r].part->rank] = static_cast<double>(before[r] - after[r]);
+  }
+  return saved;
+}
+
+// Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
+void price_slowness(const Trace& trace, const Part& part, const SharedKernels& shared, ProfileFacts& f) {
+  const std::map<int32_t, double> saved = saved_without_slowness(trace, part, shared);
+  if (saved.empty()) return;
+  double sum = 0;
+  for (RankFacts& r : f.ranks) {
+    const auto own = saved.find(r.rank);
+    if (own == saved.end()) continue;
+    sum += own->second;
+    if (r.rank == part.rank) continue;
+    const double waited = std::clamp(own->second, r.comm_wait_ns, std::max(r.comm_wait_ns, r.exposed_comm_ns));
+    f.comm_wait_ns += waited - r.comm_wait_ns;
+    r.comm_wait_ns = waited;
+  }
+  f.slow.saved = std::max(0.0, share_or_zero(sum, f.whole.span_ns));
+}
+
+}  // namespace
+
 void see_why_slow(const Trace& trace, ProfileFacts& f) {
   if (!f.slow_rank) return;
   const auto part = std::ranges::find(trace.parts, *f.slow_rank, &Part::rank);
@@ -189,6 +247,7 @@ void see_why_slow(const Trace& trace, ProfileFacts& f) {
       others.push_back(mhz);
   const double mhz = computing_mhz(clock_times(*part)), usual = others.empty() ? 0 : median_of(std::move(others));
   if (mhz < kLowClock * usual) f.slow.mhz = mhz, f.slow.others_mhz = usual;
+  price_slowness(trace, *part, shared, f);
 }
 
 namespace {
@@ -281,7 +340,13 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   x.id = "rank.slow";
   x.rank = slow.rank;
   x.places = {{.kind = PlaceKind::kRanks, .ranks = {slow.rank}}};
-  x.weight = waited ? f.late->share : share_or_zero(slow.compute_ns - others, slow.span_ns);
+  // Where no call shows what paces the host, a replay keeps its pace, although the others are seen to wait.
+  const double waiting = waited ? f.late->share : 0;
+  const bool replayed = f.slow.saved > 0 && f.slow.saved >= waiting;
+  if (replayed) x.price.saving_ns = f.slow.saved * f.step_ns;
+  x.weight = replayed                      ? f.slow.saved
+             : waited || f.slow.saved == 0 ? waiting
+                                           : share_or_zero(slow.compute_ns - others, slow.span_ns);
   x.value = fixed(slow.compute_ns / others, 2) + "×";
   Args args;
   args.set("rank", int64_t{slow.rank}).set("own", time_per_step(f, slow.compute_ns)).flag("waited", waited);

@@ -35,6 +35,9 @@ struct SlowRank {
   double longer = 0;        // by which share of their time these kernels take longer
   bool by_kernels = false;  // that explains most of its longer computing; otherwise it has more or larger kernels
   double mhz = 0, others_mhz = 0;  // clocks of the devices while they computed, where that of this one is lower
+  // Share of the ranks' windows that a replay saves where its kernels take as long as on the others; negative where no
+  // replay says it.
+  double saved = -1;
 };
 
 // Collectives that wait more than they transfer, in a mean step.
@@ -95,10 +98,10 @@ struct ProfileFacts {
   std::string_view recorder;        // "torch", "nsys", "rocpd", "xplane": whose options advice may name; "": another
   bool only_communication = false;  // nothing else was recorded: its time is all the time, and nothing tells idle
   bool npu = false;                 // Ascend devices, where some remedies have other names
+  bool launches_block = false;      // ASCEND_LAUNCH_BLOCKING was set: the host waits for the device after every launch
   // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices
-  bool launches_block = false;      // ASCEND_LAUNCH_BLOCKING was set: the host waits for the device after every launch
   // for a step "on average" use this one.
   double step_ns = 0;
 };
