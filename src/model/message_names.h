@@ -26,6 +26,12 @@ inline bool is_communication_call(std::string_view name) {
   return false;
 }
 
+// Returns whether an annotation of the host is a message itself rather than a call: torch's title of a message of a
+// pipeline (torch.distributed.record_comm) lasts, as "gloo:send" does, until the message is complete.
+inline bool is_message_title(std::string_view name) {
+  return name.starts_with("PP::fwd_") || name.starts_with("PP::bwd_");
+}
+
 // Returns whether both ends give a message the same number. Where each rank counts its own messages, that is so only in
 // a group of two.
 inline bool numbered_alike(const Trace& trace, const CollectiveFact& message) {

@@ -43,6 +43,23 @@ std::string device_name(const Part& part) {
   return part.device != kUnknown && alike ? only : "";
 }
 
+namespace {
+
+// Kineto makes annotations of the device of those of the host; only marks of a graph's nodes have none there.
+bool has_node_names(const Trace& trace, const Part& part) {
+  constexpr uint8_t kHost = 1, kDevice = 2;
+  std::vector<uint8_t> where(trace.names.size());
+  for (size_t i = 0; i < part.slices.size(); ++i) {
+    const Category category = trace.categories[part.slices.category_id[i]].kind;
+    if (category == Category::kUserAnnotation) where[part.slices.name_id[i]] |= kHost;
+    if (category == Category::kGpuAnnotation) where[part.slices.name_id[i]] |= kDevice;
+  }
+  return std::ranges::any_of(where, [](uint8_t of) { return (of & kHost) != 0; }) &&
+         std::ranges::find(where, kDevice) != where.end();
+}
+
+}  // namespace
+
 std::string torch_era(const Trace& trace, const Part& part) {
   // Other writers use Kineto's categories too (torch_npu, recordings, Perfetto, Nsight); their files say nothing of
   // torch.
@@ -68,11 +85,13 @@ std::string torch_era(const Trace& trace, const Part& part) {
   constexpr int64_t kYear2026 = 1'767'225'600'000'000'000;
   const bool recent = part.slices.start_ns.empty() || part.slices.start_ns[0] >= kYear2026;
   if (annotated) return "2.15+";
+  if (recent && has_node_names(trace, part)) return "2.14+";
   if (recent && (numbered || syncs || has_meta(part, "host_name"))) return "2.11+";
+  // Newer versions leave out what they do not know, so in a new recording nothing says that the version is an old one.
   // With 2.7 the base time moved to before the events, and the versions of the drivers were added.
   const bool versions = has_meta(part, "cuda_driver_version") || has_meta(part, "cupti_version") ||
                         has_meta(part, "hip_driver_version") || has_meta(part, "roctracer_version");
-  if (has_meta(part, "baseTimeNanoseconds")) return versions || overhead ? "2.7–2.10" : "2.4–2.6";
+  if (has_meta(part, "baseTimeNanoseconds")) return versions || overhead ? "2.7–2.10" : recent ? "2.4+" : "2.4–2.6";
   if (!part.fractional_time) return "1.12–2.2";
   // Decimal times that count from the epoch were written for two months only; in other files with such times, a tool
   // removed the base time.

@@ -19,9 +19,9 @@ std::string_view meta_json(const Part& part, std::string_view key);
 // say.
 std::string device_name(const Part& part);
 
-// Returns the versions of PyTorch that may have written the trace: "1.8–1.11", "1.12–2.2", "2.3", "2.4–2.6",
-// "2.7–2.10", "2.11+", "2.15+"; "" when it was none of them. Each range is recognised by fields that only its versions
-// write (docs/formats/kineto.md). O(slices).
+// Returns the versions of PyTorch that may have written the trace: "1.8–1.11", "1.12–2.2", "2.3", "2.4–2.6", "2.4+",
+// "2.7–2.10", "2.11+", "2.14+", "2.15+"; "" when it was none of them. Each range is recognised by fields that only its
+// versions write (docs/formats/kineto.md). O(slices).
 std::string torch_era(const Trace& trace, const Part& part);
 
 // Returns the number in "ProfilerStep#12" or "ProfilerStep # 12", 12; −1 for other names.

@@ -176,6 +176,64 @@ class GraphMarksTest(Case):
                 event['ts'] += 9000
         self.assertNotIn('kineto.names_of_capture', flaws(info(self.write(made))))
 
+    def test_marked_messages_are_cells_one_by_one(self):
+        made, cells = trace()
+        events, want = made['traceEvents'], []
+        for step, kind, m, start, dur in cells:  # after each forward a send, before each backward a receive, of one name each
+            name, at = ('PP::fwd_recv (stage 1)', start - 7) if kind == 'F' else ('PP::bwd_send (stage 1)', start + dur + 2)
+            want.append((step, {'F': 'RF', 'B': 'SB'}[kind], m, 4000))
+            events.append({'ph': 'X', 'cat': 'kernel', 'name': 'ncclDevKernel_SendRecv', 'pid': 0, 'tid': 61, 'ts': at, 'dur': 4,
+                           'args': {'device': 0, 'stream': 61, 'correlation': 95 + step, 'name': name, 'graph id': GRAPH, 'graph node id': GRAPH << 32 | len(events)}})
+        path = self.write(made)
+        out = run('sql', path, "SELECT step, kind, micro_batch, end_ns - start_ns AS dur FROM cells WHERE kind IN ('RF', 'SB')", '--format', 'csv', '-q', check=0).out
+        got = [(int(r['step']), r['kind'], int(r['micro_batch']), int(r['dur'])) for r in csv.DictReader(io.StringIO(out))]
+        self.assertEqual(sorted(got), sorted(want))
+        self.assertNotIn('cells.unknown_messages', flaws(info(path)))
+        self.assertEqual(len(cells_of(path)), len(cells))
+
+    def test_titles_of_messages_are_cells_unless_actions_name_them(self):
+        """`gloo:send` has the title of the message instead of its own name, and lasts until it is waited for."""
+        def rank(number, actions):
+            events = []
+            kinds = [('F', 'fwd_send', 'B', 'bwd_recv'), ('F', 'fwd_recv', 'B', 'bwd_send')][number]
+            for step in range(2):
+                at = 1000.0 + 1000 * step
+                events.append({'ph': 'X', 'cat': 'user_annotation', 'name': f'ProfilerStep#{step}', 'pid': 1, 'tid': 1, 'ts': at, 'dur': 990, 'args': {}})
+                for m in range(3):
+                    for k, (kind, title) in enumerate((kinds[:2], kinds[2:])):
+                        start = at + 20 + 60 * m + 300 * k + 30 * number * (1 - 2 * k)
+                        events.append({'ph': 'X', 'cat': 'user_annotation', 'name': f'PP:{number}{kind}{m}', 'pid': 1, 'tid': 1, 'ts': start, 'dur': 20, 'args': {}})
+                        events.append({'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::mm', 'pid': 1, 'tid': 1, 'ts': start + 1, 'dur': 18, 'args': {}})
+                        message = start + 21 if title.endswith('send') else start - 8
+                        events.append({'ph': 'X', 'cat': 'user_annotation', 'name': f'PP::{title} (stage {number})', 'pid': 1, 'tid': 2, 'ts': message, 'dur': 7 + 100 * title.endswith('send'), 'args': {}})
+                        if actions:
+                            events.append({'ph': 'X', 'cat': 'user_annotation', 'name': f'PP:{number}{"SEND" if "send" in title else "RECV"}_{kind}{m}', 'pid': 1, 'tid': 1, 'ts': message, 'dur': 6, 'args': {}})
+            return {'schemaVersion': 1, 'distributedInfo': {'backend': 'gloo', 'rank': number, 'world_size': 2}, 'traceEvents': events}
+
+        for actions in (False, True):
+            folder = self.dir / f'run{actions}'
+            folder.mkdir()
+            for number in range(2):
+                (folder / f'rank{number}.json').write_text(json.dumps(rank(number, actions)))
+            out = run('sql', folder, 'SELECT kind, count(*) AS cells, count(DISTINCT micro_batch) AS numbers FROM cells GROUP BY kind ORDER BY kind', '--format', 'csv', '-q', check=0).out
+            got = {r['kind']: (int(r['cells']), int(r['numbers'])) for r in csv.DictReader(io.StringIO(out))}
+            self.assertEqual(got, {'B': (12, 3), 'F': (12, 3), 'RB': (6, 3), 'RF': (6, 3), 'SB': (6, 3), 'SF': (6, 3)}, actions)
+
+    @needs_shared
+    def test_messages_of_torch_s_own_writers(self):
+        truth = json.loads((SAMPLES / 'truth.json').read_text())['pipeline_transfers']
+        for name in ('graph_lanes_none', 'graph_lanes_all', 'graph_annotated_214', 'cuspy_graph_deps'):
+            path = SAMPLES / f'{name}.pt.trace.json.gz'
+            out = run('sql', path, "SELECT kind, count(*) AS cells FROM cells WHERE kind IN ('SF', 'RF', 'SB', 'RB') GROUP BY kind", '--format', 'csv', '-q', check=0).out
+            got = {r['kind']: int(r['cells']) for r in csv.DictReader(io.StringIO(out))}
+            self.assertEqual(got, {'SF': truth['fwd_send'], 'RF': truth['fwd_recv'], 'SB': truth['bwd_send'], 'RB': truth['bwd_recv']}, name)
+            self.assertNotIn('cells.unknown_messages', flaws(info(path)), name)
+
+    @needs_shared
+    def test_eras_of_graphs(self):
+        eras = {'graph_raw': '2.4+', 'graph_capture_and_replays': '2.4+', 'graph_annotated_214': '2.14+', 'graph_lanes_all': '2.15+', 'cuspy_graph_deps': '2.15+'}
+        self.assertEqual({name: info(SAMPLES / f'{name}.pt.trace.json.gz')['parts'][0]['torch'] for name in eras}, eras)
+
     @needs_shared
     def test_traces_of_torch_s_own_writers(self):
         truth = json.loads((SAMPLES / 'truth.json').read_text())['cells']['rows']

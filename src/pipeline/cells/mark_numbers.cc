@@ -14,6 +14,12 @@ namespace {
 // B and I are counted together, since both are the micro-batch's way back.
 CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
 
+// The work whose result a message carries, or whose input it brings.
+CellKind work_of(CellKind message) {
+  const bool forward = message == CellKind::kSendForward || message == CellKind::kRecvForward;
+  return forward ? CellKind::kForward : CellKind::kBackward;
+}
+
 // Returns the range that contains the time; nullptr when none does.
 template <class Range>
 const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
@@ -80,7 +86,13 @@ int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<Cel
   int64_t counted = 0;
   for (const auto& [key, group] : groups) {
     if (group.named) continue;
-    for (uint32_t k = 0; k < group.marks.size(); ++k) marks[group.marks[k]].micro_batch = k;
+    const auto& [step, kind, stage, chunk] = key;
+    // Messages go in the order of their work, whatever its numbers are.
+    const auto work = is_message(kind) ? groups.find({step, work_of(kind), stage, chunk}) : groups.end();
+    const bool known = work != groups.end() && work->second.marks.size() == group.marks.size();
+    for (uint32_t k = 0; k < group.marks.size(); ++k)
+      marks[group.marks[k]].micro_batch =
+          known && work->second.named ? marks[work->second.marks[k]].micro_batch : static_cast<int32_t>(k);
     counted += static_cast<int64_t>(group.marks.size());
   }
   return counted;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/message_names.h"
 #include "pipeline/cells/message_flow.h"
 #include "pipeline/cells/message_marks.h"
 #include "pipeline/cells/problems.h"
@@ -201,11 +203,13 @@ class MarkMaker {
       }
       const CellKind first = rule.kinds[0];
       int64_t& until = busy_until[is_compute(first) ? 0 : is_message(first) ? 1 : 2];
-      if (s.end_ns(i) <= until && s.start_ns[i] < until) {
+      // Titles of messages last until the messages are complete, beside each other.
+      const bool title = is_message(first) && is_message_title(trace_.names.text(s.name_id[i]));
+      if (!title && s.end_ns(i) <= until && s.start_ns[i] < until) {
         ++out.nested;
         return;
       }
-      until = std::max(until, s.end_ns(i));
+      if (!title) until = std::max(until, s.end_ns(i));
       out.frames += rule.where == RuleWhere::kFrame;
       const bool split = rules_.sets()[rule.set].split_b && sets_[found >> 28].has_weight;
       for (size_t h = 0; h < rule.half_count; ++h) {
@@ -222,6 +226,7 @@ class MarkMaker {
       }
     });
     keep_outermost(out.steps);
+    drop_titles_of_numbered(out.marks);
     out.captured = drop_captured(part, out.marks);
     if (std::ranges::none_of(out.marks, [](const CellMark& mark) { return is_compute(mark.kind); }))
       add_node_marks(p, out);
@@ -229,6 +234,16 @@ class MarkMaker {
   }
 
  private:
+  // A message may have both its action's name, with the micro-batch, and the title of its transfer.
+  static void drop_titles_of_numbered(std::vector<CellMark>& marks) {
+    std::set<std::pair<CellKind, int32_t>> numbered;
+    for (const CellMark& mark : marks)
+      if (is_message(mark.kind) && mark.micro_batch != kUnknown) numbered.emplace(mark.kind, mark.stage);
+    std::erase_if(marks, [&](const CellMark& mark) {
+      return is_message(mark.kind) && mark.micro_batch == kUnknown && numbered.contains({mark.kind, mark.stage});
+    });
+  }
+
   // Removes what ran while a graph was captured: nothing of it was done then. Returns how many.
   int64_t drop_captured(const Part& part, std::vector<CellMark>& marks) const {
     const Slices& s = part.slices;
@@ -247,7 +262,8 @@ class MarkMaker {
     }));
   }
 
-  // Adds cells of replayed graphs. All nodes of one mark and one replay, on any stream, are one cell.
+  // Adds cells of replayed graphs. All nodes of one mark and one replay, on any stream, are one cell; every message is
+  // one.
   void add_node_marks(uint32_t p, PartMarks& out) const {
     const Part& part = trace_.parts[p];
     const Slices& s = part.slices;
@@ -265,7 +281,8 @@ class MarkMaker {
       if (rule.role != RuleRole::kCell || node >= part.lanes[l].end || s.start_ns[node] > s.end_ns(i)) return;
       ++out.slices;
       for (size_t h = 0; h < rule.half_count; ++h) {
-        const auto [at, fresh] = known.try_emplace({s.name_id[i], s.partner[node], h}, out.marks.size());
+        const uint32_t whole = is_message(rule.kinds[0]) ? i : s.partner[node];
+        const auto [at, fresh] = known.try_emplace({s.name_id[i], whole, h}, out.marks.size());
         if (!fresh) {
           CellMark& mark = out.marks[at->second];
           mark.start_ns = std::min(mark.start_ns, s.start_ns[i]);

@@ -119,11 +119,17 @@ class Spans {
       if (const uint32_t place = work_.of_mark(m); place != kNone)
         out.spans[m] = compute_[place].found ? of_half(m, place) : copies_[place];
       if (const uint32_t place = messages_.of_mark(m); place != kNone) out.spans[m] = transfer_[place];
+      if (!out.on_device && is_title(marks_[m]))
+        out.spans[m] = {marks_[m].start_ns, marks_[m].end_ns, true, true, 1, 1};
     }
     return out;
   }
 
  private:
+  bool is_title(const CellMark& mark) const {
+    return is_message(mark.kind) && is_message_title(trace_.names.text(s_.name_id[mark.slice]));
+  }
+
   // Launches come in order, so the answer is mostly that of the previous call.
   uint32_t work_at(uint32_t lane, int64_t time_ns) {
     if (!lane_has_work_[lane]) return work_.backward_at(time_ns);
@@ -135,9 +141,11 @@ class Spans {
   }
 
   void from_device(WorkSpans& out) {
-    for (const Lane& lane : part_.lanes) {
+    for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
+      const Lane& lane = part_.lanes[l];
       if (lane.kind != LaneKind::kDeviceStream) continue;
-      for (size_t i = lane.begin; i < lane.end; ++i) add_kernel(static_cast<uint32_t>(i), out);
+      for (size_t i = lane.begin; i < lane.end; ++i)
+        if (messages_.on_lane(l, s_.start_ns[i]) == kNone) add_kernel(static_cast<uint32_t>(i), out);
     }
   }
 

@@ -185,8 +185,9 @@ int64_t add_graph_marks(FileRows& rows) {
   each_row(std::as_const(rows), [&](const Row& row) { all.push_back(&row); });
   CaptureNames captures(rows, all);
   if (std::ranges::find(work, 0u, &GraphWork::name) != work.end()) captures.find();
-  // By thread, replay, name, and the captured range: an operator that ran twice is two.
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, const Row*>, Row> marks;
+  // By thread, replay, name, and the captured range: an operator that ran twice is two. Messages of one title are apart,
+  // by their starts.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, const Row*, int64_t>, Row> marks;
   int64_t named = 0;
   for (const GraphWork& one : work) {
     const Row& row = *all[one.slice];
@@ -194,7 +195,8 @@ int64_t add_graph_marks(FileRows& rows) {
     if (one.name == 0 && !scope) continue;
     named += scope != nullptr;
     const uint32_t name = scope ? scope->name : one.name;
-    Row& mark = marks.try_emplace({row.thread, row.correlation, name, scope}, row).first->second;
+    const int64_t apart_ns = is_message_title(rows.dictionaries.names.text(name)) ? row.start_ns : 0;
+    Row& mark = marks.try_emplace({row.thread, row.correlation, name, scope, apart_ns}, row).first->second;
     mark.name = name;
     mark.dur_ns = std::max(end_of(mark), end_of(row)) - std::min(mark.start_ns, row.start_ns);
     mark.start_ns = std::min(mark.start_ns, row.start_ns);
