@@ -3,11 +3,14 @@
 are compared as sets of rows, because its worker processes end in any order. Default answers are compared with the generator's truth. Without
 ../shared it prints that it was skipped."""
 import collections
+import contextlib
 import csv
 import io
+import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -70,6 +73,52 @@ def compare(case, folder):
     return wrong, asked
 
 
+def tables_of(text):
+    """Reads a table of cluster_analysis.db as rows; objects of JSON and sets of ranks are compared by value, folders not at all."""
+    def plain(name, text):
+        if name == 'profilePath':
+            return ''
+        if name == 'value':
+            return json.dumps(json.loads(text), sort_keys=True)
+        return f'{float(text):.8g}' if re.fullmatch(r'-?\d{1,16}(\.\d+)?(e-?\d+)?', text) else text  # numbers of groups are longer
+    rows = list(csv.reader(io.StringIO(text)))
+    return rows[0], collections.Counter(tuple(plain(name, v) for name, v in zip(rows[0], row)) for row in rows[1:])
+
+
+def compare_cluster_db(case, folder):
+    """The exporter's database has the rows of mode `all`."""
+    wrong, asked = [], 0
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / 'cluster_analysis.db'
+        done = subprocess.run([STAGELINE, 'export', folder, '--to', 'cluster-db', '-o', path, '-q'], capture_output=True, text=True)
+        assert done.returncode == 0, f'cluster-db: exit {done.returncode}\n{done.stderr}'
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            for golden in sorted((case / 'all').glob('*.csv')):
+                want = tables_of(golden.read_text())
+                out = io.StringIO()
+                found = db.execute(f'SELECT * FROM {golden.stem}')
+                csv.writer(out).writerows([[column[0] for column in found.description], *found])
+                got = tables_of(out.getvalue())
+                asked += sum(want[1].values())
+                if got != want:
+                    missing, extra = want[1] - got[1], got[1] - want[1]
+                    wrong.append(f'{case.name} cluster-db {golden.stem}: columns {got[0]}, {sum(missing.values())} missing {list(missing)[:2]}, '
+                                 f'{sum(extra.values())} too many {list(extra)[:2]} of {sum(want[1].values())}')
+    return wrong, asked
+
+
+def compare_prices(case, folder):
+    """What a planted slow rank costs is what the generator measured without it (README.md of the cases), within a tenth."""
+    true = {'moe_slow_freq': (5, 0.211), 'moe_throttle': (2, 0.088)}.get(case.name)
+    if not true:
+        return []
+    done = subprocess.run([STAGELINE, 'explain', folder, '--json', '-q'], capture_output=True, text=True)
+    found = [x for x in json.loads(done.stdout)['findings'] if x['id'] == 'rank.slow']
+    shares = [(x['rank'], x['lost_share']) for x in found]
+    right = len(shares) == 1 and shares[0][0] == true[0] and abs(shares[0][1] / true[1] - 1) < 0.1
+    return [] if right else [f'{case.name}: slow ranks {shares}, true {true}']
+
+
 def compare_tokens(case, folder, truth):
     """Tokens of forwards by rank and step are those of the generator."""
     with open(truth / 'tokens.csv', newline='') as file:
@@ -109,9 +158,17 @@ def main():
             found, rows = compare(case, folder)
             wrong += found
             asked += rows
+            if (case / 'all').is_dir():
+                found, rows = compare_cluster_db(case, folder)
+                wrong += found
+                asked += rows
+            wrong += compare_prices(case, folder)
             if (truth / 'tokens.csv').exists():
                 wrong += compare_tokens(case, folder, truth)
                 wrong += compare_modules(case, folder, truth)
+    found, rows = compare_cluster_db(CASES / 'real_level1', CASES.parent / 'msinsight_db' / 'level1')
+    wrong += found
+    asked += rows
     print('\n'.join(wrong))
     print(f'{asked} rows of msprof-analyze asked, {len(wrong)} answers differ')
     return 1 if wrong or not asked else 0
