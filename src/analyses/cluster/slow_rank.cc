@@ -2,13 +2,16 @@
 // docs/analyses/slow-rank.md.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/msprof_slow_rank.h"
 #include "base/number.h"
+#include "model/intervals.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 #include "profile/communication_ops.h"
 #include "profile/device_clock.h"
 
@@ -27,6 +30,7 @@ struct GroupSum {
 };
 struct Late {
   const CommunicationOp* op = nullptr;
+  size_t collective = 0;
   int64_t rank = 0, ranks = 0, late_ns = 0, late_by_clock_ns = kNullInteger, lost_ns = 0;
 };
 
@@ -89,7 +93,7 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
     }
     group.wait_ns = sum_or_limit(group.wait_ns, lost);
     const int64_t number = run.ranks[run.parts[last->rank_index]];
-    Late late{last, number, end - begin, second - last->dur_ns, kNullInteger, lost};
+    Late late{last, c, number, end - begin, second - last->dur_ns, kNullInteger, lost};
     RankSum& rank = sums.ranks[last->rank_index];
     rank.lost_ns = sum_or_limit(rank.lost_ns, lost);
     group.of[number].lost_ns = sum_or_limit(group.of[number].lost_ns, lost);
@@ -137,18 +141,110 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-Table late_table(const TorchRun& run, Sums& sums, size_t max) {
+// What the late rank did beyond the median of its peers since its last operation of the same group; on its host,
+// between the launches of the two.
+struct LateEvidence {
+  std::string where;      // "device", "host"; "" where neither explains half of the delay
+  std::string name;       // of the kernels, or of the calls and ranges of the host, that took longest beyond the peers'
+  int64_t longer_ns = 0;  // by how much they did
+};
+
+using Times = std::map<StringId, double>;  // of rows by name
+
+struct Before {  // what one rank did before one collective
+  Interval device{0, 0}, host{0, 0};
+  Times on_device, on_host;
+};
+
+int64_t launch_ns(const TorchRun& run, const Part& part, const CommunicationOp& op) {
+  const uint32_t launch = part.slices.partner[op.slice];
+  return launch == kNoSliceIndex ? op.start_ns : part.slices.start_ns[launch] - run.zero_ns;
+}
+
+Before before_op(const TorchRun& run, const Part& part, const std::vector<CommunicationOp>& ops,
+                 const CommunicationOp& op) {
+  Before out{{INT64_MIN, op.start_ns}, {INT64_MIN, launch_ns(run, part, op)}, {}, {}};
+  for (const CommunicationOp& other : ops) {
+    if (other.start_ns >= op.start_ns) break;
+    if (other.group != op.group) continue;
+    out.device.start = std::max(out.device.start, other.end_ns());
+    out.host.start = std::max(out.host.start, launch_ns(run, part, other));
+  }
+  return out;
+}
+
+// The name that takes longest beyond the median of the others.
+LateEvidence longest_beyond(const TorchRun& run, const Times& own, const std::vector<const Times*>& others,
+                            const char* where) {
+  LateEvidence out{where, {}, 0};
+  for (const auto& [name, ns] : own) {
+    std::vector<double> theirs;
+    for (const Times* times : others) {
+      const auto at = times->find(name);
+      theirs.push_back(at == times->end() ? 0 : at->second);
+    }
+    const auto longer = static_cast<int64_t>(ns - (theirs.empty() ? 0 : median_of(std::move(theirs))));
+    if (longer > out.longer_ns) out.longer_ns = longer, out.name = std::string(run.trace->names.text(name));
+  }
+  return out;
+}
+
+std::vector<LateEvidence> late_evidence(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ops,
+                                        const Matched& matched, const std::vector<Late>& collectives) {
+  const auto members_of = [&](size_t c) {
+    const size_t place = collectives[c].collective;
+    return std::span(matched.members).subspan(matched.begin[place], matched.begin[place + 1] - matched.begin[place]);
+  };
+  std::vector<std::map<size_t, Before>> ranks(run.parts.size());  // by collective
+  parallel_for(ranks.size(), [&](size_t k) {
+    const auto rank = torch_rank(run, run.parts[k]);
+    for (size_t c = 0; c < collectives.size(); ++c)
+      for (const CommunicationOp* op : members_of(c))
+        if (op->rank_index == k) ranks[k].emplace(c, before_op(run, *rank->part, ops[k], *op));
+    for (auto& [c, before] : ranks[k])
+      for (const TorchRow& row : rank->rows) {
+        const Interval& window = row.on_device ? before.device : before.host;
+        if (row.start_ns < window.start || row.start_ns >= window.end) continue;
+        if (row.on_device && row.kernel != KernelClass::kCommunication)
+          before.on_device[row.name] += static_cast<double>(row.dur_ns);
+        if (!row.on_device && is_host(row.category))
+          before.on_host[row.name] += static_cast<double>(std::min(row.end_ns(), window.end) - row.start_ns);
+      }
+  });
+  std::vector<LateEvidence> out;
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    const CommunicationOp* last = collectives[c].op;
+    const int64_t late_ns = collectives[c].late_ns;
+    std::vector<const Times*> devices, hosts;
+    for (const CommunicationOp* op : members_of(c)) {
+      if (op == last) continue;
+      devices.push_back(&ranks[op->rank_index].at(c).on_device);
+      hosts.push_back(&ranks[op->rank_index].at(c).on_host);
+    }
+    const Before& own = ranks[last->rank_index].at(c);
+    out.push_back(longest_beyond(run, own.on_device, devices, "device"));
+    if (2 * out.back().longer_ns < late_ns) out.back() = longest_beyond(run, own.on_host, hosts, "host");
+    if (2 * out.back().longer_ns < late_ns) out.back() = {};
+  }
+  return out;
+}
+
+Table late_table(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ops, const Matched& matched,
+                 Sums& sums, size_t max) {
   Table table(declared_table("slow-rank/late-collectives"));
   std::ranges::stable_sort(sums.late, [](const Late& a, const Late& b) {
     return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
                                   : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
   });
-  for (size_t i = 0; i < std::min(max, sums.late.size()); ++i) {
+  sums.late.resize(std::min(max, sums.late.size()));
+  const std::vector<LateEvidence> evidence = late_evidence(run, ops, matched, sums.late);
+  for (size_t i = 0; i < sums.late.size(); ++i) {
     const Late& late = sums.late[i];
     table.add_row({std::string(run.trace->names.text(late.op->name)),
                    std::string(run.trace->names.text(late.op->group)),
                    late.op->step < 0 ? kNullInteger : int64_t{late.op->step}, late.rank, late.ranks, late.op->start_ns,
-                   late.late_ns, late.late_by_clock_ns, late.lost_ns});
+                   late.late_ns, late.late_by_clock_ns, late.lost_ns, evidence[i].where, evidence[i].name,
+                   evidence[i].name.empty() ? kNullInteger : evidence[i].longer_ns});
   }
   return table;
 }
@@ -173,7 +269,8 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   Sums sums = sums_of(*torch, matched, *late_ns, ops.size());
   if (input.for_report && matched.count() == 0) return result;
   note_unmatched(matched, ops.size(), result.notes);
-  result.add(rank_slow_rank_table(*torch, sums), group_table(*torch, sums), late_table(*torch, sums, *max));
+  result.add(rank_slow_rank_table(*torch, sums), group_table(*torch, sums),
+             late_table(*torch, ops, matched, sums, *max));
   if (Table clocks = clocks_table(*torch); clocks.row_count() > 0) result.tables.push_back(std::move(clocks));
   return result;
 }
