@@ -8,11 +8,12 @@
 #include "cli/run_common.h"
 
 namespace stageline {
-namespace {
+namespace {}  // namespace
 
-// Modes of msprof-analyze that have another name here, and what answers their question.
 std::string hint_for_mode(std::string_view mode) {
   static const std::map<std::string_view, const char*> hints = {
+      {"advisor", "stageline explain names what costs time, with its price"},
+      {"all", "stageline export --to cluster-db writes cluster_analysis.db"},
       {"calibrate-npu-gpu", "stageline diff NPU GPU compares two runs"},
       {"cluster-compare-baseline",
        "msprof-analyze 26.2.0 has no answer to it either; stageline diff A B compares two runs"},
@@ -20,7 +21,8 @@ std::string hint_for_mode(std::string_view mode) {
       {"communication-bottleneck", "analyze slow-rank has the late rank of each collective, and explain its cause"},
       {"communication-group-map", "analyze hccl-sum --table hccl-group-work, with --compat msprof for its columns"},
       {"communication-matrix-sum", "analyze communication-matrix"},
-      {"communication-time", "analyze communication-time-sum"},
+      {"communication-time", "analyze communication-time-sum; stageline export --to cluster-db writes the table"},
+      {"compare", "stageline diff A B compares two runs"},
       {"computational-op-masking",
        "analyze comm-comp-overlap --table comm-comp-overlap-by-kind, with --compat msprof for its columns"},
       {"ep-load-balance", "analyze expert-load, with --compat msprof for its columns"},
@@ -30,12 +32,14 @@ std::string hint_for_mode(std::string_view mode) {
        "slows a rank"},
       {"module-statistic", "analyze tb-module, with --compat msprof for its columns"},
       {"mstx2commop", "stageline pp-chart reads communication ranges as they are"},
-      {"operator-mfu", "analyze roofline"},
+      {"operator-mfu", "analyze mfu, and roofline by operator"},
       {"p2p-pairing", "stageline pp-chart pairs sends and receives"},
       {"pp-chart", "stageline pp-chart"}};
   const auto at = hints.find(mode);
   return at == hints.end() ? std::string() : at->second;
 }
+
+namespace {
 
 Result<const Analysis*> analysis_named(const std::string& name) {
   if (const Analysis* found = find_analysis(name)) return found;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyses/analysis.h"
@@ -14,6 +15,9 @@ namespace stageline {
 // Finds analyses by a list such as "idle-time-breakdown,profiler-steps"; `_` serves for `-`, and HTA's get_… names are
 // known too. Errors: kUsage with the nearest name.
 Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list);
+
+// What answers the question of a mode of msprof-analyze that has another name here, with dashes; "" for other names.
+std::string hint_for_mode(std::string_view mode);
 
 // Both are called before the input is read, because the descriptors list the tables. A form is text, csv, json, or
 // another tool's layout when every chosen analysis has it. Errors: kUsage.

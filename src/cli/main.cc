@@ -18,6 +18,7 @@
 #include "base/output_file.h"
 #include "base/remote_file.h"
 #include "base/text.h"
+#include "cli/analysis_question.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
@@ -54,17 +55,23 @@ void on_interrupt(int signal) {
 int fail_unknown(const std::vector<std::string>& words) {
   using namespace stageline;
   if (words[0] == "cluster") {  // msprof-analyze's command, of which one mode is a command here
-    std::string same = "stageline pp-chart";
-    bool chart = false;
+    std::string rest, mode;
     for (size_t i = 1; i < words.size(); ++i) {
-      if (words[i] == "-m" || words[i] == "--mode") continue;
-      if (const std::string mode = dashed(words[i]); mode == "pp-chart" || mode == "--mode=pp-chart")
-        chart = true;
+      const bool joined = words[i].starts_with("--mode=");
+      if (joined || words[i] == "-m" || words[i] == "--mode")
+        mode = dashed(joined ? words[i].substr(7) : i + 1 < words.size() ? words[++i] : "");
       else
-        same += " " + words[i];
+        rest += " " + words[i];
     }
-    if (chart) return fail(make_error(ErrorCode::kUsage, "no command \"cluster\"", same));
+    std::string same = hint_for_mode(mode);
+    if (mode == "pp-chart") same += rest;
+    if (const Analysis* analysis = find_analysis(mode))
+      same = "stageline analyze " + mode + " DIR" +
+             (std::string_view(analysis->compat).find("msprof") == std::string_view::npos ? "" : " --compat msprof");
+    if (!same.empty()) return fail(make_error(ErrorCode::kUsage, "no command \"cluster\"", same));
   }
+  if (words[0] == "advisor" || words[0] == "compare")
+    return fail(make_error(ErrorCode::kUsage, "no command \"" + words[0] + "\"", hint_for_mode(words[0])));
   std::vector<std::string> names;
   for (const Command& known : command_table()) names.emplace_back(known.name);
   const std::string near = nearest(dashed(words[0]), names);

@@ -56,6 +56,11 @@ class ExpertLoadTest(Case):
             said = run('analyze', mode, self.dir / 'trace', check=2)
             self.assertIn(f'no analysis "{mode}"', said.err)
             self.assertIn(hint, said.err)
+        for mode, hint in (('all', 'export --to cluster-db'), ('cluster_time_summary', 'analyze cluster-time-summary DIR --compat msprof'), ('slow_link', 'analyze slow-link DIR'),
+                           ('operator_mfu', 'analyze mfu'), ('pp_chart', 'pp-chart -d DIR')):
+            self.assertIn(hint, run('cluster', '-m', mode, '-d', 'DIR', check=2).err)
+        for command, hint in (('advisor', 'explain'), ('compare', 'diff')):
+            self.assertIn(hint, run(command, 'all', '-d', 'DIR', check=2).err)
 
 
 if __name__ == '__main__':
