@@ -18,7 +18,7 @@
 #include "pipeline/measure/late_cells.h"
 #include "pipeline/measure/waterfall.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 using namespace stageline;
 

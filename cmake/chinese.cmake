@@ -13,7 +13,7 @@ function(stageline_chinese output)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
     file(READ ${path} words)
     string(REGEX MATCHALL "\n  \"[^\"]+\": {" names "${words}")
-    list(FILTER names EXCLUDE REGEX "\"(answers|columns_zh|sentences_zh|tables|column_sets|flags|commands|tools|tool_types|options)\"")
+    list(FILTER names EXCLUDE REGEX "\"(answers|columns_zh|sentences_zh|tables|column_sets|flags|commands|tools|tool_types|options|reasons)\"")
     foreach(name ${names})
       string(MD5 id "${name}")
       if(DEFINED file_of_${id})
@@ -39,7 +39,7 @@ endfunction()
 set(STAGELINE_CHINESE_CC ${CMAKE_BINARY_DIR}/chinese_words.cc)
 stageline_chinese(${STAGELINE_CHINESE_CC})
 
-# The problems of each room that has some (src/base/problem.h), from the severities in its words.json: STAGELINE_PROBLEMS/ROOM/problems.h.
+# The problems of each room that has some (src/base/diagnostics.h), from the severities in its words.json: STAGELINE_PROBLEMS/ROOM/problems.h.
 set(STAGELINE_PROBLEMS ${CMAKE_BINARY_DIR}/problems)
 set(severity_info Severity::kInfo)
 set(severity_warning Severity::kWarning)
@@ -71,7 +71,7 @@ foreach(path ${files})
   file(CONFIGURE OUTPUT ${STAGELINE_PROBLEMS}/${room}/problems.h @ONLY CONTENT [[
 #pragma once
 
-#include "base/problem.h"
+#include "base/diagnostics.h"
 
 namespace stageline::problem {
 

@@ -59,18 +59,9 @@ def analyses_page(program):
 
 
 def reasons_page():
-    source = (ROOT / 'src/mcp/reasons.cc').read_text()
-    source = source[source.index('list = {'):source.index('return list')]
     lines = ['# Why a run cannot say something', '', 'An answer of `stageline mcp` may be `{cannot_answer: true, reason, why, what_would_help}`. `why` is the case at hand; these are all reasons:', '',
              '| reason | it means | what would help |', '|---|---|---|']
-    for entry in re.findall(r'\{((?:\s*"(?:[^"\\]|\\.)*"\s*,?)+)\}', source):
-        fields, at = [''], 0
-        for match in re.finditer(r'"((?:[^"\\]|\\.)*)"\s*(,?)', entry):
-            fields[at] += match[1]
-            if match[2]:
-                fields.append('')
-                at += 1
-        reason, meaning, text = fields[:3]
+    for reason, (meaning, text) in json.loads((ROOT / 'src/mcp/words.json').read_text())['reasons'].items():
         lines.append(f'| `{reason}` | {meaning} | {text} |')
     return '\n'.join(lines) + '\n'
 

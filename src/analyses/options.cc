@@ -1,7 +1,6 @@
 // Reads typed values of analysis options.
 #include "analyses/analysis.h"
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 
 namespace stageline {

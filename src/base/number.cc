@@ -5,11 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 
 #include "base/text.h"
 
 namespace stageline {
-
 namespace {
 
 // from_chars accepts no leading plus, so it is dropped. But "+-5" would then count as a number.
@@ -205,6 +205,58 @@ std::string human_bytes(double bytes) {
 std::string percent(double share) {
   const std::string size = fixed(std::abs(share) * 100, 1);
   return (share < 0 && size != "0.0" ? "−" : "") + size + "\u202f%";
+}
+
+Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
+  constexpr int64_t kMaxNumbers = 1'000'000;
+  const auto bad = [&](std::string_view item) {
+    return make_error(ErrorCode::kUsage, "\"" + std::string(item) + "\" is not a number or a range",
+                      "write numbers and ranges such as 0-3,8");
+  };
+  std::vector<int32_t> numbers;
+  for (std::string_view item : split(text, ',')) {
+    item = trim(item);
+    const size_t dash = item.find('-', 1);
+    const auto first = parse_int(trim(item.substr(0, dash)));
+    const auto last = dash == std::string_view::npos ? first : parse_int(trim(item.substr(dash + 1)));
+    if (!first || !last || *first < 0 || *last < *first || *last > INT32_MAX) return bad(item);
+    if (*last - *first + std::ssize(numbers) >= kMaxNumbers)
+      return make_error(ErrorCode::kLimit, "the list names more than 1 000 000 numbers");
+    for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
+  }
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+std::string number_list(const std::vector<int32_t>& numbers, size_t max_count) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size() && i < max_count; ++i) text += (i > 0 ? "," : "") + std::to_string(numbers[i]);
+  return text + (numbers.size() > max_count ? ",…" : "");
+}
+
+std::vector<std::string> percents(const std::vector<double>& shares) {
+  constexpr double kTenths = 1000;  // of a percent in the whole
+  constexpr double kNearWhole = 0.0005;
+  std::vector<std::string> out;
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<double> tenths;
+  for (const double share : shares) tenths.push_back(share * kTenths);
+  if (shares.size() < 2 || !(std::abs(sum - 1) < kNearWhole)) {
+    for (const double share : shares) out.push_back(percent(share));
+    return out;
+  }
+  std::vector<double> whole(tenths.size());
+  // As printed: what lies half-way between two tenths is not half-way in a double.
+  whole[0] = std::round(parse_double(fixed(shares[0] * 100, 1)).value_or(0) * 10);
+  double open = kTenths - whole[0];
+  for (size_t i = 1; i < tenths.size(); ++i) open -= whole[i] = std::floor(tenths[i]);
+  std::vector<size_t> order(tenths.size() - 1);
+  std::iota(order.begin(), order.end(), size_t{1});
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return tenths[a] - whole[a] > tenths[b] - whole[b]; });
+  for (size_t i = 0; i < order.size() && open >= 1; ++i, --open) ++whole[order[i]];
+  for (const double tenth : whole) out.push_back(percent(tenth / kTenths));
+  return out;
 }
 
 }  // namespace stageline

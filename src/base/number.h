@@ -7,6 +7,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "base/result.h"
 
 namespace stageline {
 
@@ -70,5 +73,25 @@ std::string human_duration(double ns);
 std::string human_bytes(double bytes);
 // For prose: a share of 1 as a percentage with one decimal and a thin space: "36.4 %".
 std::string percent(double share);
+
+// Counts with their noun: "1 stage", "4 stages".
+inline std::string counted(int64_t count, const char* one, const char* many) {
+  return grouped(count) + " " + (count == 1 ? one : many);
+}
+
+// Lists of numbers as people write them.
+
+// Converts "0-3,8" to {0,1,2,3,8}, sorted and without repeats. At most 1 000 000 numbers.
+Result<std::vector<int32_t>> parse_number_list(std::string_view text);
+// Returns "3,0,8", in the given order; ",…" stands for what follows the first `max_count`.
+std::string number_list(const std::vector<int32_t>& numbers, size_t max_count = SIZE_MAX);
+
+// Percentages of a whole that are printed next to each other.
+
+// Returns each share as percent() prints it, but so that the printed numbers add up to 100.0 where the shares add up
+// to 1. The first one is rounded as usual, so that it agrees with sentences that print it, or the remainder, alone. The
+// others with the largest remainders are rounded up. Each is off by less than 0.1 %. O(n log n). Example: 0.3333,
+// 0.3333, 0.3334 → 33.3, 33.3, 33.4.
+std::vector<std::string> percents(const std::vector<double>& shares);
 
 }  // namespace stageline

@@ -23,7 +23,7 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/system_calls.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {

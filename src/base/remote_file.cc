@@ -9,8 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "base/aws_answer.h"
-#include "base/aws_request.h"
+#include "base/aws.h"
 #include "base/http_client.h"
 #include "base/number.h"
 

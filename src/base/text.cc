@@ -42,6 +42,15 @@ int letter_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// In UTF-8 these marks are E2 80 AA to E2 80 AE and E2 81 A6 to E2 81 A9.
+bool turns_direction(std::string_view three) {
+  if (three.size() < 3 || three[0] != '\xe2') return false;
+  const auto last = static_cast<unsigned char>(three[2]);
+  return (three[1] == '\x80' && last >= 0xaa && last <= 0xae) || (three[1] == '\x81' && last >= 0xa6 && last <= 0xa9);
+}
+
 }  // namespace
 
 int display_width(std::string_view utf8) {
@@ -184,6 +193,41 @@ std::string file_extension(std::string_view path) {
     if (name.ends_with(suffix)) name.resize(name.size() - std::string_view(suffix).size());
   const size_t dot = name.rfind('.');
   return dot == std::string::npos ? std::string() : name.substr(dot + 1);
+}
+
+std::string terminal_text(std::string_view text, bool lines) {
+  const auto harmless = [lines](char c) {
+    return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || (lines && c == '\n');
+  };
+  const bool plain = std::ranges::all_of(text, [&](char c) { return harmless(c) && (c & 0x80) == 0; });
+  if (plain) return std::string(text);
+  std::string out = valid_utf8(text);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (!harmless(out[i]))
+      out[i] = ' ';
+    else if (out[i] == '\xc2' && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xa0)
+      out.replace(i, 2, "  ");  // C1 controls are two bytes in UTF-8, C2 80 … C2 9F; some terminals obey them
+    else if (turns_direction(std::string_view(out).substr(i)))
+      out.replace(i, 3, kReplacement);
+  return out;
+}
+
+std::string shell_word(std::string_view path) {
+  const auto bare = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+,:=@%").find(c) != std::string_view::npos;
+  };
+  const std::string text = (path.size() > 1 && path.starts_with('-') ? "./" : "") + valid_utf8(path);
+  if (!text.empty() && std::ranges::all_of(text, bare)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_words(const std::vector<std::string>& paths) {
+  std::string words;
+  for (const std::string& path : paths) words += " " + shell_word(path);
+  return words;
 }
 
 }  // namespace stageline

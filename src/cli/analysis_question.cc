@@ -1,10 +1,9 @@
-#include "cli/analysis_question.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/input.h"
 #include "base/text.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
 
 namespace stageline {

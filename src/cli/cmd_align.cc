@@ -2,7 +2,7 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "engine/clock_table.h"
+#include "engine/model_tables.h"
 #include "engine/one_clock.h"
 #include "exporters/table_text.h"
 

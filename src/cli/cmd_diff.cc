@@ -2,7 +2,6 @@
 
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

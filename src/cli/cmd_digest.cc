@@ -1,10 +1,10 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"
-#include "cli/digest_question.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
 
 namespace stageline {

@@ -1,8 +1,8 @@
 
 #include "base/output_file.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/explain_text.h"
+#include "cli/info_text.h"
 #include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"

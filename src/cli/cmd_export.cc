@@ -1,8 +1,8 @@
 #include "base/number.h"
 #include "cli/commands.h"
-#include "cli/export_question.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
-#include "server/page/page_export.h"
+#include "server/page/page_file.h"
 
 namespace stageline {
 

@@ -31,7 +31,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"

@@ -1,5 +1,4 @@
 #include "base/output_file.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/info_text.h"

@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/machine_memory.h"
-#include "base/shell_word.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/plan_question.h"

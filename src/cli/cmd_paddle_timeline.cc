@@ -1,5 +1,4 @@
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

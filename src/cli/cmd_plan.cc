@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/output_file.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plan_question.h"
@@ -9,8 +8,8 @@
 #include "exporters/chart/plan_panels.h"
 #include "exporters/table_text.h"
 #include "pipeline/cells/link_cells.h"
-#include "plan/emit.h"
-#include "server/page/page_export.h"
+#include "plan/search.h"
+#include "server/page/page_file.h"
 
 namespace stageline {
 namespace {

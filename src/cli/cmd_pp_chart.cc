@@ -1,8 +1,6 @@
 #include <algorithm>
 
-#include "base/counted.h"
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <set>
 
-#include "base/counted.h"
 #include "base/environment.h"
 #include "base/number.h"
 #include "cli/commands.h"

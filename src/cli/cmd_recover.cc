@@ -1,6 +1,6 @@
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "readers/recording/recover.h"

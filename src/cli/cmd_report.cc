@@ -4,8 +4,6 @@
 #include <cstdio>
 
 #include "base/number.h"
-#include "base/shell_word.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

@@ -5,13 +5,11 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plan_question.h"
-#include "cli/planned_runs.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
-#include "cli/schedule_options.h"
 #include "exporters/table_text.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
@@ -20,7 +18,7 @@
 #include "pipeline/replay/schedule_numbers.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"
-#include "server/page/page_export.h"
+#include "server/page/page_file.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/embedded.h"
 #include "base/output_file.h"
-#include "base/terminal_text.h"
+#include "base/text.h"
 #include "cli/commands.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 #include "base/input.h"
 #include "base/machine_memory.h"
 #include "base/output_file.h"
-#include "base/shell_word.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "cli/commands.h"

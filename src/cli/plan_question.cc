@@ -7,19 +7,17 @@
 #include "base/input.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/shell_word.h"
 #include "base/text.h"
-#include "cli/planned_runs.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
 #include "diagnosis/what_if/what_if.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "diagnosis/what_if/what_if_words.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
-#include "plan/emit.h"
 #include "plan/recorded.h"
-#include "profile/peak_memory.h"
-#include "schedules/make.h"
+#include "profile/memory_blocks.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

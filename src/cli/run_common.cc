@@ -5,7 +5,6 @@
 
 #include "base/machine_memory.h"
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"

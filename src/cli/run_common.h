@@ -9,6 +9,7 @@
 #include "cli/flags.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
+#include "model/schedule.h"
 
 namespace stageline {
 
@@ -59,5 +60,15 @@ Result<std::optional<double>> share_flag(const Arguments& arguments, std::string
 // Checks --compat. Errors: kUsage unless it is one of `known` (a comma list). `asker` names what has it: an analysis,
 // else the command.
 Status check_compat(const Arguments& arguments, std::string_view known, std::string_view asker = {});
+
+// The flags that schedule and simulate share: which schedule, its sizes, and its costs.
+
+// Returns the schedule that the first operand names, with --stages, --micro-batches, --chunks, --group, --dw-detach and
+// --plan-cost. Errors: kUsage.
+Result<Schedule> schedule_of(const Arguments& arguments);
+
+// Reads --cost and --latency. Two costs are F,B (B is divided into halves), three are F,I,W (B is their sum), and a
+// fourth is F&B. Costs are above 0 and at most an hour. Errors: kUsage with the accepted forms.
+Result<UnitCosts> costs_of(const Arguments& arguments, UnitCosts costs);
 
 }  // namespace stageline

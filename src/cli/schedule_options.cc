@@ -1,11 +1,10 @@
-#include "cli/schedule_options.h"
-
 #include <string>
 #include <vector>
 
 #include "base/number.h"
 #include "base/text.h"
-#include "schedules/make.h"
+#include "cli/run_common.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "base/sqlite_db.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "sql/answer.h"

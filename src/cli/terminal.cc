@@ -14,9 +14,6 @@
 #include "base/environment.h"
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/percents.h"
-#include "base/shell_word.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace stageline {

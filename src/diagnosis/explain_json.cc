@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/shell_word.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
-#include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -8,7 +8,7 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/finding_words.h"
+#include "model/finding.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

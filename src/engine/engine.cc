@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cassert>
 #include <filesystem>
 #include <set>
@@ -16,12 +15,10 @@
 #include "diagnosis/profile/allocator_findings.h"
 #include "engine/account_files.h"
 #include "engine/clock_manifest.h"
-#include "engine/clock_table.h"
-#include "engine/explained_run.h"
-#include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
+#include "exporters/overlay_file.h"
 #include "facts/pipeline_facts.h"
 #include "model/only_communication.h"
 #include "pipeline/cells/impossible_times.h"
@@ -382,6 +379,10 @@ Result<TimeRange> parse_time_range(std::string_view text) {
   }
   if (range.from_ns > range.to_ns) return bad;
   return range;
+}
+
+Status write_overlay(const Trace& trace, const TraceOverlay& overlay, const std::string& path) {
+  return write_overlay_file(trace, overlay, path);
 }
 
 }  // namespace stageline

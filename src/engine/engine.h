@@ -1,21 +1,26 @@
 // The API that everyone embeds (CLI, server, Python): open a trace, ask it, export it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyses/analysis.h"
+#include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "diagnosis/explain.h"
+#include "diagnosis/explanation.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
 #include "exporters/chart/bands_picture.h"
 #include "exporters/exporter.h"
+#include "facts/run.h"
 #include "model/table.h"
 #include "model/trace.h"
+#include "model/trace_overlay.h"
 #include "pipeline/cells/torch_cells.h"
 #include "readers/reader.h"
 
@@ -61,7 +66,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics);
 
 // Writes the run to `path` as the kind `to`; "" chooses by extension. The page is not among the kinds
-// (server/page/page_export.h). A kind with one file per rank writes `path` when there is a single rank, else
+// (server/page/page_file.h). A kind with one file per rank writes `path` when there is a single rank, else
 // rank_path(path, rank) for each. `notes` are the trace's diagnostics, for outputs that list them; what could not be
 // written is added to them. `written`, if given, receives the paths that were written.
 Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
@@ -78,5 +83,30 @@ Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& o
 Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
 // Parses "T0:T1" with units ns, us, ms, s; numbers without a unit are milliseconds. Errors: kUsage.
 Result<TimeRange> parse_time_range(std::string_view text);
+
+// The explanation of a run, as a fact of it: explain, SQL, figures and the server share one.
+
+// Computed once per Run, with offers.
+const Explanation& explained_run(const Run& run);
+
+// Merges the notes of several analyses of one trace.
+
+// Adds the notes of another analysis of the same data. Where both have a note of the same kind, the larger count is
+// kept, since both saw the same occurrences. A note that exists with the same text under another name is skipped.
+inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
+  for (const Diagnostic& d : own.items()) {
+    const bool noted = std::any_of(all.items().begin(), all.items().end(), [&](const Diagnostic& other) {
+      return other.name != d.name && other.message.en == d.message.en;
+    });
+    if (!noted) all.add({d.name, d.severity, d.message, d.count - all.count(d.name), d.first});
+  }
+}
+
+// Writes a source trace again with the changes of an overlay.
+
+// Streams the files of the overlay's part to `path` (gzip when it ends in .gz), event by event, as the
+// source wrote them; memory is bounded by a window. Errors: kUnavailable when the source cannot be opened
+// again, kIo, kBadInput when it changed since it was read.
+Status write_overlay(const Trace& trace, const TraceOverlay& overlay, const std::string& path);
 
 }  // namespace stageline

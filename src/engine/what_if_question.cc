@@ -10,7 +10,7 @@
 #include "diagnosis/profile/profile_what_if.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "exporters/table_text.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

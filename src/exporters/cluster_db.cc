@@ -12,7 +12,7 @@
 #include "base/sqlite_db.h"
 #include "exporters/exporter.h"
 #include "model/ascend_facts.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 #include "model/torch_facts.h"
 
 namespace stageline {

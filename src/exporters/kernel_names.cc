@@ -1,8 +1,8 @@
-#include "exporters/kernel_names.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
+
+#include "exporters/table_words.h"
 
 namespace stageline {
 namespace {

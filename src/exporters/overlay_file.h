@@ -1,5 +1,5 @@
 // Writes a source trace again with an overlay on it. Exporters and the engine share it. Outside this layer, call it
-// through engine/write_overlay.h.
+// through engine/engine.h.
 #pragma once
 
 #include <string>

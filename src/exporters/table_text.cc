@@ -7,10 +7,8 @@
 
 #include "base/csv.h"
 #include "base/number.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 #include "base/words.h"
-#include "exporters/kernel_names.h"
 #include "exporters/table_words.h"
 
 namespace stageline {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/chinese.h"
@@ -25,5 +26,12 @@ bool holds_names(const ColumnSpec& spec);
 // the first `max_rows` rows of text columns, and `notes`. Each appears once, and only when its translation is known.
 // Names are written next to them under their keys: "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t max_rows);
+
+// Readable names of C++ kernels: "elementwise_kernel<4> · AddFunctor" instead of hundreds of characters. The report
+// page shortens names by the same rules. (short_kernel_name of model/slice_facts.h does it as HTA does.)
+
+// Returns the name without "void", at::native::, template arguments and parameters. Names of generic kernels keep the
+// functor that identifies them. Names that are not C++ signatures are returned as they are. Takes O(length).
+std::string kernel_label(std::string_view name);
 
 }  // namespace stageline

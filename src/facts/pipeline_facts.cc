@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/statistics.h"
+
 namespace stageline {
 namespace {
 
@@ -55,6 +57,40 @@ const RunGraph& graph_by(const Run& run) {
   return run.fact<GraphFact<kRule>>();
 }
 
+struct PeriodsFact {
+  using Value = StepPeriods;
+  static Value make(const Run& run) { return step_periods(run.trace(), sums_of(run)); }
+};
+
+struct StragglersFact {
+  using Value = Stragglers;
+  static Value make(const Run& run) {
+    return find_stragglers(run.trace(), *graph_of(run, LaunchRule::kFree).graph, coverage_of(run), sums_of(run));
+  }
+};
+
+struct StepMeansFact {
+  using Value = StepMeans;
+  static Value make(const Run& run) {
+    StepMeans out;
+    const PipelineSums& sums = sums_of(run);
+    const StepPeriods& periods = periods_of(run);
+    if (const RunGraph& made = graph_of(run, LaunchRule::kInOrder); made.graph)
+      for (const GraphStep& step : made.graph->steps)
+        out.numbers.push_back(step.step), out.span_ns.push_back(step.span_ns);
+    else
+      for (const StepSpan& span : periods.spans) out.numbers.push_back(span.step), out.span_ns.push_back(span.ns);
+    std::vector<double> usual, complete;
+    for (size_t s = 0; s < out.numbers.size(); ++s) {
+      if (!sums.is_incomplete(out.numbers[s])) complete.push_back(out.span_ns[s]);
+      if (!sums.is_outlier(out.numbers[s])) usual.push_back(out.span_ns[s]);
+    }
+    out.usual = {std::ssize(usual), mean_of(usual), periods.usual_ns};
+    out.all = {std::ssize(complete), mean_of(complete), periods.mean_ns};
+    return out;
+  }
+};
+
 }  // namespace
 
 const PipelineSums& sums_of(const Run& run) { return run.fact<SumsFact>(); }
@@ -69,5 +105,11 @@ const RunGraph& graph_of(const Run& run, LaunchRule rule) {
 }
 
 const Slowdown& slowdown_of(const Run& run) { return run.fact<SlowdownFact>(); }
+
+const StepPeriods& periods_of(const Run& run) { return run.fact<PeriodsFact>(); }
+
+const Stragglers& stragglers_of(const Run& run) { return run.fact<StragglersFact>(); }
+
+const StepMeans& step_means_of(const Run& run) { return run.fact<StepMeansFact>(); }
 
 }  // namespace stageline

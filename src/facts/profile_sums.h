@@ -12,7 +12,6 @@
 #include "facts/run.h"
 #include "profile/cluster_times.h"
 #include "profile/collective_waits.h"
-#include "profile/device_steps.h"
 #include "profile/device_time.h"
 #include "profile/memory_classes.h"
 #include "profile/tb_advice.h"

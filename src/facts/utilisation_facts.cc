@@ -10,7 +10,7 @@
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
-#include "profile/device_steps.h"
+#include "profile/device_time.h"
 #include "profile/operator_work.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 // docs/analyses/mfu.md.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

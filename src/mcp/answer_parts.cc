@@ -1,8 +1,75 @@
 #include "mcp/answer_parts.h"
 
-#include "mcp/words.h"
+#include <algorithm>
+
+#include "base/number.h"
+#include "base/text.h"
 
 namespace stageline::mcp {
+
+std::string canonical_json(const Value& value, int depth) {
+  if (depth > 64) return "null";
+  switch (value.tag()) {
+    case ValueTag::kBool: return *value.boolean() ? "true" : "false";
+    case ValueTag::kInteger:
+    case ValueTag::kUnsigned:
+      if (const auto whole = value.integer()) return std::to_string(*whole);
+      return json_double(value.real().value_or(0));
+    case ValueTag::kReal: return json_double(value.real().value_or(0));
+    case ValueTag::kText: {
+      std::string out;
+      append_json_string(out, value.text());
+      return out;
+    }
+    case ValueTag::kList: {
+      std::string out = "[";
+      for (size_t i = 0; i < value.size(); ++i) out += (i > 0 ? "," : "") + canonical_json(value.item(i), depth + 1);
+      return out + "]";
+    }
+    case ValueTag::kDict: {
+      std::vector<std::pair<std::string, std::string>> members;
+      for (size_t i = 0; i < value.size(); ++i)
+        members.emplace_back(canonical_json(value.key(i), depth + 1), canonical_json(value.item(i), depth + 1));
+      std::ranges::stable_sort(members, {}, &std::pair<std::string, std::string>::first);
+      std::string out = "{";
+      for (const auto& [key, text] : members) out += (out.size() > 1 ? "," : "") + key + ":" + text;
+      return out + "}";
+    }
+    default: return "null";
+  }
+}
+
+std::string clean_text(std::string_view text, size_t max) {
+  const std::string valid = valid_utf8(text);
+  std::string out;
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    const auto next = [&](size_t k) { return i + k < valid.size() ? static_cast<unsigned char>(valid[i + k]) : 0u; };
+    // These are U+0080 to U+009F, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+    const bool c1 = byte == 0xc2 && next(1) < 0xa0;
+    const bool marks =
+        byte == 0xe2 &&
+        ((next(1) == 0x80 && (next(2) == 0x8e || next(2) == 0x8f || (next(2) >= 0xaa && next(2) <= 0xae))) ||
+         (next(1) == 0x81 && next(2) >= 0xa6 && next(2) <= 0xa9));
+    if (c1 || marks) {
+      out += "\xef\xbf\xbd";
+      i += c1 ? 1 : 2;
+    } else {
+      out += byte < 0x20 || byte == 0x7f ? ' ' : valid[i];
+    }
+  }
+  if (out.size() <= max) return out;
+  const size_t head = character_start(out, max * 2 / 3), tail = character_start(out, out.size() - max / 3);
+  return out.substr(0, head) + "…" + out.substr(tail);
+}
+
+std::string digest(std::string_view text) {
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a; the digits are a name, not a secret
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  std::string out;
+  for (int shift = 44; shift >= 0; shift -= 4) out += "0123456789abcdef"[hash >> shift & 15];
+  return out;
+}
 
 void append_cell(JsonWriter& json, const sql::SqlValue& value) {
   if (const auto* text = std::get_if<std::string_view>(&value))

@@ -1,14 +1,29 @@
-// Parts that answers are made of: rows until an answer is full, whole numbers or null, columns of a table.
+// JSON in and out, and rows of answers, as the tools need them.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/value_tree.h"
 #include "sql/session.h"
 
 namespace stageline::mcp {
+
+// A value as JSON with the keys of objects sorted, so that equal values give equal texts. Below a depth of 64 it is
+// null.
+std::string canonical_json(const Value& value, int depth = 0);
+
+// A text of a trace with control characters and marks of direction replaced, cut in the middle to `most` bytes.
+inline constexpr size_t kMaxTextBytes = 300;
+std::string clean_text(std::string_view text, size_t max = kMaxTextBytes);
+
+// Twelve hexadecimal digits that identify a text.
+std::string digest(std::string_view text);
+
+// Parts that answers are made of: rows until an answer is full, whole numbers or null, columns of a table.
 
 // Rows as JSON arrays, until the answer is full.
 struct CappedRows : sql::RowSink {

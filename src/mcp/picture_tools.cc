@@ -8,9 +8,9 @@
 
 #include "base/base64.h"
 #include "base/number.h"
+#include "mcp/answer_parts.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
-#include "mcp/words.h"
 #include "model/intervals.h"
 #include "model/palette.h"
 

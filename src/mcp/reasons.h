@@ -1,6 +1,7 @@
 // Reasons why a run cannot say something: a closed list, the same in answers, on the page and in the skill.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,9 +12,9 @@
 namespace stageline::mcp {
 
 struct Reason {
-  const char* name;     // "no_pipeline_cells"
-  const char* meaning;  // one sentence
-  const char* help;     // what would make it answerable
+  std::string name;     // "no_pipeline_cells"
+  std::string meaning;  // one sentence
+  std::string help;     // what would make it answerable
 };
 const std::vector<Reason>& reasons();
 const Reason& reason(std::string_view name);  // `name` must be in the list

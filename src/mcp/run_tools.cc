@@ -8,11 +8,11 @@
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/what_if_question.h"
+#include "mcp/answer_parts.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
-#include "mcp/words.h"
 
 namespace stageline::mcp {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/embedded.h"
 #include "base/json_tree.h"
-#include "mcp/words.h"
+#include "mcp/answer_parts.h"
 
 namespace stageline::mcp {
 namespace {

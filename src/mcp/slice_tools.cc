@@ -3,9 +3,9 @@
 
 #include "base/sqlite_db.h"
 #include "base/text.h"
+#include "mcp/answer_parts.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
-#include "mcp/words.h"
 #include "sql/session.h"
 
 namespace stageline::mcp {
@@ -60,8 +60,8 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
     const std::string of = word == "gaps" ? "kernels" : word;  // gaps() needs a rank, so its source is asked instead
     const Result<sql::Outcome> outcome = rows_of(run, "SELECT 1 FROM " + of + " LIMIT 1", 1, sink);
     if (!outcome || outcome->rows > 0) continue;
-    *reason = why->name;
-    out.emplace_back(word, std::string(why->meaning) + " To have it: " + why->help + ".");
+    *reason = why->name.c_str();
+    out.emplace_back(word, why->meaning + " To have it: " + why->help + ".");
   }
   return out;
 }

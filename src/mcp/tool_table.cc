@@ -1,11 +1,10 @@
-#include "mcp/tool_table.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/text.h"
 #include "base/word_files.h"
-#include "mcp/words.h"
+#include "mcp/answer_parts.h"
+#include "mcp/tools.h"
 
 namespace stageline::mcp {
 namespace {

@@ -12,13 +12,11 @@
 #include "base/freed_memory.h"
 #include "base/give_up.h"
 #include "base/input.h"
+#include "base/input_files.h"
 #include "base/json_tree.h"
 #include "base/number.h"
-#include "base/number_list.h"
-#include "base/path_below.h"
 #include "base/text.h"
 #include "mcp/reasons.h"
-#include "mcp/words.h"
 
 namespace stageline::mcp {
 namespace {

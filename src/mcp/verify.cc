@@ -6,8 +6,8 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
-#include "mcp/words.h"
 
 namespace stageline::mcp {
 namespace {

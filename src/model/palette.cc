@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
 
@@ -48,6 +50,14 @@ double luminance(Rgb colour) {
   return 0.2126 * linear(colour.r) + 0.7152 * linear(colour.g) + 0.0722 * linear(colour.b);
 }
 
+void write_theme(JsonWriter& json, std::string_view name, const Theme& theme) {
+  json.key(name).begin_object();
+  json.field("bg", hex(theme.background)).field("ink", hex(theme.ink)).field("mut", hex(theme.muted));
+  json.field("line", hex(theme.line)).field("soft", hex(theme.soft)).field("idle", hex(theme.idle));
+  json.field("idle2", hex(theme.idle_hatch)).field("acc", hex(theme.accent));
+  json.list("group", theme.group, hex).list("kernel", theme.kernel, hex).end_object();
+}
+
 }  // namespace
 
 const Theme& light_theme() { return kLight; }
@@ -75,6 +85,19 @@ Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk
 Rgb text_on(Rgb fill) {
   constexpr Rgb kWhite = rgb(0xffffff), kInk = rgb(0x0d1013);
   return contrast_ratio(fill, kWhite) >= contrast_ratio(fill, kInk) ? kWhite : kInk;
+}
+
+std::string hex(Rgb colour) {
+  std::string out = "#";
+  for (const uint8_t byte : {colour.r, colour.g, colour.b}) append_hex(out, byte);
+  return out;
+}
+
+void write_palette(JsonWriter& json) {
+  json.key("palette").begin_object();
+  write_theme(json, "light", light_theme());
+  write_theme(json, "dark", dark_theme());
+  json.end_object();
 }
 
 }  // namespace stageline

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/by_enum.h"
+#include "base/json_writer.h"
 #include "model/kind.h"
 
 namespace stageline {
@@ -32,5 +34,13 @@ Rgb mix(Rgb a, Rgb b, double share_of_b);
 Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk_count);
 // White or near-black, whichever reads better on `fill`.
 Rgb text_on(Rgb fill);
+
+// Writes the palette as JSON for the pages; a report contains it, and the server sends it to the viewer.
+
+// Returns the colour as "#0b5cad".
+std::string hex(Rgb colour);
+
+// Writes the field "palette": {light, dark}, each of {bg, ink, mut, line, soft, idle, idle2, acc, group[], kernel[]}.
+void write_palette(JsonWriter& json);
 
 }  // namespace stageline

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/percents.h"
+#include "base/number.h"
 #include "base/words.h"
 #include "model/finding.h"
 

@@ -1,7 +1,5 @@
 #include "model/slice_facts.h"
 
-#include <array>
-#include <utility>
 
 #include "base/by_enum.h"
 #include "base/word_list.h"

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <set>
 
-#include "base/by_enum.h"
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "model/message_names.h"

@@ -24,8 +24,8 @@
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/digest_question.h"
 #include "cli/help.h"
+#include "cli/questions.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 

@@ -1,11 +1,10 @@
-#include "plan/emit.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "plan/layouts.h"
+#include "plan/search.h"
 
 namespace stageline::plan {
 namespace {

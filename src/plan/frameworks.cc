@@ -1,4 +1,4 @@
-#include "plan/frameworks.h"
+#include "plan/search.h"
 
 namespace stageline::plan {
 

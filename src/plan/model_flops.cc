@@ -1,7 +1,6 @@
 #include "plan/model_flops.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/number.h"
 

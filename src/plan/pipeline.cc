@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/number.h"
-#include "pipeline/replay/replay.h"
 
 namespace stageline::plan {
 namespace {

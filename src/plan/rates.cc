@@ -1,12 +1,11 @@
-#include "plan/rates.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "schedules/make.h"
+#include "plan/search.h"
+#include "schedules/registry.h"
 
 namespace stageline::plan {
 namespace {

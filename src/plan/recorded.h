@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/schedule.h"
-#include "pipeline/sums/virtual_stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 #include "plan/pipeline.h"
 
 namespace stageline::plan {

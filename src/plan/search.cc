@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "schedules/make.h"
 #include "schedules/registry.h"
 
 namespace stageline::plan {

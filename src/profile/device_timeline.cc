@@ -10,10 +10,8 @@
 #include "model/lane_of.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
-#include "profile/host_calls.h"
 #include "profile/host_nodes.h"
 #include "profile/idle_gaps.h"
-#include "profile/timeline_window.h"
 
 namespace stageline {
 namespace {

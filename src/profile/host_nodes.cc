@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/name_pattern.h"
 #include "model/message_names.h"
 #include "model/torch_facts.h"
-#include "profile/host_calls.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {
@@ -112,6 +112,25 @@ StringId HostNodes::plain_name(uint32_t slice) {
   if (profiler_step_number(text) >= 0) text = "ProfilerStep";
   text = counters_.contains(id) ? without_numbers(text) : without_address(text);
   return plain_[id] = plain_names_.try_emplace(text, id).first->second;
+}
+
+bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
+
+bool is_allocator_call(std::string_view name) {
+  static const AnyOf parts({"alloc", "Alloc", "HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap",
+                            "cuMemRelease", "cuMemSetAccess", "cuMemAddress", "aclrtFree"});
+  return name.starts_with("cudaFree") || name.starts_with("hipFree") || name.starts_with("cuMemFree") || parts.in(name);
+}
+
+bool is_host_message(std::string_view name) {
+  const bool mpi = name.starts_with("MPI_") && !name.starts_with("MPI_Init") && !name.starts_with("MPI_Finalize");
+  return mpi || name.starts_with("gloo:") || name.starts_with("mpi:");
+}
+
+bool is_waiting_call(std::string_view name) {
+  if (contains(name, "Synchronize")) return true;
+  if (name == "cudaFree" || name == "hipFree" || name == "cudaFreeHost" || name == "hipHostFree") return true;
+  return is_copy_call(name);  // also *Async copies: from pageable memory they block
 }
 
 }  // namespace stageline

@@ -1,6 +1,8 @@
 #include "profile/memory_blocks.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -23,6 +25,13 @@ struct PlaceHash {
     return std::hash<uint64_t>()(p.address * 0x9E3779B97F4A7C15u ^ device);
   }
 };
+
+constexpr double kMaxCounted = 1e18;  // larger ones are damaged
+
+bool is_allocated_bytes(std::string_view counter) {
+  // totalAllocated: a column of Ascend's MEMORY_RECORD.
+  return counter.ends_with("memory_allocated") || counter.ends_with("/ totalAllocated");
+}
 
 }  // namespace
 
@@ -110,6 +119,28 @@ std::vector<uint32_t> slices_of_memory(const Part& part) {
   }
   find_open_slices(part, std::move(questions), [&](size_t record, uint32_t slice) { slices[record] = slice; });
   return slices;
+}
+
+int64_t peak_device_memory(const Part& part) {
+  int64_t peak = -1;
+  for (const MemoryRecord& record : part.memory)
+    if (device_of(record).type != 0) peak = std::max(peak, record.total_allocated);
+  for (const CounterSeries& counter : part.counters)
+    for (const double bytes : counter.value)
+      if (is_allocated_bytes(counter.name) && bytes > 0 && bytes < kMaxCounted)
+        peak = std::max<int64_t>(peak, std::llround(bytes));
+  return peak;
+}
+
+std::vector<int64_t> peak_memory_of_stages(const Trace& trace) {
+  std::vector<int64_t> peaks;
+  for (const Part& part : trace.parts) {
+    const int64_t peak = peak_device_memory(part);
+    if (peak < 0 || part.stage < 0) continue;
+    if (peaks.size() <= static_cast<size_t>(part.stage)) peaks.resize(part.stage + 1, -1);
+    peaks[part.stage] = std::max(peaks[part.stage], peak);
+  }
+  return peaks;
 }
 
 }  // namespace stageline

@@ -1,6 +1,5 @@
 #include "profile/step_series.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace stageline {

@@ -1,8 +1,7 @@
-#include "profile/timeline_window.h"
-
 #include <algorithm>
 
 #include "model/lost_work.h"
+#include "profile/device_timeline.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/error_words.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "model/trace.h"
@@ -142,5 +144,17 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
 // Returns the kind of measurement in a file of this machine, in words: a format of a reader, or a format without a
 // reader that choose_reader() names. "" for other files. It makes no input of the file.
 std::string measurement_kind(const std::string& path);
+
+// Errors on input that cannot be read. The sentence `name` says what is wrong, and NAME.do what to do, if anything.
+inline Error input_error(std::string_view name, Where where, const Args& args = {},
+                         ErrorCode code = ErrorCode::kBadInput) {
+  const std::string to_do = std::string(name) + ".do";
+  return worded_error(code, name, args, std::move(where), has_words(to_do) ? words(to_do, args).en : "");
+}
+
+// Of input in which nothing of a format was found.
+inline Error no_such_input(std::string_view name, const Source& source) {
+  return input_error(name, {source.roots.empty() ? "" : source.roots[0]});
+}
 
 }  // namespace stageline

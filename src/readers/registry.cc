@@ -5,7 +5,6 @@
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/foreign.h"
-#include "readers/input_error.h"
 #include "readers/problems.h"
 #include "readers/reader.h"
 

@@ -8,7 +8,6 @@
 //
 // The result is the same statement with its aggregates written over sums; the names of its columns stay what they would
 // be.
-#include "sql/aggregate_query.h"
 
 #include <algorithm>
 #include <cctype>

@@ -6,7 +6,6 @@
 #include "base/csv.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/terminal_text.h"
 #include "base/text.h"
 
 namespace stageline::sql {

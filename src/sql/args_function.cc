@@ -1,8 +1,7 @@
 // args(): what the source says of one slice, fetched from its file.
 #include "base/json_members.h"
 #include "profile/event_text.h"
-#include "sql/function_arguments.h"
-#include "sql/table_functions.h"
+#include "sql/run_tables.h"
 
 namespace stageline::sql {
 namespace {

@@ -1,11 +1,10 @@
-#include "sql/authorizer.h"
-
 #include <sqlite3.h>
 
 #include <algorithm>
 #include <string_view>
 
 #include "base/text.h"
+#include "sql/functions.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {

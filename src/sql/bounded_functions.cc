@@ -1,7 +1,5 @@
 // The cost of these functions in SQLite is the product of two lengths, or a number in a format. Here a search is
 // linear; where it cannot be, longer texts are an error.
-#include "sql/bounded_functions.h"
-
 #include <string.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sql/functions.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {

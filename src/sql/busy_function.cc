@@ -4,8 +4,7 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "sql/function_arguments.h"
-#include "sql/table_functions.h"
+#include "sql/run_tables.h"
 
 namespace stageline::sql {
 namespace {

@@ -2,9 +2,8 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "sql/function_arguments.h"
+#include "sql/run_tables.h"
 #include "sql/slice_rows.h"
-#include "sql/table_functions.h"
 
 namespace stageline::sql {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/slice_facts.h"
-#include "sql/bounded_functions.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {

@@ -3,9 +3,8 @@
 #include "model/only_communication.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
-#include "sql/function_arguments.h"
+#include "sql/run_tables.h"
 #include "sql/slice_rows.h"
-#include "sql/table_functions.h"
 
 namespace stageline::sql {
 namespace {

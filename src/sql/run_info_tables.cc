@@ -1,7 +1,7 @@
 // Tables of the run as a whole: ranks, findings, flaws, and facts about the run.
 
 #include "diagnosis/explain_json.h"
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/model_tables.h"
 #include "sql/run_tables.h"
 

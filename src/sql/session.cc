@@ -7,11 +7,9 @@
 #include "base/give_up.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
-#include "sql/aggregate_query.h"
-#include "sql/authorizer.h"
 #include "sql/functions.h"
+#include "sql/run_tables.h"
 #include "sql/slice_sums.h"
-#include "sql/tables.h"
 
 namespace stageline::sql {
 namespace {

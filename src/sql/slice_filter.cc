@@ -1,9 +1,8 @@
-#include "sql/slice_filter.h"
-
 #include <algorithm>
 #include <variant>
 
 #include "base/name_pattern.h"
+#include "sql/slice_scan.h"
 
 namespace stageline::sql {
 namespace {

@@ -1,8 +1,7 @@
-#include "sql/slice_table.h"
-
 #include <algorithm>
 #include <span>
 
+#include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 #include "sql/slice_scan.h"
 

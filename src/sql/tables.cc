@@ -1,4 +1,3 @@
-#include "sql/tables.h"
 
 #include <algorithm>
 
@@ -9,9 +8,6 @@
 #include "sql/functions.h"
 #include "sql/row_table.h"
 #include "sql/run_tables.h"
-#include "sql/slice_table.h"
-#include "sql/table_functions.h"
-#include "sql/totals.h"
 
 namespace stageline::sql {
 namespace {

@@ -1,4 +1,3 @@
-#include "sql/totals.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +8,6 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/statistics.h"
-#include "sql/function_arguments.h"
 #include "sql/run_tables.h"
 
 namespace stageline::sql {

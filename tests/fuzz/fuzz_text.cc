@@ -8,7 +8,6 @@
 #include "base/csv.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "fuzz.h"

@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 #include "server/http/http_server.h"
-#include "server/http/loopback_host.h"
+#include "server/http/query.h"
 #include "server/page/routes.h"
 #include "server/page/view_run.h"
 

@@ -17,7 +17,7 @@
 #include "pipeline/cells/torch_cells.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
-#include "server/page/page_export.h"
+#include "server/page/page_file.h"
 #include "trace_invariants.h"
 
 namespace stageline::fuzz {

@@ -8,10 +8,10 @@
 
 #include "base/parallel.h"
 #include "diagnosis/causes/findings.h"
-#include "engine/clock_table.h"
+#include "engine/model_tables.h"
 #include "engine/one_clock.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "skewed_clocks.h"
 #include "unit/facts_of_trace.h"
 

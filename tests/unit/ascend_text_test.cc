@@ -3,12 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 #include "reader_fixture.h"
-#include "readers/ascend/analysis_db.h"
 #include "readers/ascend/text_communication.h"
-#include "readers/ascend/text_groups.h"
-#include "readers/ascend/text_kernels.h"
 #include "readers/ascend/text_trace.h"
 #include "shared_data.h"
 

@@ -8,7 +8,6 @@
 #include "base/find_anchor.h"
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 #include "model/problems.h"
 #include "pipeline/cells/problems.h"

@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "profile/merged_calls.h"
 #include "torch_traces.h"
 
 using namespace stageline;

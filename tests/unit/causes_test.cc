@@ -9,7 +9,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

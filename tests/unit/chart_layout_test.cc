@@ -10,7 +10,6 @@
 #include <set>
 #include <tuple>
 
-#include "exporters/chart/profile_layout.h"
 #include "exporters/exporter.h"
 #include "model/theory.h"
 #include "torch_traces.h"

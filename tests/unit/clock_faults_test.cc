@@ -12,7 +12,7 @@
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"
 #include "readers/common/ops.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "skewed_clocks.h"
 #include "torch_traces.h"
 #include "unit/facts_of_trace.h"

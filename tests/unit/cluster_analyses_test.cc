@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "diagnosis/profile/link_findings.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 #include "torch_traces.h"
 
 using namespace stageline;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "pipeline/replay/replay.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 using namespace stageline;
 

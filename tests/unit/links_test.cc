@@ -7,7 +7,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 
 using namespace stageline;

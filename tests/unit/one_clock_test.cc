@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "pipeline/clocks/clock_graph.h"
-#include "pipeline/clocks/hull.h"
+#include "pipeline/clocks/tie_points.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/sums/pipeline_sums.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "skewed_clocks.h"
 #include "unit/facts_of_trace.h"
 

@@ -5,14 +5,14 @@
 
 #include "diagnosis/causes/findings.h"
 #include "make_trace.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_ideal.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 
 using namespace stageline;

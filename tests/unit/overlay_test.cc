@@ -1,7 +1,6 @@
 // Source traces written again with changes: engine/write_overlay, exporters/overlay_file, trace-with-counters.
 #include "base/input.h"
 #include "engine/engine.h"
-#include "engine/write_overlay.h"
 #include "exporters/overlay_file.h"
 #include "reader_fixture.h"
 

@@ -8,7 +8,7 @@
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "server/pipeline/what_if_reply.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"

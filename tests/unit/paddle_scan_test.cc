@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"
 

@@ -1,11 +1,11 @@
-#include "base/path_below.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "base/input_files.h"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,6 @@
-#include "profile/peak_memory.h"
-
 #include <doctest/doctest.h>
+
+#include "profile/memory_blocks.h"
 
 using namespace stageline;
 

@@ -1,4 +1,3 @@
-#include "base/percents.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
-#include "exporters/chart/png_bytes.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <random>
+
+#include "exporters/chart/chart_file.h"
 
 using namespace stageline;
 

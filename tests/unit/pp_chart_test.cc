@@ -5,7 +5,7 @@
 #include "compat/msprof/communication.h"
 #include "compat/msprof/dualpipev_rows.h"
 #include "compat/msprof/pair_links.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 
 using namespace stageline;
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "diagnosis/merge_findings.h"
-#include "engine/merge_notes.h"
+#include "engine/engine.h"
 
 using namespace stageline;
 

@@ -10,7 +10,7 @@
 #include "model/trace.h"
 #include "pipeline/cells/expected_rows.h"
 #include "pipeline/replay/replay.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline::testing {
 

@@ -14,7 +14,7 @@
 #include "model/run_extent.h"
 #include "pipeline/order/edit_distance.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "shared_data.h"
 #include "unit/facts_of_trace.h"
 

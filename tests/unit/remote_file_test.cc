@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "base/aws_answer.h"
-#include "base/aws_request.h"
+#include "base/aws.h"
 #include "base/http_client.h"
 #include "base/sha256.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "pipeline/replay/replay.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 using namespace stageline;
 

@@ -11,7 +11,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/simulate/simulate_faults.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/make_trace.h"
 
 using namespace stageline;

@@ -12,7 +12,7 @@
 #include "pipeline/replay/order_text.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_numbers.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 using namespace stageline;
 

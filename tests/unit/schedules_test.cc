@@ -10,7 +10,7 @@
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/order_text.h"
 #include "pipeline/replay/schedule_numbers.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "shared_data.h"
 
 using namespace stageline;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 using namespace stageline;
 

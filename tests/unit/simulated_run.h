@@ -7,7 +7,7 @@
 
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 

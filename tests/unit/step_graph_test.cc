@@ -11,7 +11,7 @@
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/replay/graph_path.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 #include "unit/shared_data.h"

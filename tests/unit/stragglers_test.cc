@@ -11,7 +11,7 @@
 #include "diagnosis/causes/causes.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

@@ -1,4 +1,4 @@
-#include "profile/tb_collectives.h"
+#include "profile/tb_work.h"
 #include "torch_traces.h"
 
 using namespace stageline;

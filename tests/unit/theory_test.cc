@@ -8,7 +8,7 @@
 #include "diagnosis/causes/schedule_findings.h"
 #include "pipeline/measure/late_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

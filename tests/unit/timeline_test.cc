@@ -10,13 +10,10 @@
 
 #include "make_trace.h"
 #include "server/timeline/area_sums.h"
-#include "server/timeline/duration_bins.h"
 #include "server/timeline/duration_counts.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/selection.h"
-#include "server/timeline/slice_details.h"
 #include "server/timeline/slice_window.h"
-#include "server/timeline/tiles.h"
 
 namespace stageline {
 namespace {

@@ -7,13 +7,11 @@
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
 #include "server/http/http_server.h"
-#include "server/http/loopback_host.h"
 #include "server/http/query.h"
 #include "server/page/routes.h"
 #include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
-#include "server/timeline/duration_bins.h"
-#include "server/timeline/facets.h"
+#include "server/timeline/duration_counts.h"
 #include "server/timeline/name_index.h"
 
 namespace stageline {

@@ -12,7 +12,7 @@
 #include "pipeline/measure/frontier.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "shared_data.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"

@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "schedules/make.h"
 #include "schedules/registry.h"
 #include "shared_data.h"
 #include "unit/facts_of_trace.h"

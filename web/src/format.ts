@@ -56,7 +56,7 @@ export const percent = (share: number): string => {
 };
 
 // Each share as percent() prints it, but so that the printed numbers add up to 100.0 where the shares add up to 1; as
-// percents() of src/base/percents.h.
+// percents() of src/base/number.h.
 export function percents(shares: readonly number[]): string[] {
   const sum = shares.reduce((all, share) => all + share, 0);
   if (shares.length < 2 || Math.abs(sum - 1) >= 0.0005) return shares.map(percent);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "frame.h"
-#include "profile/event_arguments.h"
+#include "profile/event_text.h"
 #include "profile/hta_rows.h"
 
 namespace stageline::python {

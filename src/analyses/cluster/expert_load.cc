@@ -7,7 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/msprof_expert_load.h"
 #include "base/error_words.h"
-#include "base/number_list.h"
+#include "base/number.h"
 #include "model/statistics.h"
 #include "pipeline/cells/rank_layout.h"
 #include "profile/expert_products.h"

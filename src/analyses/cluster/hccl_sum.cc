@@ -7,7 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 #include "profile/communication_ops.h"
 
 namespace stageline {

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/number.h"
-#include "base/number_list.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

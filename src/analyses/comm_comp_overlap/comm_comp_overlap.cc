@@ -9,7 +9,6 @@
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"
-#include "profile/device_steps.h"
 #include "profile/device_time.h"
 
 namespace stageline {

@@ -10,8 +10,8 @@
 
 #include "analyses/analysis.h"
 #include "analyses/communication/problems.h"
-#include "base/number_list.h"
-#include "facts/ledger_facts.h"
+#include "base/number.h"
+#include "facts/profile_facts.h"
 #include "model/only_communication.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

@@ -9,7 +9,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "compat/hta/hta_path.h"
+#include "compat/hta/hta.h"
 #include "model/statistics.h"
 #include "profile/path_graph.h"
 #include "profile/torch_view.h"

@@ -5,7 +5,7 @@
 #include "analyses/analysis.h"
 #include "analyses/flight_recorder/problems.h"
 #include "base/by_enum.h"
-#include "facts/flight_facts.h"
+#include "facts/profile_facts.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "model/finding_words.h"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "profile/memory_classes.h"
 #include "profile/python_stacks.h"
-#include "profile/thin_series.h"
+#include "profile/step_series.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

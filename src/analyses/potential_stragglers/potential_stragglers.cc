@@ -3,7 +3,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/potential_stragglers/problems.h"
-#include "compat/hta/hta_stragglers.h"
+#include "compat/hta/hta.h"
 #include "model/statistics.h"
 #include "profile/collective_waits.h"
 

@@ -3,7 +3,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "profile/device_steps.h"
+#include "profile/device_time.h"
 
 namespace stageline {
 namespace {

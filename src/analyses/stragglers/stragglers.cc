@@ -11,7 +11,6 @@
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
-#include "facts/straggler_facts.h"
 #include "model/pipeline_words.h"
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/replay/theory.h"

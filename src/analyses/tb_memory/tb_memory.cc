@@ -7,7 +7,7 @@
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "profile/memory_answer.h"
-#include "profile/thin_series.h"
+#include "profile/step_series.h"
 
 namespace stageline {
 namespace {

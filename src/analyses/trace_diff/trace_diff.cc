@@ -6,7 +6,7 @@
 #include "analyses/analysis.h"
 #include "analyses/trace_diff/problems.h"
 #include "base/parallel.h"
-#include "compat/hta/hta_diff.h"
+#include "compat/hta/hta.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
 #include "profile/trace_diff_options.h"

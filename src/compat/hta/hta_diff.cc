@@ -1,9 +1,8 @@
-#include "compat/hta/hta_diff.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/number.h"
+#include "compat/hta/hta.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -1,4 +1,4 @@
-#include "compat/hta/hta_path.h"
+#include "compat/hta/hta.h"
 
 #include <algorithm>
 #include <unordered_map>

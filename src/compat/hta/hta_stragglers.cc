@@ -1,11 +1,10 @@
-#include "compat/hta/hta_stragglers.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "base/parallel.h"
+#include "compat/hta/hta.h"
 #include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

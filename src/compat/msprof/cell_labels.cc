@@ -7,7 +7,7 @@
 #include "base/json_members.h"
 #include "base/text.h"
 #include "compat/msprof/dualpipev_rows.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "model/torch_facts.h"
 
 namespace stageline {

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {

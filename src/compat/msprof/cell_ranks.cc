@@ -15,8 +15,8 @@
 #include "compat/msprof/problems.h"
 #include "compat/msprof/step_list.h"
 #include "engine/one_clock.h"
-#include "model/hccl_names.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "compat/msprof/communication.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {

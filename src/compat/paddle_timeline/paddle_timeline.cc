@@ -9,10 +9,7 @@
 #include "base/error_words.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
-#include "compat/paddle_timeline/inputs.h"
 #include "compat/paddle_timeline/problems.h"
-#include "compat/paddle_timeline/step_rule.h"
-#include "compat/paddle_timeline/write_events.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/steps.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
-#include "compat/paddle_timeline/timeline_options.h"
+#include "compat/paddle_timeline/inputs.h"
 
 namespace stageline {
 

@@ -1,11 +1,10 @@
-#include "compat/paddle_timeline/write_events.h"
-
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "base/json_writer.h"
 #include "base/number.h"
+#include "compat/paddle_timeline/inputs.h"
 
 namespace stageline {
 namespace {

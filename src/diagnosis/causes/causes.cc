@@ -9,8 +9,6 @@
 
 #include "diagnosis/causes/account_rest.h"
 #include "diagnosis/causes/search.h"
-#include "facts/period_facts.h"
-#include "facts/step_means.h"
 #include "model/statistics.h"
 #include "pipeline/sums/pipeline_sums.h"
 

@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "base/sort_by_numbers.h"
 #include "diagnosis/causes/even_levels.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/sums/stage_costs.h"
 

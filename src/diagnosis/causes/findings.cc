@@ -11,8 +11,6 @@
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
 #include "diagnosis/causes/schedule_findings.h"
-#include "facts/step_means.h"
-#include "model/finding_words.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 #include "pipeline/replay/schedule_ideal.h"

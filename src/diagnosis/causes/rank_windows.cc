@@ -7,7 +7,7 @@
 
 #include "model/message_names.h"
 #include "model/row_names.h"
-#include "profile/frame_names.h"
+#include "profile/python_stacks.h"
 
 namespace stageline {
 namespace {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/counted.h"
 #include "base/number.h"
-#include "model/finding_words.h"
 #include "pipeline/measure/late_cells.h"
 
 namespace stageline {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/number.h"
-#include "model/finding_words.h"
+#include "model/finding.h"
 #include "profile/allocator_replay.h"
 
 namespace stageline {

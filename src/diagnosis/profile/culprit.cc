@@ -6,8 +6,6 @@
 #include "base/text.h"
 #include "model/row_names.h"
 #include "model/torch_facts.h"
-#include "profile/frame_names.h"
-#include "profile/host_calls.h"
 #include "profile/host_nodes.h"
 
 namespace stageline {

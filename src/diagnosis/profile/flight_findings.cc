@@ -6,10 +6,9 @@
 #include <string>
 #include <tuple>
 
-#include "base/counted.h"
 #include "base/number.h"
-#include "facts/flight_facts.h"
-#include "model/finding_words.h"
+#include "facts/profile_facts.h"
+#include "model/finding.h"
 
 namespace stageline {
 namespace {

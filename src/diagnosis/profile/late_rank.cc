@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/causes/beyond_noise.h"
-#include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_clock.h"

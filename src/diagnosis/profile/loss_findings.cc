@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/number.h"
-#include "model/finding_words.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

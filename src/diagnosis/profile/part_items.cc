@@ -10,7 +10,7 @@
 #include "model/row_names.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"
-#include "profile/host_calls.h"
+#include "profile/host_nodes.h"
 #include "profile/idle_gaps.h"
 
 namespace stageline {

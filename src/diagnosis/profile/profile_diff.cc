@@ -14,7 +14,7 @@
 #include "diagnosis/profile/part_items.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
-#include "profile/frame_names.h"
+#include "profile/python_stacks.h"
 
 namespace stageline {
 namespace {

@@ -12,7 +12,7 @@
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
-#include "model/finding_words.h"
+#include "model/finding.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

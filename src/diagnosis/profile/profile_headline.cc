@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "base/words.h"
-#include "model/finding_words.h"
+#include "model/finding.h"
 #include "model/parts_text.h"
 #include "model/statistics.h"
 

@@ -10,7 +10,6 @@
 
 #include "base/number.h"
 #include "diagnosis/profile/phases.h"
-#include "model/finding_words.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
 

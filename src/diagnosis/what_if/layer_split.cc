@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/what_if/stage_bytes.h"
-#include "pipeline/sums/stage_costs.h"
 #include "plan/split.h"
 
 namespace stageline {

@@ -16,7 +16,7 @@
 
 #include "base/result.h"
 #include "model/schedule.h"
-#include "pipeline/sums/virtual_stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

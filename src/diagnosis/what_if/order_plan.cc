@@ -5,7 +5,7 @@
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_numbers.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

@@ -1,15 +1,11 @@
 #include "diagnosis/what_if/other_order.h"
 
-#include <algorithm>
-#include <array>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "pipeline/measure/op_values.h"
-#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/problems.h"
-#include "facts/step_means.h"
 #include "model/machines.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"

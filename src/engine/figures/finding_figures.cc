@@ -1,7 +1,7 @@
 // Figures of findings: what they cost and what their fixes save; and counts of problems in the input.
 #include <algorithm>
 
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/figures/figure.h"
 #include "engine/model_tables.h"
 #include "pipeline/clocks/problems.h"

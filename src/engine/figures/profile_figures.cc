@@ -4,7 +4,7 @@
 #include <map>
 
 #include "diagnosis/profile/rank_losses.h"
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/figures/figure.h"
 #include "facts/profile_sums.h"
 #include "facts/utilisation_facts.h"

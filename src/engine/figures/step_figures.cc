@@ -1,7 +1,7 @@
 // Figures of steps: how many there are and how long they take.
 #include <cmath>
 
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/figures/figure.h"
 #include "facts/pipeline_facts.h"
 #include "model/run_extent.h"

@@ -1,7 +1,7 @@
 // Figures of where the time of a step goes: the bars of explain, and what findings leave of them.
 #include <algorithm>
 
-#include "engine/explained_run.h"
+#include "engine/engine.h"
 #include "engine/figures/figure.h"
 
 namespace stageline {

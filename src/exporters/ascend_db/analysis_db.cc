@@ -1,10 +1,9 @@
-#include "exporters/ascend_db/analysis_db.h"
-
 #include <algorithm>
 
 #include "base/number.h"
 #include "base/output_file.h"
-#include "model/hccl_names.h"
+#include "exporters/ascend_db/rank_rows.h"
+#include "model/message_names.h"
 
 namespace stageline::ascend_db {
 namespace {

@@ -2,18 +2,42 @@
 // rank's own clock.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "exporters/ascend_db/groups.h"
+#include "base/sqlite_db.h"
+#include "exporters/ascend_db/db_options.h"
 #include "exporters/ascend_db/plan.h"
-#include "exporters/ascend_db/tables.h"
 #include "model/intervals.h"
 
 namespace stageline::ascend_db {
+
+// Defines the tables of an Ascend profiler database, as in schema 1.2.0.
+inline constexpr int64_t kNone32 = 4'294'967'295;     // "no value" in the profiler's own tables
+inline constexpr int64_t kFirstMark = 4'000'000'001;  // connection id of the first range that has a device side
+inline constexpr int64_t kBfp16 = 11, kHccsLink = 1, kRoceLink = 3, kSdma = 0, kRdma = 1, kInvalid = 65535;
+inline constexpr int64_t kApiNode = 10000, kApiAcl = 20000, kApiHccl = 5500, kApiOp = 50001;
+
+// Creates the tables that a profile of this level has, and fills the enumeration tables. Runs in the caller's
+// transaction.
+Status create_tables(const SqliteDb& db, AscendLevel level, bool step_time);
+Status create_analysis_tables(const SqliteDb& db, AscendLevel level);
+
+// The table STRING_IDS: it holds every text once, numbered in the order of first use.
+class Strings {
+ public:
+  int64_t operator()(std::string_view text);
+  void write(SqliteInsert& into) const;
+
+ private:
+  std::unordered_map<std::string, int64_t> ids_;
+  std::vector<const std::string*> order_;
+};
 
 struct Span {
   int64_t start = 0, end = 0;
@@ -85,5 +109,12 @@ class RankRows {
   std::vector<Interval> computing_;
   std::vector<CommunicationRow> communications_;
 };
+
+// Writes analysis.db: the sums that Ascend's own profiler computes for one rank.
+
+// Writes the sums of each step. `steps` are the [start, end) of each step on the device. All times in `rows` are true
+// times; `offset_ns` is added to them to give the rank's own stamps. Errors: kIo.
+Status write_analysis_db(const RankRows& rows, const AscendDbOptions& options, const std::vector<Span>& steps,
+                         int64_t offset_ns, const std::string& path);
 
 }  // namespace stageline::ascend_db

@@ -1,5 +1,5 @@
--- The tables of an Ascend profiler database, as in schema 1.2.0, and what its enumerations mean. exporters/ascend_db/tables.cc runs
--- the parts, each from its name to the next blank line.
+-- The tables of an Ascend profiler database, as in schema 1.2.0, and what its enumerations mean.
+-- exporters/ascend_db/rank_rows.cc runs the parts, each from its name to the next blank line.
 
 -- always
 CREATE TABLE STRING_IDS (id INTEGER PRIMARY KEY,value TEXT);

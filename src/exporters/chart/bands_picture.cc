@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "exporters/chart/chart_file.h"
 #include "exporters/chart/chart_text.h"
-#include "exporters/chart/png_bytes.h"
 
 namespace stageline {
 namespace {

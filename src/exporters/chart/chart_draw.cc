@@ -1,9 +1,8 @@
-#include "exporters/chart/chart_draw.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.h"
+#include "exporters/chart/chart_file.h"
 
 namespace stageline {
 namespace {

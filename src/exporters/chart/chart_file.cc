@@ -1,7 +1,6 @@
 #include "exporters/chart/chart_file.h"
 
 #include "exporters/chart/plan_panels.h"
-#include "exporters/chart/profile_layout.h"
 
 namespace stageline {
 

@@ -18,7 +18,7 @@
 
 #include "base/by_enum.h"
 #include "base/result.h"
-#include "exporters/chart/chart_words.h"
+#include "exporters/chart/chart_text.h"
 #include "exporters/exporter.h"
 #include "model/palette.h"
 #include "model/theory.h"
@@ -180,5 +180,17 @@ inline constexpr double kPhaseBarH = 19, kMinPhaseStep = 160;
 // Writes micro-batch numbers into the cells that have room for them; `with_chunk` adds the chunk
 // ("3·1") where that fits too. place_cells() left the micro-batch in ChartCell::label.
 void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layout);
+
+// The chart of a run without pipeline cells, as geometry: what devices and hosts did, over time.
+//
+//   title, sizes · span, ▪ computing ▪ communication …
+//            ├ Step 0 ──────┤├ Step 1 steps
+//   rank 0   ███▅▅█  ▂▂███           each pixel column: the share of its time, from below
+//            ▔▔▔▔▔▔▔▔ ▔▔▔            calls of the host
+
+// Errors: kBadInput when there are no slices of devices or calls, kUsage for an impossible width, kLimit when there
+// are more ranks than fit. O(slices log slices).
+Result<ChartLayout> layout_profile(const Trace& trace, const Theme& theme, const ChartOptions& options,
+                                   const MeasureText& measure);
 
 }  // namespace stageline

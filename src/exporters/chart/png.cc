@@ -1,7 +1,6 @@
 // Draws the pipeline chart as a PNG. The picture has twice the resolution of its CSS size while it stays handy.
 
 #include "exporters/chart/chart_file.h"
-#include "exporters/chart/png_bytes.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "exporters/chart/png_bytes.h"
-
 #include <zlib.h>
 
 #include <bit>
@@ -7,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "exporters/chart/chart_file.h"
 
 namespace stageline {
 namespace {

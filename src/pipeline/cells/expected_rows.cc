@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "pipeline/cells/row_alignment.h"
 #include "pipeline/cells/row_order.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/counted.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"

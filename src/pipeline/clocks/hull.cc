@@ -1,7 +1,7 @@
-#include "pipeline/clocks/hull.h"
-
 #include <algorithm>
 #include <limits>
+
+#include "pipeline/clocks/tie_points.h"
 
 namespace stageline::align {
 namespace {

@@ -1,9 +1,7 @@
 #include "pipeline/clocks/match.h"
 
 #include <map>
-#include <set>
 #include <tuple>
-#include <utility>
 
 #include "model/rank_ranges.h"
 #include "pipeline/cells/link_cells.h"

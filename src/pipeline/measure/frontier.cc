@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "base/by_enum.h"
 #include "base/number.h"
 #include "model/theory.h"
 

@@ -6,7 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/lane_of.h"

@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/problems.h"
 

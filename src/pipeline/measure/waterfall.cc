@@ -6,11 +6,10 @@
 #include <optional>
 #include <utility>
 
-#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/measure/edge_latency.h"
+#include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/order_graph.h"
 #include "pipeline/replay/order_replay.h"
 #include "pipeline/replay/schedule_sequence.h"

@@ -9,7 +9,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "model/rank_ranges.h"
 #include "pipeline/cells/infer_layout.h"
 

@@ -9,7 +9,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/order/edit_distance.h"
 #include "pipeline/order/fuse_pairs.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

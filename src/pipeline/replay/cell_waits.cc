@@ -24,7 +24,7 @@
 
 #include "base/parallel.h"
 #include "base/spares.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/inner_meetings.h"
 #include "pipeline/replay/problems.h"

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "model/rank_ranges.h"
 #include "pipeline/replay/step_draft.h"
 

@@ -4,7 +4,7 @@
 #include <queue>
 #include <tuple>
 
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "pipeline/order/list_positions.h"
 
 namespace stageline {

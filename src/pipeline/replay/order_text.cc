@@ -7,7 +7,6 @@
 
 #include "base/csv.h"
 #include "base/number.h"
-#include "base/shell_word.h"
 #include "base/text.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/schedule_numbers.h"

@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "model/run_extent.h"
 #include "pipeline/replay/schedule_numbers.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

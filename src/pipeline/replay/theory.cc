@@ -10,7 +10,7 @@
 #include "pipeline/order/fuse_pairs.h"
 #include "pipeline/order/schedule_places.h"
 #include "pipeline/replay/theory_pace.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 
 namespace stageline {
 namespace {

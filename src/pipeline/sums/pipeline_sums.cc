@@ -1,6 +1,5 @@
 #include "pipeline/sums/pipeline_sums.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 

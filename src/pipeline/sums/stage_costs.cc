@@ -8,7 +8,7 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/overlapped_pairs.h"
+#include "model/intervals.h"
 #include "model/rank_ranges.h"
 
 namespace stageline {

@@ -1,6 +1,8 @@
 // The cost of one cell of each kind on each stage: count, mean and percentiles.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -41,5 +43,17 @@ double median_in_place(std::span<double> values);  // reorders `values`
 // Returns a percentile, linear between values in any order, of which there must be one at least; reorders them.
 // O(values).
 double percentile_of(std::vector<int64_t>& values, double share);
+
+// The mean times of a pipeline's virtual stages, which the planner and what-if start from.
+
+// The mean time of one micro-batch on a virtual stage, for each direction: forward, backward (B or I), weight gradient.
+inline constexpr size_t kDirections = 3;
+using DirectionCost = std::array<double, kDirections>;
+
+// A pipeline as its virtual stages, in the order in which a micro-batch passes through them.
+struct StageCosts {
+  std::vector<DirectionCost> cost_ns;  // for each virtual stage
+  std::vector<int32_t> owner;          // for each virtual stage the rank that holds it
+};
 
 }  // namespace stageline

@@ -1,5 +1,3 @@
-#include "readers/ascend/analysis_db.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +10,7 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "readers/ascend/problems.h"
+#include "readers/ascend/text_communication.h"
 #include "readers/common/cut_table.h"
 
 namespace stageline::ascend {

@@ -13,7 +13,7 @@
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/rank_db.h"
-#include "readers/ascend/text_rank.h"
+#include "readers/ascend/text_trace.h"
 #include "readers/common/machines.h"
 #include "readers/reader.h"
 

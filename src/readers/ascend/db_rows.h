@@ -6,21 +6,61 @@
 //   COMMUNICATION_OP ─connectionId┘   PYTORCH_API ──connectionId── CONNECTION_IDS ──connectionId── (the above)
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/sqlite_db.h"
-#include "readers/ascend/db_texts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"
-#include "readers/ascend/scan_table.h"
 #include "readers/common/number_map.h"
 #include "readers/common/range_message.h"
 
 namespace stageline::ascend {
+
+// The texts in STRING_IDS of one database, read only when a row names them. A 20 GB file may hold more text than fits
+// into memory, and a pipeline needs little of it.
+class DbTexts {
+ public:
+  DbTexts(const SqliteDb& db, PartBuilder& builder);
+  DbTexts(const DbTexts&) = delete;
+
+  // Returns the builder's id of the STRING_IDS row `id`; 0 for NULL. A missing row gives the text "#<id>" and is
+  // counted.
+  uint32_t of(const SqliteRows& rows, int column);
+  uint32_t of(int64_t id);
+  bool has(int64_t id);
+
+ private:
+  uint32_t find(int64_t id);  // kNone when there is no such row
+  uint32_t look_up(int64_t id);
+  struct Finalize {
+    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+  };
+  PartBuilder& builder_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  NumberMap known_;
+};
+
+// Reads a table of a database row by row; what is wrong with it is counted in the part's notes.
+
+// Counts a scan's rows for the part, and its damage and missing columns in the notes. Returns whether the table exists.
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing);
+
+// Calls use(rows) for every row of a table. Returns false when the table, or a column without '?', does not exist.
+// Damage is counted, and what came before it is kept.
+template <class Use>
+bool scan_table(const SqliteDb& db, PartBuilder& out, std::string_view table,
+                std::initializer_list<std::string_view> columns, Use use) {
+  std::string missing;
+  SqliteRows rows = rows_of(db, table, columns, &missing);
+  while (rows.next()) use(rows);
+  return count_scan(out, table, rows, missing);
+}
 
 inline constexpr int64_t kNone32 = 4294967295;         // stands for "no value" in the profiler's tables
 inline constexpr int64_t kHostOnlyRange = 4000000000;  // connectionId of a range that has no device side

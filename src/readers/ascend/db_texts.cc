@@ -1,7 +1,5 @@
-#include "readers/ascend/db_texts.h"
-
+#include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
-#include "readers/ascend/scan_table.h"
 
 namespace stageline::ascend {
 
@@ -64,6 +62,16 @@ uint32_t DbTexts::look_up(int64_t id) {
   if (found != NumberMap::kNone) return found;
   builder_.notes.add(problem::ascend_missing_text, {builder_.part.source});
   return builder_.text("#" + std::to_string(id));
+}
+
+bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing) {
+  out.part.event_count += rows.count();
+  if (!rows.ok())
+    out.notes.add(problem::ascend_damaged_table, Args().set("table", std::string(table)).count("rows", rows.count()),
+                  {out.part.source});
+  if (missing.find('.') != std::string::npos)
+    out.notes.add(problem::ascend_missing_column, Args().set("missing", missing), {out.part.source});
+  return missing.empty();
 }
 
 }  // namespace stageline::ascend

@@ -12,7 +12,6 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "readers/ascend/problems.h"
-#include "readers/input_error.h"
 
 namespace stageline::ascend {
 namespace {

@@ -1,8 +1,11 @@
 // The kinds of rows that an Ascend profile has, for readers/common/part_builder.h.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/result.h"
 #include "readers/common/part_builder.h"
 
 namespace stageline::ascend {
@@ -54,6 +57,15 @@ class PartBuilder : public stageline::PartBuilder {
                uint32_t correlation = kNoCorrelation) {
     return stageline::PartBuilder::add(lane, static_cast<size_t>(kind), start_ns, end_ns, name, correlation);
   }
+};
+
+// The result of reading one rank of an Ascend profile, from a database or from text.
+struct RankPart {
+  std::optional<Error> error;
+  Part part;  // with ids of `names`
+  FileNames names;
+  Diagnostics notes;
+  std::vector<std::string> tables;  // those tables of its database that are read; sorted
 };
 
 }  // namespace stageline::ascend

@@ -5,8 +5,7 @@
 #include "model/source_limits.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
-#include "readers/ascend/text_rank.h"
-#include "readers/input_error.h"
+#include "readers/reader.h"
 
 namespace stageline::ascend {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "readers/ascend/find_ranks.h"
-#include "readers/ascend/rank_part.h"
+#include "readers/ascend/part_builder.h"
 
 namespace stageline::ascend {
 

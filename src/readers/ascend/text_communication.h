@@ -1,5 +1,5 @@
 // Reads an Ascend profiler's sums about communication. communication.json has the times of operations, and
-// communication_matrix.json the bytes and times of links. analysis.db has the same in tables (analysis_db.h).
+// communication_matrix.json the bytes and times of links. analysis.db has the same in tables (analysis_db.cc).
 //
 //   {"step13": {"p2p":        {"hcom_send__377_0_1@GROUP": {"Communication Time Info": {"Start Timestamp(us)": …,
 //                                 "Elapse Time(ms)": …, "Transit Time(ms)": …, …},
@@ -13,8 +13,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/diagnostics.h"
@@ -56,5 +58,62 @@ double usable_bytes(double bytes);
 // Keeps each link that names an operation once, in order: the fastest, middle and slowest operation may be the same
 // one.
 void drop_repeated_links(std::vector<LinkSummary>& links);
+
+// Finds the process group of an operation from the pieces that text exports give. They are "hcom_allReduce__377_4_1"
+// (three digits of the group's number), "@13681369207305868844" (the number), and parallel_group_info in the metadata
+// (the group's full name, its purpose and its ranks).
+
+// A parsed name: "hcom_allReduce__377_4_1" is allReduce, 377, 4.
+struct OperationName {
+  std::string_view kind;    // "allReduce", "send", "receive", "batchSendRecv"
+  std::string_view digits;  // the last three digits of the group's number
+  int64_t seq = -1;         // counts the operations of this kind in this group
+};
+std::optional<OperationName> parse_operation_name(std::string_view name);
+
+struct ProcessGroup {
+  std::string name, number, description;  // number is hccl_group_digits(name)
+  std::vector<int32_t> ranks;             // global ranks, by rank within the group; empty when not given
+};
+
+class ProcessGroups {
+ public:
+  // Reads the member parallel_group_info of `metadata`; without it no group is known.
+  explicit ProcessGroups(const std::vector<MetaField>& metadata);
+
+  // Finds a group by its full name or number; nullptr when there is none.
+  const ProcessGroup* find(std::string_view group) const;
+  // Finds a group by the three digits in an operation's name, if only one group matches.
+  const ProcessGroup* find_by_digits(std::string_view digits) const;
+  const std::vector<ProcessGroup>& all() const { return groups_; }
+
+ private:
+  std::vector<ProcessGroup> groups_;
+  std::unordered_map<std::string, size_t> by_text_, by_digits_;
+};
+
+// Links name ranks within their group; this makes them global. Where nothing names the group's members, the link of a
+// rank with itself shows whether both numberings agree. Ends that stay unknown become −1; returns how many these are.
+int64_t make_links_global(const ProcessGroups& groups, int32_t own_rank, std::vector<LinkSummary>& links);
+
+// Returns the members of a JSON object, one field each. A JSON text within a text is unwrapped once.
+std::vector<MetaField> metadata_of(std::string_view json);
+
+// Reads analysis.db: the profiler's own sums of one rank – steps, communication operations, links – in four tables.
+// Newer files have a deviceId in StepTraceTime. A column that does not exist is read as −1.
+struct AnalysisSums {
+  std::vector<StepSummary> steps;
+  CommunicationSums communication;
+  int64_t rows = 0;  // of all tables
+};
+
+// `device` is this rank's device, or −1 when not known: rows of StepTraceTime that name another device belong to
+// another rank. Errors: as SqliteDb::open_read. A damaged table is read up to the damage and counted as
+// "ascend.analysis_db".
+Result<AnalysisSums> read_analysis_db(const std::string& path, int32_t device, Diagnostics& diagnostics);
+
+// Reads step_trace_time.csv: the same sums of steps, with times in microseconds. Lines without a usable number are
+// counted as "ascend.step_line". Errors: kNotFound, kIo, kLimit; kBadInput when there is no column "Computing".
+Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, Diagnostics& diagnostics);
 
 }  // namespace stageline::ascend

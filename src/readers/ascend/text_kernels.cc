@@ -1,5 +1,3 @@
-#include "readers/ascend/text_kernels.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -9,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/ascend/problems.h"
+#include "readers/ascend/text_trace.h"
 #include "readers/common/cut_table.h"
 
 namespace stageline::ascend {

@@ -1,10 +1,9 @@
-#include "readers/ascend/text_operations.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "readers/ascend/problems.h"
+#include "readers/ascend/text_trace.h"
 
 namespace stageline::ascend {
 namespace {

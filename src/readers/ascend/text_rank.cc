@@ -1,4 +1,3 @@
-#include "readers/ascend/text_rank.h"
 
 #include <algorithm>
 #include <map>
@@ -8,13 +7,9 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/text.h"
-#include "readers/ascend/analysis_db.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_communication.h"
-#include "readers/ascend/text_groups.h"
-#include "readers/ascend/text_kernels.h"
-#include "readers/ascend/text_operations.h"
-#include "readers/ascend/text_slices.h"
+#include "readers/ascend/text_trace.h"
 
 namespace stageline::ascend {
 namespace {

@@ -1,11 +1,10 @@
-#include "readers/ascend/text_slices.h"
-
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "base/number.h"
+#include "readers/ascend/text_trace.h"
 #include "readers/common/number_map.h"
 #include "readers/common/range_message.h"
 

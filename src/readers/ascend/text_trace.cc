@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <unordered_map>
 
 #include "base/input.h"
 #include "base/json_events.h"

@@ -3,7 +3,6 @@
 #include <set>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"

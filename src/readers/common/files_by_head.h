@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/problem.h"
+#include "base/diagnostics.h"
 #include "readers/common/read_files.h"
 #include "readers/reader.h"
 

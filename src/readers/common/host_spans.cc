@@ -4,7 +4,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/number_list.h"
+#include "base/number.h"
 #include "readers/common/machines.h"
 #include "readers/common/row_kinds.h"
 

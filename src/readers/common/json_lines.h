@@ -10,7 +10,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
-#include "base/problem.h"
 
 namespace stageline {
 

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/intervals.h"
+#include "model/lossy_steps.h"
 #include "model/problems.h"
 
 namespace stageline {
@@ -73,6 +74,18 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
       [&](uint32_t i, size_t k, size_t n) {
         if (n == max_rounds) ops[i].step = static_cast<int32_t>(k);
       });
+}
+
+void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace) {
+  if (std::ranges::none_of(ops, [](const Op& op) { return op.step != kUnknown; }))
+    number_steps(ops, format, unit, trace.diagnostics);
+  number_compute(ops, format, trace.diagnostics);
+  number_messages(ops, format, trace.diagnostics);
+  if (steps_restart(ops) && lay_steps_end_to_end(ops)) {
+    trace.steps_laid_end_to_end = true;
+    trace.diagnostics.add(problem::reader_steps_laid_end_to_end.of(format));
+  }
+  settle_lossy_steps(trace);
 }
 
 }  // namespace stageline

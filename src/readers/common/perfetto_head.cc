@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 
 #include "base/json_members.h"
 #include "base/perfetto_fields.h"
-#include "base/proto_scan.h"
-#include "readers/common/otlp_head.h"
 
 namespace stageline {
 

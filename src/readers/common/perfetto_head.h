@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/proto_scan.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -31,5 +33,20 @@ struct PerfettoFiles {
   bool json_says_more() const { return !ours.empty() && with_twin.size() == ours.size(); }
 };
 PerfettoFiles perfetto_files(const Source& source);
+
+// Recognises spans of OpenTelemetry as protobuf by their first bytes, which are also those of Perfetto's packets.
+
+// Returns true where a request begins. It holds the spans of a resource, these hold the resource, and this an attribute
+// with a key in printable characters, each as field 1. In a packet of Perfetto's the third of these is a number.
+inline bool begins_otlp(std::string_view bytes) {
+  const char *at = bytes.data(), *const end = at + bytes.size();
+  uint64_t length = 0;
+  for (int level = 0; level < 4; ++level)
+    if (at == end || *at++ != '\x0a' || !ProtoScan::read_varint(at, end, length) || length == 0) return false;
+  if (length >= static_cast<uint64_t>(end - at)) return false;
+  for (const char* const key_end = at + length; at != key_end; ++at)
+    if (*at <= ' ' || *at > '~') return false;
+  return *at == '\x12';
+}
 
 }  // namespace stageline

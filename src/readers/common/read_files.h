@@ -8,7 +8,6 @@
 
 #include "base/parallel.h"
 #include "base/result.h"
-#include "readers/input_error.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -8,12 +8,11 @@
 
 #include "base/crc32c.h"
 #include "base/error_words.h"
-#include "base/inflate_bytes.h"
+#include "base/gzip_bytes.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
 #include "model/source_limits.h"
-#include "readers/digest/trace_columns.h"
-#include "readers/input_error.h"
+#include "readers/reader.h"
 
 namespace stageline::digest {
 namespace {

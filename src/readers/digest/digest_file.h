@@ -47,4 +47,13 @@ Result<Digest> parse(std::string_view bytes, const std::string& path);
 // `memory` is what all digests of a run may take together. Errors: kLimit, before it is taken; kBadInput.
 Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& memory);
 
+// Writes one rank's trace as the body of a digest, and reads it back.
+
+// The trace must have one part. Times that cells share with their slices take no space.
+std::string pack_trace(const Trace& trace);
+
+// Errors: kBadInput when a column is missing, too long, or names a row that is not there; kLimit when `memory` is used
+// up. `path` is for the message.
+Result<Trace> unpack_trace(std::string_view body, const std::string& path, MemoryLeft& memory);
+
 }  // namespace stageline::digest

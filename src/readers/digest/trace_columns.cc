@@ -1,7 +1,5 @@
 // One list of columns serves both ways: columns() is called with a writer or with a reader, so exactly what was written
 // is read. Names of texts are ids of the digest's own list of names, as in a trace.
-#include "readers/digest/trace_columns.h"
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -9,6 +7,7 @@
 #include "base/error_words.h"
 #include "model/source_limits.h"
 #include "readers/digest/columns.h"
+#include "readers/digest/digest_file.h"
 
 namespace stageline::digest {
 namespace {

@@ -6,7 +6,6 @@
 #include "readers/common/rows/file_rows.h"
 #include "readers/kineto/event_parser.h"
 #include "readers/kineto/shape_tree.h"
-#include "readers/kineto/tolerant_event.h"
 
 namespace stageline::kineto {
 

@@ -1,11 +1,10 @@
-#include "readers/kineto/early.h"
-
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "readers/common/rows/finish_part.h"
+#include "readers/kineto/read_file.h"
 
 namespace stageline::kineto {
 namespace {

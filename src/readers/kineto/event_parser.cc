@@ -6,7 +6,6 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/common/rows/arg_keys.h"
 
 namespace stageline::kineto {
 namespace {

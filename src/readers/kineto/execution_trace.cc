@@ -1,5 +1,3 @@
-#include "readers/kineto/execution_trace.h"
-
 #include <simdjson.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "base/text.h"
 #include "readers/common/rows/identity.h"
 #include "readers/kineto/problems.h"
+#include "readers/kineto/read_file.h"
 
 namespace stageline::kineto {
 namespace {

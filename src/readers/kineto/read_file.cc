@@ -18,7 +18,6 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/parallel.h"
-#include "readers/common/rows/merge_rows.h"
 #include "readers/kineto/chunk_parser.h"
 #include "readers/kineto/problems.h"
 

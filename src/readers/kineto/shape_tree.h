@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "readers/common/rows/arg_keys.h"
-#include "readers/common/rows/event.h"
 
 namespace stageline::kineto {
 

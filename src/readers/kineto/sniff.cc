@@ -1,10 +1,9 @@
-#include "readers/kineto/sniff.h"
-
 #include <algorithm>
 
 #include "base/input.h"
 #include "base/json_members.h"
 #include "readers/foreign.h"
+#include "readers/kineto/read_file.h"
 
 namespace stageline::kineto {
 namespace {

@@ -1,11 +1,10 @@
-#include "readers/kineto/tolerant_event.h"
-
 #include <algorithm>
 #include <cstdint>
 
 #include "base/json_events.h"
 #include "base/text.h"
 #include "readers/common/rows/arg_keys.h"
+#include "readers/kineto/event_parser.h"
 
 namespace stageline::kineto {
 namespace {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"

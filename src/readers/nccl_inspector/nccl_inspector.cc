@@ -6,14 +6,13 @@
 // `rank` is that in the communicator. A process's own rank is that in the largest communicator, which all must have.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/json_tree.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "model/collective_kind.h"
 #include "readers/common/files_by_head.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/counted.h"
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -12,7 +11,7 @@
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/nsys/problems.h"
-#include "readers/nsys/report.h"
+#include "readers/nsys/tables.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 #include "model/source_limits.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
-#include "readers/nsys/words.h"
 
 namespace stageline::nsys {
 namespace {

@@ -1,4 +1,3 @@
-#include "readers/nsys/report.h"
 
 #include <algorithm>
 #include <map>
@@ -11,10 +10,9 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/input_error.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
-#include "readers/nsys/words.h"
+#include "readers/reader.h"
 
 namespace stageline::nsys {
 namespace {

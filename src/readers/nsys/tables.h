@@ -1,21 +1,137 @@
 // The tables of an export as all of its readers see them: rows, texts by number, processes, stamps.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/diagnostics.h"
+#include "base/result.h"
 #include "base/sqlite_db.h"
+#include "base/text_interner.h"
+#include "model/trace.h"
+#include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
-#include "readers/nsys/parts.h"
-#include "readers/nsys/process.h"
+#include "readers/common/part_builder.h"
+#include "readers/common/relate_slices.h"
+#include "readers/common/row_kinds.h"
 
 namespace stageline::nsys {
+
+// One process of a report while its rows come in.
+
+// The number contains vm, pid and thread: these return the part above the thread, and its pieces.
+inline int64_t process_of(int64_t global) { return static_cast<uint64_t>(global) >> 24; }
+inline int64_t pid_of(int64_t process) { return process & 0xffffff; }
+inline int64_t thread_of(int64_t global_tid) { return global_tid & 0xffffff; }
+
+class Process {
+ public:
+  Process(const std::string& path, int64_t id) : out(path, gpu_rows::kKinds, "nsys"), process(id) {}
+
+  PartBuilder out;
+  const int64_t process;
+  int64_t device_rows = 0, host_rows = 0, first_device = -1, nccl_kernels = 0;
+  int64_t communicator_rank = -1, communicator_size = 0, mpi_rank = -1;
+  LaunchedWork launched;
+  NumberMap texts, call_names;  // of StringIds → of the builder; names of calls lose their versions
+
+  struct Thread {
+    uint32_t lane = 0;
+    int64_t last_ns = 0;  // last timestamp seen, for ranges left open
+  };
+  // `name`: what the report calls the thread; "" where it says nothing.
+  template <class Name>
+  Thread& thread(int64_t global_tid, Name&& name) {
+    if (last_thread_ && last_tid_ == global_tid) return *last_thread_;
+    const auto [at, is_new] = threads_.try_emplace(global_tid);
+    if (is_new) add_thread(global_tid, name(), at->second);
+    last_tid_ = global_tid;
+    return *(last_thread_ = &at->second);
+  }
+  // A stream's lane; work of a second context has lanes of its own.
+  uint32_t device_lane(int64_t device, int64_t context, int64_t stream);
+  // Returns "[1, 2, 3]" as a text of the builder.
+  uint32_t shape_text(const std::array<int64_t, 3>& shape);
+
+  // Holds the content of a range's text. Most texts are repeated, so each is parsed only once.
+  struct KnownRange {
+    uint32_t name = 0, full = 0;  // of the builder
+    int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;
+    bool is_profiler_step = false, is_step = false, starts_with_nccl = false;
+    int64_t step_number = -1;  // −1: of a step that does not say it
+  };
+  // By value: a later call may move it.
+  KnownRange known_range(std::string_view text);
+
+  struct StepRange {
+    int64_t global_tid, number, start_ns, end_ns;
+    uint32_t text;  // of the builder
+  };
+  std::vector<StepRange> steps;
+  bool has_profiler_steps = false;
+
+  struct Call {  // of NCCL, with what it says
+    int64_t global_tid, start_ns, end_ns;
+    uint64_t communicator;
+    CollectiveFact fact;  // its bytes are those of the call's count
+  };
+  std::vector<Call> calls;
+  std::map<uint64_t, int64_t> communicator_calls, communicator_sizes;
+
+  // Once all rows are there: ranges on the devices, and what NCCL's calls say on the kernels they launched.
+  void project();
+  // Steps that the user's own ranges mark: of one thread and one wording, apart from each other, two at least.
+  void add_steps(Diagnostics& notes);
+
+ private:
+  void add_thread(int64_t global_tid, std::string_view name, Thread& thread);
+
+  std::unordered_map<int64_t, Thread> threads_;
+  Thread* last_thread_ = nullptr;
+  int64_t last_tid_ = 0;
+  std::map<int64_t, int64_t> first_context_;  // device → the context of its plain lanes
+  std::array<int64_t, 3> last_stream_{};      // device, context, stream
+  uint32_t last_stream_lane_ = UINT32_MAX;
+  struct Shape {
+    std::array<int64_t, 3> shape{};
+    uint32_t text = 0;
+    bool is_known = false;
+  };
+  std::array<Shape, 64> shapes_{};  // the last of each remainder
+  TextInterner range_texts_;
+  std::vector<KnownRange> ranges_;  // by id of range_texts_
+};
+
+// Converts one report: its processes become parts.
+
+// One process of a report.
+struct ProcessPart {
+  Part part;  // times since the epoch, where the report says when it began; ids of `names`
+  FileNames names;
+  Diagnostics notes;
+  int64_t pid = 0;
+  int64_t device_rows = 0, host_rows = 0;
+  int64_t first_device = -1;                              // lowest CUDA ordinal it worked on
+  int64_t communicator_rank = -1, communicator_size = 0;  // of the widest NCCL communicator it initialised
+  int64_t mpi_rank = -1;
+};
+
+struct Report {
+  std::string path, host, version;
+  std::vector<ProcessPart> processes;  // those with device work; where none has any, all with ranges or calls
+  int64_t utc_ns = 0, system_ns = -1;  // of the session's start; system_ns −1: not recorded
+  bool is_normalized = false;          // times count from the epoch already
+  int64_t left_out_processes = 0, left_out_rows = 0;
+  Diagnostics notes;
+};
 
 inline constexpr int64_t kNone32 = 4294967295;  // "no number" in 32-bit columns
 
@@ -89,5 +205,36 @@ class Tables {
 
 // NVTX_EVENTS: marks, pushes, ranges, and what NCCL says of its calls there.
 void read_ranges(Tables& tables);
+
+// One report of Nsight Systems, exported to SQLite: its processes as parts. Tables, columns and what becomes of them:
+// docs/formats/nsys.md.
+
+// Returns true if an SQLite file is such an export.
+bool is_report(const std::string& path);
+
+// Errors: those of SqliteDb::open_read; kBadInput when it has no table that could be drawn.
+Result<Report> read_report(const std::string& path);
+
+// Names for the texts and numbers of an export: calls, copies, and the range texts of frameworks.
+
+// Returns the function: "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz" → "cudaLaunchKernel", "cudaMemcpyAsync".
+std::string_view api_name(std::string_view name);
+
+// Return the names of the numbers of ENUM_CUDA_MEM_KIND, ENUM_CUDA_MEMCPY_OPER and syncType.
+const char* memory_kind(int64_t kind);
+const char* copy_kind(int64_t kind);
+const char* sync_name(int64_t type);
+
+// torch's emit_nvtx: "aten::mul, seq = 46174, op_id = 993406, sizes = [[8], []]".
+struct TorchRange {
+  std::string_view name, sizes;
+  int64_t sequence = -1;
+  bool is_operator = false;
+};
+TorchRange torch_range(std::string_view text);
+
+// Returns the number of a step of a training loop: "iteration 12", "Step 3", "train_step". `counted` is set if the name
+// has no number; then its position among names with the same wording is its number.
+std::optional<int64_t> step_of(std::string_view name, bool* counted);
 
 }  // namespace stageline::nsys

@@ -1,10 +1,9 @@
-#include "readers/nsys/words.h"
-
 #include <algorithm>
 #include <string>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/nsys/tables.h"
 
 namespace stageline::nsys {
 

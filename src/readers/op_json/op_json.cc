@@ -4,10 +4,11 @@
 #include <map>
 
 #include "base/json_events.h"
+#include "base/number.h"
 #include "base/text.h"
+#include "readers/common/number_steps.h"
 #include "readers/common/op_names.h"
 #include "readers/common/read_files.h"
-#include "readers/common/settle_steps.h"
 #include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
 #include "readers/op_json/timeline_file.h"

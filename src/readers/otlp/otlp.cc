@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/counted.h"
+#include "base/number.h"
 #include "model/lossy_steps.h"
 #include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"

@@ -2,7 +2,7 @@
 #include "base/number.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "readers/common/otlp_head.h"
+#include "readers/common/perfetto_head.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"
 

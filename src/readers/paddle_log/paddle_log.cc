@@ -8,7 +8,6 @@
 #include "model/source_limits.h"
 #include "readers/common/join_ranks.h"
 #include "readers/common/worker_logs.h"
-#include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"

@@ -5,7 +5,6 @@
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "readers/perfetto/sequence.h"
 
 namespace stageline::pftrace {
 namespace {

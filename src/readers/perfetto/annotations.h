@@ -9,8 +9,8 @@
 
 #include "base/text_interner.h"
 #include "model/kind.h"
-#include "readers/common/rows/event.h"
-#include "readers/perfetto/annotation_names.h"
+#include "readers/common/rows/arg_keys.h"
+#include "readers/perfetto/sequence.h"
 
 namespace stageline::pftrace {
 

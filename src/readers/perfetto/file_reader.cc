@@ -1,7 +1,7 @@
 #include "readers/perfetto/file_reader.h"
 
 #include "base/error_words.h"
-#include "base/inflate_bytes.h"
+#include "base/gzip_bytes.h"
 #include "base/json_writer.h"
 #include "base/proto_scan.h"
 #include "base/text.h"

@@ -20,7 +20,6 @@
 #include "model/source_limits.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/perfetto/annotations.h"
-#include "readers/perfetto/clocks.h"
 #include "readers/perfetto/packets.h"
 #include "readers/perfetto/sequence.h"
 #include "readers/perfetto/slice_log.h"

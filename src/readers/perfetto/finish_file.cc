@@ -8,9 +8,9 @@
 #include "base/perfetto_fields.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/input_error.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
+#include "readers/reader.h"
 
 namespace stageline::pftrace {
 namespace {

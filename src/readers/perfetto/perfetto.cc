@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "base/counted.h"
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -14,9 +13,9 @@
 #include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/common/read_files.h"
+#include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
-#include "readers/common/rows/merge_rows.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
 #include "readers/reader.h"

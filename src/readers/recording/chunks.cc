@@ -1,13 +1,11 @@
-#include "readers/recording/chunks.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <functional>
 
 #include "base/crc32c.h"
 #include "base/input.h"
-#include "readers/recording/places.h"
 #include "readers/recording/problems.h"
+#include "readers/recording/rows.h"
 
 namespace stageline::recording {
 namespace {

@@ -1,9 +1,11 @@
-#include "readers/recording/facts.h"
-
 #include <cstdio>
 
+#include "base/parallel.h"
 #include "model/collective_kind.h"
+#include "model/statistics.h"
 #include "readers/common/range_message.h"
+#include "readers/common/relate_slices.h"
+#include "readers/recording/rows.h"
 
 namespace stageline::recording {
 namespace {
@@ -25,6 +27,23 @@ std::string hex(uint64_t number) {
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
   return text;
 }
+
+enum : uint8_t { kPlain, kRange, kKernelRow, kCopyRow, kFillRow, kRuntimeRow, kDriverRow, kDeviceRange, kExchange };
+const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as Kineto spells them
+  static const std::vector<CategoryInfo> all = {{"", Category::kOther},
+                                                {"user_annotation", Category::kUserAnnotation},
+                                                {"kernel", Category::kKernel},
+                                                {"gpu_memcpy", Category::kMemcpy},
+                                                {"gpu_memset", Category::kMemset},
+                                                {"cuda_runtime", Category::kRuntime},
+                                                {"cuda_driver", Category::kDriver},
+                                                {"gpu_user_annotation", Category::kGpuAnnotation},
+                                                {"collective_comm", Category::kCollective}};
+  return all;
+}
+
+// Returns true for calls of the driver such as "cuLaunchKernel"; "cudaLaunchKernel" is the runtime's.
+bool is_driver_call(std::string_view name) { return name.starts_with("cu") && !name.starts_with("cuda"); }
 
 }  // namespace
 
@@ -119,6 +138,136 @@ void FactMaker::fill() {
     }
   messages_ = {};
   ranges_ = {};
+}
+
+void KernelMaker::add_lanes(const Content& content, int32_t rank, const std::map<uint16_t, uint32_t>& places,
+                            const std::vector<std::string>& names) {
+  for (const auto& [id, lane] : content.lanes) {
+    LaneFacts facts;
+    const bool of_host = lane.device_kind == 0 || lane.device_kind == kLaunchLane;
+    facts.kind = of_host ? LaneKind::kHostThread : LaneKind::kDeviceStream;
+    facts.category = of_host                                 ? kRange
+                     : lane.device_kind == kCommunicatorLane ? kExchange
+                     : lane.device_kind == kKernelLane       ? kKernelRow
+                                                             : kDeviceRange;
+    if (of_host) {
+      facts.pid = std::to_string(content.head.pid);
+      facts.tid = std::to_string(lane.thread);
+    } else if (lane.device_kind == kKernelLane) {
+      facts.stream = lane.stream;
+      facts.pid = std::to_string(lane.device);
+      facts.tid = "stream " + std::to_string(facts.stream);
+    }
+    lanes_.try_emplace({rank, names[places.at(id)]}, std::move(facts));
+  }
+}
+
+void KernelMaker::add(const Op& op, const Row& row, const LaneRow* lane) {
+  if (!lane) return;
+  Note note{.index = op.file_index, .step = row.step};
+  if (lane->device_kind == kKernelLane || lane->device_kind == kLaunchLane)
+    if (row.sequence >= 0 && row.sequence < kNoCorrelation) note.correlation = static_cast<uint32_t>(row.sequence);
+  if (lane->device_kind == kKernelLane) {
+    any_ = true;
+    note.bytes = row.bytes;
+    note.category = row.bytes < 0                                         ? kKernelRow
+                    : trace_.names.text(op.name_id).starts_with("Memset") ? kFillRow
+                                                                          : kCopyRow;
+  } else if (lane->device_kind == kLaunchLane) {
+    note.category = is_driver_call(trace_.names.text(op.name_id)) ? kDriverRow : kRuntimeRow;
+  } else if (lane->device_kind == kCommunicatorLane && !row.host_instead) {
+    note.category = kExchange;
+    note.communicates = true;
+  } else {
+    return;  // its lane says what it is
+  }
+  notes_.push_back(note);
+}
+
+void KernelMaker::append_steps(std::vector<Op>& ops) {
+  if (!any_) return;
+  std::map<int32_t, int64_t> last;  // last end on each rank
+  for (const Op& op : ops) {
+    const auto [at, is_new] = last.try_emplace(op.rank, op.end_ns);
+    if (!is_new) at->second = std::max(at->second, op.end_ns);
+  }
+  std::ranges::stable_sort(steps_, {}, [](const Op& a) { return std::pair(a.rank, a.start_ns); });
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Op& op = steps_[i];
+    if (!last.contains(op.rank)) continue;
+    const bool followed = i + 1 < steps_.size() && steps_[i + 1].rank == op.rank;
+    op.end_ns = std::max(op.start_ns, followed ? steps_[i + 1].start_ns : last[op.rank]);
+    op.name_id = trace_.names.intern("ProfilerStep#" + std::to_string(op.step));
+    ops.push_back(op);
+  }
+}
+
+void KernelMaker::fill() {
+  if (!any_) return;
+  FileNames names;
+  names.categories = trace_.categories = categories();
+  for (StringId id = 0; id < trace_.names.size(); ++id) names.names.emplace_back(trace_.names.text(id));
+  parallel_for(trace_.parts.size(), [&](size_t p) {
+    Part& part = trace_.parts[p];
+    fill_part(part);
+    relate_slices(names, {}, {.lanes_are_typed = true}, part);
+    // Where no launch says whose step it is: that of the host while it ran.
+    Slices& s = part.slices;
+    std::map<int64_t, uint16_t> number;
+    for (size_t k = 0; k < part.steps.size(); ++k)
+      number.try_emplace(part.steps[k].number, static_cast<uint16_t>(k + 1));
+    uint32_t first = UINT32_MAX, last = 0;
+    for (size_t i = 0; i < s.size(); ++i) {
+      first = std::min(first, s.file_index[i]);
+      last = std::max(last, s.file_index[i]);
+      if (!is_device_work(categories()[s.category_id[i]].kind) || s.partner[i] != kNoSliceIndex) continue;
+      const Note* note = find_index(notes_, s.file_index[i]);
+      const auto step = note ? number.find(note->step) : number.end();
+      if (step != number.end()) s.step[i] = step->second;
+    }
+    if (s.size() == 0) return;
+    for (uint32_t& index : s.file_index) index -= first;
+    part.event_count = int64_t{last} - first + 1;
+  });
+}
+
+void KernelMaker::fill_part(Part& part) const {
+  Slices& s = part.slices;
+  const size_t n = s.size();
+  s.correlation.assign(n, kNoCorrelation);
+  s.args_offset_low.assign(n, 0);
+  s.args_offset_high.assign(n, 0);
+  s.stream_id.assign(n, 0);
+  s.category_id.assign(n, kRange);
+  s.kernel_class.assign(n, 0);
+  for (Lane& lane : part.lanes) {
+    const auto known = lanes_.find({part.rank, lane.name});
+    uint16_t stream = 0;
+    uint8_t category = kRange;
+    if (known != lanes_.end()) {
+      lane.kind = known->second.kind;
+      lane.pid = known->second.pid;
+      lane.tid = known->second.tid;
+      category = known->second.category;
+      if (known->second.stream >= 0 && part.streams.size() < UINT16_MAX) {
+        stream = static_cast<uint16_t>(part.streams.size());
+        part.streams.push_back(known->second.stream);
+      }
+    }
+    for (uint32_t i = lane.begin; i < lane.end; ++i) {
+      s.category_id[i] = category;
+      s.stream_id[i] = stream;
+      const Note* note = find_index(notes_, s.file_index[i]);
+      if (!note) continue;
+      s.category_id[i] = note->category;
+      s.correlation[i] = note->correlation;
+      if (note->communicates) s.kernel_class[i] = static_cast<uint8_t>(KernelClass::kCommunication);
+      if (note->category != kCopyRow && note->category != kFillRow) continue;
+      // The rate is in GB/s as Kineto counts: bytes divided by nanoseconds.
+      const double rate = share_or_zero(note->bytes, s.dur_ns[i]);
+      part.copies.push_back({i, note->bytes, rate});
+    }
+  }
 }
 
 }  // namespace stageline::recording

@@ -1,8 +1,7 @@
-#include "readers/recording/hot_file.h"
-
 #include <algorithm>
 
-#include "readers/recording/places.h"
+#include "readers/recording/layout.h"
+#include "readers/recording/recordings.h"
 
 namespace stageline::recording {
 namespace {

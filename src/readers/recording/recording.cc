@@ -1,7 +1,7 @@
 // Reads recordings of libstageline_record: docs/formats/recording.md.
 //
 //   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
-//   (chunks.h)       (rows.h, hot_file.h)   (clocks.h)
+//   (chunks.h)       (rows.h, hot_file.cc)   (clocks.h)
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -9,16 +9,14 @@
 
 #include "base/json_writer.h"
 #include "readers/common/machines.h"
+#include "readers/common/number_steps.h"
 #include "readers/common/ops.h"
 #include "readers/common/range_message.h"
-#include "readers/common/settle_steps.h"
-#include "readers/input_error.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
-#include "readers/recording/facts.h"
-#include "readers/recording/kernels.h"
 #include "readers/recording/problems.h"
 #include "readers/recording/recordings.h"
+#include "readers/recording/rows.h"
 
 namespace stageline {
 namespace recording {

@@ -6,7 +6,6 @@
 #include "base/crc32c.h"
 #include "base/output_file.h"
 #include "base/text.h"
-#include "readers/input_error.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline::recording {

@@ -1,16 +1,84 @@
 // The contents of a recording, taken from its chunks and its hot file.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "readers/recording/chunks.h"
+#include "base/diagnostics.h"
+#include "base/progress.h"
+#include "base/result.h"
+#include "readers/common/ops.h"
+#include "readers/recording/layout.h"
 
 namespace stageline::recording {
+
+// Goes through the chunks of a recording, whatever damage is between them.
+struct FileHead {
+  bool good = false;  // magic number and CRC are right
+  uint32_t version = 0, part = 0, pid = 0;
+  uint8_t tick_shift = 0;
+  int32_t rank = -1;
+  uint64_t ticks_per_second = 0, start_realtime_ns = 0;
+  std::string uuid;  // 16 bytes
+};
+
+struct Chunk {
+  ChunkType type = ChunkType::kMeta;
+  uint8_t codec = 0;
+  uint16_t flags = 0;  // for RANGES: how many low bits its ticks have lost
+  uint32_t sequence = 0;
+  uint64_t first_ticks = 0;
+  int64_t offset = 0;        // position of its header in the (decompressed) file
+  std::string_view payload;  // verified by its CRC
+  std::string_view whole;    // header, payload and padding as in the file
+};
+
+struct ChunkCounts {
+  // The last two are positions.
+  int64_t chunks = 0, damaged = 0, skipped_bytes = 0, first_damage = -1, first_chunk = -1;
+  bool torn = false;  // the file ends within a chunk: it was being written, or its writer was killed
+  int64_t bytes = 0;
+};
+
+FileHead parse_head(std::string_view bytes);
+
+// Calls body(chunk) for every intact chunk in file order; views are valid during the call. After damage the next chunk
+// is searched for byte by byte. The time is linear. Chunks with a good header and a bad payload cost at most
+// kMaxSuspicion times the file in total; beyond that they are skipped as a whole. Errors: of opening and reading.
+inline constexpr int64_t kMaxSuspicion = 16;
+class ChunkSink {
+ public:
+  virtual ~ChunkSink() = default;
+  virtual void take(const Chunk& chunk) = 0;
+};
+Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink,
+                                   Progress* progress = nullptr);
+
+// The same for a file that is still growing. `sink` receives the chunks that start within the last `newest_bytes`,
+// `tables` those before them within the first kTableBytes. The chunks between are not read. nullopt when the file is
+// not longer than `newest_bytes`, or is compressed. Bytes before the first chunk of the end belong to an earlier chunk
+// and do not count as damage. Errors: of opening and reading.
+inline constexpr int64_t kTableBytes = int64_t{1} << 15;
+Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
+                                                     ChunkSink& tables, ChunkSink& sink);
+
+// Reports in `diagnostics` what was lost.
+void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics);
+
+// Reads a little-endian number from bytes that are long enough.
+template <class T>
+T number_at(std::string_view bytes, size_t at) {
+  T value;
+  __builtin_memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
 
 struct Row {
   int64_t start = 0, end = 0;  // ticks of the host, or nanoseconds of the lane's device clock
@@ -80,5 +148,102 @@ HostSnapshot snapshot_of(std::string_view bytes);
 bool take_names(std::string_view bytes, Content& content);
 // Parses one record of 32 bytes, and its 32 bytes of extra facts ("" for none).
 Row row_of(std::string_view record, std::string_view extra);
+
+// Turns the data of recorded ranges beyond name and time into facts of profiler traces. These are messages and
+// collectives (peer, bytes, number) and, if no job has a kind, the pipeline work in a name. Clocks, links and cells are
+// then found by the same code as for profiles.
+inline constexpr uint8_t kCommunicatorLane = 4;  // LaneRow::device_kind of a lane of NCCL's operations
+inline constexpr uint8_t kKernelLane = 5;        // lane of a stream's kernels, recorded through CUPTI
+inline constexpr uint8_t kLaunchLane = 6;  // lane of a thread's calls that launched device work, recorded through CUPTI
+
+// Returns the entry whose index is `wanted`; entries are ordered by index.
+template <class T>
+const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
+  const auto at = std::ranges::lower_bound(entries, wanted, {}, &T::index);
+  return at != entries.end() && at->index == wanted ? &*at : nullptr;
+}
+
+class FactMaker {
+ public:
+  explicit FactMaker(Trace& trace) : trace_(trace) {}
+
+  // Adds the lanes of a rank, before its ranges: they assign ranks to the members of a communicator.
+  void add_lanes(const Content& content, int32_t rank);
+  // Takes a range that became `op`; op.file_index must grow from call to call. `name` is as recorded, `domain` its
+  // lane's.
+  void add(const Op& op, const Row& row, const LaneRow* lane, std::string_view name, std::string_view domain);
+  // Finds the slices again in the parts, which must have been built.
+  void fill();
+
+ private:
+  struct Message {
+    uint32_t index = 0;  // Op::file_index
+    int32_t rank = 0, peer = -1, own = -1, size = 0;
+    int64_t bytes = -1, sequence = -1;
+    uint64_t communicator = 0;
+    StringId name = 0;
+    bool timed = true;  // its times are when it ran, and not when it was called
+  };
+  struct Range {
+    uint32_t index = 0;
+    RangeFact fact;
+  };
+  CollectiveFact fact_of(const Message& message) const;
+
+  Trace& trace_;
+  std::vector<Message> messages_;
+  std::vector<Range> ranges_;  // empty once some job has a kind
+  bool has_cells_ = false;
+  std::map<std::pair<uint64_t, int32_t>, int32_t> rank_of_;  // (communicator, number in it) → global rank
+};
+
+// Turns recorded kernels, copies and launches (stageline record --kernels) into the rows of a profiler's trace, so that
+// every question about profiles can be asked of such a recording.
+//
+//   kernels' lanes   ──▶ device streams: kernel, gpu_memcpy, gpu_memset; class by name; bytes
+//   launches' lanes  ──▶ cuda_runtime, cuda_driver on the lane of their thread, linked to their work by correlation
+//   other ranges     ──▶ user_annotation; of a device gpu_user_annotation; of a communicator collective_comm
+//   steps            ──▶ ProfilerStep#N on the lane of the thread that recorded them
+//
+// A recording without kernels is not changed: its slices do not have these facts.
+class KernelMaker {
+ public:
+  explicit KernelMaker(Trace& trace) : trace_(trace) {}
+
+  // Takes a recording's lanes, before its ranges. `places` maps a lane to its index in `names`, the lanes of the trace.
+  void add_lanes(const Content& content, int32_t rank, const std::map<uint16_t, uint32_t>& places,
+                 const std::vector<std::string>& names);
+  // Takes a range that became `op`; op.file_index must grow from call to call.
+  void add(const Op& op, const Row& row, const LaneRow* lane);
+  // Takes the begin of a step; number, time and place are those of the op.
+  void add_step(const Op& op) { steps_.push_back(op); }
+  // Adds the steps as ranges, each up to the next of its rank; to be called before parts are built. O(ops).
+  void append_steps(std::vector<Op>& ops);
+  // Fills the columns of all parts, once parts and sparse facts exist. Restarts Slices::file_index in each part.
+  void fill();
+
+ private:
+  struct Note {  // about a row that its lane alone does not explain
+    uint32_t index = 0;
+    uint32_t correlation = kNoCorrelation;
+    int64_t bytes = -1;
+    int32_t step = -1;
+    uint8_t category = 0;
+    bool communicates = false;
+  };
+  struct LaneFacts {
+    LaneKind kind = LaneKind::kOther;
+    uint8_t category = 0;
+    std::string pid, tid;
+    int64_t stream = -1;
+  };
+  void fill_part(Part& part) const;
+
+  Trace& trace_;
+  std::vector<Note> notes_;
+  std::vector<Op> steps_;
+  std::map<std::pair<int32_t, std::string>, LaneFacts> lanes_;  // key: rank and name
+  bool any_ = false;
+};
 
 }  // namespace stageline::recording

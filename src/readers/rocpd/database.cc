@@ -1,5 +1,3 @@
-#include "readers/rocpd/database.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,9 +8,10 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/number_map.h"
-#include "readers/input_error.h"
+#include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
+#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 namespace {

@@ -15,7 +15,7 @@
 #include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/row_kinds.h"
-#include "readers/rocpd/record.h"
+#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 

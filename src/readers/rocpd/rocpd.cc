@@ -1,22 +1,20 @@
 // Reads records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
+#include "readers/rocpd/rocpd.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 
-#include "base/counted.h"
 #include "base/error_words.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
-#include "readers/rocpd/database.h"
 #include "readers/rocpd/problems.h"
-#include "readers/rocpd/tables.h"
-#include "readers/rocpd/tool_json.h"
 
 namespace stageline {
 namespace rocpd {

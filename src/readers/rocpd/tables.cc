@@ -1,5 +1,3 @@
-#include "readers/rocpd/tables.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -10,9 +8,10 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/cut_table.h"
-#include "readers/input_error.h"
+#include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
+#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 namespace {

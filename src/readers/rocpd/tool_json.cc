@@ -1,5 +1,3 @@
-#include "readers/rocpd/tool_json.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,9 +9,10 @@
 #include "base/json_places.h"
 #include "base/json_tree.h"
 #include "base/text.h"
-#include "readers/input_error.h"
+#include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
+#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 namespace {

@@ -14,8 +14,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/counted.h"
 #include "base/json_tree.h"
+#include "base/number.h"
 #include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"

@@ -16,7 +16,6 @@
 #include "readers/common/row_kinds.h"
 #include "readers/common/xla_ops.h"
 #include "readers/xplane/events.h"
-#include "readers/xplane/names.h"
 #include "readers/xplane/problems.h"
 #include "readers/xplane/steps.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "base/counted.h"
 #include "base/error_words.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"

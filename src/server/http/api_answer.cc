@@ -1,6 +1,7 @@
 #include "server/http/api_answer.h"
 
 #include "base/json_writer.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -30,6 +31,23 @@ ApiAnswer refused_answer(const Error& error) { return error_answer(status_of(err
 
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash) {
   return {.type = type, .body = std::string(text), .etag = "\"" + std::string(hash) + "\""};
+}
+
+std::string unanswered_json(const Error& error) {
+  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
+  json.key("sentences").begin_array();
+  if (!error.what_zh.empty())
+    json.begin_array().value(what).value((where.empty() ? "" : where + ": ") + error.what_zh).end_array();
+  json.end_array().end_object();
+  return json.take();
+}
+
+ApiAnswer stated_answer(const Error& error) {
+  ApiAnswer answer = refused_answer(error);
+  answer.body = unanswered_json(error);
+  return answer;
 }
 
 }  // namespace stageline

@@ -19,7 +19,6 @@
 #include "base/parallel.h"
 #include "base/system_calls.h"
 #include "base/text.h"
-#include "server/http/http_session.h"
 
 namespace stageline {
 namespace asio = boost::asio;

@@ -1,5 +1,3 @@
-#include "server/http/http_session.h"
-
 #include <unistd.h>
 
 #include <boost/asio/dispatch.hpp>
@@ -15,7 +13,7 @@
 
 #include "base/gzip_bytes.h"
 #include "base/json_writer.h"
-#include "server/http/loopback_host.h"
+#include "server/http/http_server.h"
 #include "server/http/query.h"
 
 namespace stageline {

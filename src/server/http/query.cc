@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/number.h"
-#include "base/number_list.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -114,6 +113,18 @@ Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns) {
   TRY(t1, number_parameter(query, "t1", static_cast<double>(std::max<int64_t>(1, span_ns))));
   if (!(*t1 > *t0)) return bad("t1 has to be after t0");
   return TimeWindow{*t0, *t1};
+}
+
+bool is_loopback_host(std::string_view host) {
+  std::string name = to_lower(host);
+  const size_t colon = name.rfind(':');
+  const bool bracketed = name.starts_with('[');
+  if (colon != std::string::npos && (!bracketed || name[colon - 1] == ']')) {
+    const std::string_view port = std::string_view(name).substr(colon + 1);
+    if (port.size() > 5 || !std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })) return false;
+    name.resize(colon);
+  }
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]";
 }
 
 }  // namespace stageline

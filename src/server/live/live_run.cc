@@ -15,7 +15,7 @@
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"
 #include "model/intervals.h"
-#include "model/palette_json.h"
+#include "model/palette.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <memory>
@@ -18,16 +20,83 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "base/words.h"
 #include "engine/newest_steps.h"
 #include "model/finding.h"
-#include "server/live/metrics.h"
-#include "server/live/webhook.h"
+#include "server/http/api_answer.h"
+#include "server/http/query.h"
 
 namespace stageline {
+
+// Numbers of a running job, in the forms of Prometheus and OpenTelemetry.
+class Metrics {
+ public:
+  using Labels = std::vector<std::pair<std::string, std::string>>;
+
+  // `name` ends in its unit, as Prometheus has it; `type` is "gauge" or "counter". Samples of one name follow each
+  // other.
+  void add(const char* name, const char* type, const char* help, double value, Labels labels = {});
+
+  std::string prometheus() const;  // its text format
+  // A request to export them (OTLP, JSON) at `now_ns`; counters count from `begin_ns`. Both count from 1970.
+  std::string otlp(const std::string& run, int64_t begin_ns, int64_t now_ns) const;
+
+ private:
+  struct Sample {
+    double value = 0;
+    Labels labels;
+  };
+  struct Metric {
+    std::string name, type, help;
+    std::vector<Sample> samples;
+  };
+  std::vector<Metric> metrics_;
+};
+
+// Notifies another program at once: with an HTTP POST of JSON for each event, in order, on a separate thread. A
+// receiver that is slow or away delays nothing.
+//
+// A message is tried kTries times, then given up and counted. If more than kMaxWaiting wait, the oldest is given up.
+class Webhook {
+ public:
+  static constexpr size_t kMaxWaiting = 256;
+  static constexpr int kTries = 3;
+
+  // Makes one for an address such as "https://host:port/path", the value of `flag`. Errors: kUsage for other forms,
+  // kUnavailable without libcurl.
+  static Result<std::unique_ptr<Webhook>> to(std::string_view url, const std::string& flag);
+  // Waits at most `kPatience` seconds until everything that was given to send() is sent or given up.
+  ~Webhook();
+  static constexpr int kPatience = 10;
+  Webhook(const Webhook&) = delete;
+  Webhook& operator=(const Webhook&) = delete;
+
+  void send(std::string json);
+
+  struct Sums {
+    int64_t sent = 0, given_up = 0;
+    std::string problem;  // what went wrong in the last failed try; "": none has failed since one succeeded
+  };
+  Sums sums() const;
+
+ private:
+  explicit Webhook(std::string url);
+  void work();
+  std::string post(const std::string& body) const;  // "" where the receiver answered 2xx, else what went wrong
+
+  const std::string url_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::string> waiting_;
+  Sums sums_;
+  bool stopping_ = false, through_ = false;
+  std::thread thread_;
+};
 
 // Where a running job is reported to, besides its page.
 struct LiveOutlets {
@@ -127,5 +196,12 @@ class LiveRun {
   NewestSteps steps_of_many_;  // only the task below touches it
   std::future<Many> many_;     // the look at the many steps that is under way; it ends before all else is gone
 };
+
+// The additional answers of a server that follows a running job: a page, the job's state, metrics.
+class LiveRun;
+
+ApiAnswer live_page();
+ApiAnswer live_state(const LiveRun& live, const Query& query);    // /api/live
+ApiAnswer live_metrics(const LiveRun& live, const Query& query);  // /metrics
 
 }  // namespace stageline

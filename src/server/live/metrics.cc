@@ -1,8 +1,7 @@
-#include "server/live/metrics.h"
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "server/live/live_run.h"
 
 namespace stageline {
 namespace {

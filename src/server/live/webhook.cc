@@ -1,10 +1,9 @@
-#include "server/live/webhook.h"
-
 #include <algorithm>
 #include <chrono>
 
 #include "base/http_client.h"
 #include "base/number.h"
+#include "server/live/live_run.h"
 
 namespace stageline {
 namespace {

@@ -2,12 +2,16 @@
 // written with them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "analyses/analysis.h"
 #include "base/result.h"
+#include "facts/run.h"
 #include "model/trace.h"
+#include "server/http/query.h"
+#include "server/timeline/timeline.h"
 
 namespace stageline {
 
@@ -63,5 +67,43 @@ Result<std::string> compare_json(const Run& control, const Run& test);
 // The table of `stageline align` in the same form, for runs whose clocks were measured.
 bool has_clocks(const Trace& trace);
 std::string clocks_json(const Trace& trace, RowLimit limit);
+
+// The call trees of a run, and of a second one, as the page draws them: /api/calls (docs/viewer-protocol.md).
+class Timeline;
+
+// How much an answer may contain: most values (nodes × ranks); but with few ranks at most `max_nodes` nodes, and with
+// many ranks at least `min_nodes`.
+struct CallsBudget {
+  size_t max_values, max_nodes, min_nodes;
+};
+inline constexpr CallsBudget kServedCalls{4'000'000, 100'000, 4'000};
+// For a report; a value takes some 5 bytes of the compressed file.
+inline constexpr CallsBudget kPageCalls{60'000, 10'000, 1'000};
+
+// `other` is a second run whose ranks become columns too; nullptr: none. Errors: kUnavailable where `run` has no calls.
+Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget);
+
+// The calls of lanes of the timeline within a window of it, of the run as it is drawn. Errors: kUsage.
+Result<std::string> area_calls_answer(const Trace& trace, const Timeline& timeline, const Query& query,
+                                      const CallsBudget& budget);
+
+// The content of a run, which the page reads first: ranks, lanes, kinds with their colours, steps.
+struct PageLanes;
+
+struct RunState {
+  const Diagnostics& notes;  // flaws that the page shows
+  int64_t revision = 1;
+  bool is_whole = true;
+  const PageLanes* page = nullptr;  // only in a report: the lanes that it carries
+  bool shows_theory = true;
+  std::string other = {};    // NOLINT(readability-redundant-member-init): the second run's title; empty: none
+  bool replays = false;      // it answers what-if itself
+  std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
+  std::vector<std::string> places = {};  // NOLINT(readability-redundant-member-init): where its files lie; no report's
+  bool planned = false;                  // the report is a plan's
+};
+// The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
+                     const RunState& state);
 
 }  // namespace stageline

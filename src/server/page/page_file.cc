@@ -11,21 +11,16 @@
 #include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
-#include "engine/engine.h"
-#include "engine/explained_run.h"
 #include "engine/figures/figures.h"
-#include "engine/merge_notes.h"
 #include "engine/one_clock.h"
 #include "engine/problems.h"
-#include "facts/call_tree_facts.h"
+#include "exporters/chart/plan_panels.h"
+#include "facts/profile_facts.h"
 #include "server/http/query.h"
 #include "server/http/viewer_bundle.h"
 #include "server/page/answer_json.h"
-#include "server/page/calls_answer.h"
 #include "server/page/page_slices.h"
-#include "server/page/run_json.h"
 #include "server/page/run_notes.h"
-#include "server/pipeline/pipeline_ranks.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/pipeline_what_if.h"
 #include "server/timeline/slice_window.h"
@@ -386,6 +381,24 @@ Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const 
         return DrawnRun(std::move(recorded));
       },
       [&](const DrawnRun& drawn) { return large ? std::make_shared<const Run>(drawn.trace()) : drawn.run(); });
+}
+
+Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                  std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,
+                  std::vector<std::string>* written) {
+  const Result<const Exporter*> exporter = choose_exporter(to, path);
+  if (!exporter || !(*exporter)->is_page) return export_trace(run, notes, path, to, options, written);
+  PageOptions page;
+  page.lang = options.lang;
+  page.dark = options.dark;
+  page.title = options.title;
+  page.ghosts = options.ghosts;
+  page.paths = inputs;
+  if (options.plan) page.plan = options.plan->json;
+  page.command = "stageline view" + shell_words(inputs);
+  TRY(made, write_page_file(run, notes, path, page));
+  if (written) written->push_back(path);
+  return {};
 }
 
 }  // namespace stageline

@@ -18,11 +18,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "diagnosis/causes/findings.h"
+#include "engine/engine.h"
 #include "exporters/exporter.h"
 #include "facts/run.h"
 
@@ -65,5 +67,12 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
 Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);
+
+// export_trace() for every kind of output: those that exporters write, and the page, which the viewer writes.
+
+// The same as export_trace(); `inputs` is what the user typed to name the run.
+Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
+                  std::string_view to, const ExportOptions& options, const std::vector<std::string>& inputs,
+                  std::vector<std::string>* written = nullptr);
 
 }  // namespace stageline

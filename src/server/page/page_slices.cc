@@ -6,7 +6,7 @@
 
 #include "server/timeline/lane_walk.h"
 #include "server/timeline/name_kinds.h"
-#include "server/timeline/slice_details.h"
+#include "server/timeline/slice_window.h"
 
 namespace stageline {
 namespace {

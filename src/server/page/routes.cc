@@ -4,21 +4,17 @@
 
 #include "base/text.h"
 #include "base/words.h"
-#include "server/http/stated_error.h"
 #include "server/http/viewer_bundle.h"
-#include "server/live/live_page.h"
+#include "server/live/live_run.h"
 #include "server/page/run_shelf.h"
 #include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/pipeline_what_if.h"
-#include "server/timeline/counters.h"
-#include "server/timeline/flows.h"
+#include "server/timeline/counters_and_flows.h"
 #include "server/timeline/histogram.h"
 #include "server/timeline/name_search.h"
 #include "server/timeline/selection.h"
-#include "server/timeline/slice_details.h"
 #include "server/timeline/slice_window.h"
-#include "server/timeline/tiles.h"
 
 namespace stageline {
 namespace {

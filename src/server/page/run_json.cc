@@ -1,5 +1,3 @@
-#include "server/page/run_json.h"
-
 #include <algorithm>
 #include <set>
 
@@ -7,8 +5,9 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "exporters/table_words.h"
-#include "facts/call_tree_facts.h"
-#include "model/palette_json.h"
+#include "facts/profile_facts.h"
+#include "model/palette.h"
+#include "server/page/answer_json.h"
 #include "server/page/page_slices.h"
 
 namespace stageline {

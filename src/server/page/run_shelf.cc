@@ -9,18 +9,17 @@
 
 #include "base/change_points.h"
 #include "base/error_words.h"
+#include "base/input_files.h"
 #include "base/json_writer.h"
-#include "base/path_below.h"
 #include "base/text.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/explain.h"
 #include "engine/diff_json.h"
 #include "engine/mean_step.h"
 #include "facts/run.h"
-#include "model/palette_json.h"
+#include "model/palette.h"
 #include "readers/reader.h"
 #include "server/http/query.h"
-#include "server/http/stated_error.h"
 
 namespace stageline {
 namespace {

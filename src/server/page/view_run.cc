@@ -10,8 +10,7 @@
 #include "base/text.h"
 #include "engine/engine.h"
 #include "profile/event_text.h"
-#include "server/page/run_json.h"
-#include "server/pipeline/pipeline_view.h"
+#include "server/page/answer_json.h"
 
 namespace stageline {
 namespace {

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 
 #include "base/json_writer.h"
-#include "base/number_list.h"
-#include "model/palette_json.h"
+#include "base/number.h"
+#include "model/palette.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/waterfall.h"
 #include "server/http/wire.h"
@@ -270,6 +271,23 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query& query
   if (asked->size() > 1 && count > view.max_cells())
     return make_error(ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", "ask for fewer steps");
   return *view.payload(*asked);
+}
+
+Result<std::string> worst_ranks_json(const Run& run) {
+  if (const RunGraph& graph = graph_of(run, LaunchRule::kFree); !graph.graph) return *graph.error;
+  const Stragglers& stragglers = stragglers_of(run);
+  std::map<int32_t, size_t> of_stage;
+  JsonWriter json;
+  json.begin_object().key("ranks").begin_array();
+  for (const size_t i : worst_workers(stragglers)) {
+    const StragglerWorker& worker = stragglers.workers[i];
+    const Part& part = run.trace().parts[worker.part];
+    if (++of_stage[part.stage] > kMaxWorstRanks) continue;
+    json.begin_object().field("rank", part.rank).field("beyond_ns", std::round(worker.beyond_ns()));
+    json.field("peer_ratio", worker.ratio).field("verdict", straggler_verdict_name(worker.verdict)).end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
 }
 
 }  // namespace stageline

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/pipeline_facts.h"
+#include "facts/run.h"
 #include "server/http/query.h"
 
 namespace stageline {
@@ -107,5 +108,13 @@ std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 // kNotFound for a step without cells. Also kUsage for `steps` that are not a list or, if there are several, have more
 // cells than max_cells().
 Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
+
+// Finds which ranks a page shows first where there are too many to show all: those that hold the others up, as the
+// analysis stragglers finds them.
+inline constexpr size_t kMaxWorstRanks = 16;  // of one stage
+
+// {ranks: [{rank, beyond_ns, peer_ratio, verdict}]}, the worst first (worst_workers()), at most kMaxWorstRanks of a
+// stage. `run` is the run as recorded. Errors: those of the graph of what ran.
+Result<std::string> worst_ranks_json(const Run& run);
 
 }  // namespace stageline

@@ -2,7 +2,7 @@
 
 #include "base/json_writer.h"
 #include "engine/schedule_list.h"
-#include "server/http/stated_error.h"
+#include "server/http/api_answer.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/what_if_reply.h"
 

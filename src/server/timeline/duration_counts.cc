@@ -1,9 +1,6 @@
 #include "server/timeline/duration_counts.h"
 
-#include <algorithm>
-
 #include "base/parallel.h"
-#include "server/timeline/duration_bins.h"
 #include "server/timeline/lane_walk.h"
 
 namespace stageline {

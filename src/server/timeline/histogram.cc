@@ -6,7 +6,6 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "server/timeline/duration_bins.h"
 #include "server/timeline/name_search.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/selection.h"

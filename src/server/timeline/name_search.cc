@@ -6,7 +6,6 @@
 #include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "server/timeline/slice_details.h"
 #include "server/timeline/slice_window.h"
 
 namespace stageline {

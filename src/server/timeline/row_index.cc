@@ -1,6 +1,5 @@
 #include "server/timeline/row_index.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace stageline {

@@ -19,7 +19,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/area_sums.h"
-#include "server/timeline/duration_bins.h"
 #include "server/timeline/duration_counts.h"
 #include "server/timeline/lane_walk.h"
 #include "server/timeline/row_index.h"

@@ -1,4 +1,3 @@
-#include "server/timeline/slice_details.h"
 
 #include <algorithm>
 

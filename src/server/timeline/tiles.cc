@@ -1,11 +1,10 @@
-#include "server/timeline/tiles.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/parallel.h"
 #include "server/http/wire.h"
 #include "server/timeline/row_index.h"
+#include "server/timeline/slice_window.h"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,5 @@
 #include "server/timeline/timeline.h"
 
-#include <algorithm>
 #include <bit>
 #include <map>
 

@@ -4,7 +4,7 @@
 
 #include "compat/memory_estimates/memory_estimates.h"
 #include "plan/pipeline.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/plan/planner_data.h"
 
 using namespace stageline;

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/json_tree.h"
-#include "schedules/make.h"
+#include "schedules/registry.h"
 #include "unit/plan/planner_data.h"
 
 using namespace stageline;

@@ -59,7 +59,7 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
   return cells;
 }
 
-// An F and a B or I of one rank and step with the same times, longer than nothing: src/model/overlapped_pairs.h.
+// An F and a B or I of one rank and step with the same times, longer than nothing: src/model/intervals.h.
 // Sorted cells with the same times are neighbours.
 export function findPairs(cells: Cells): void {
   const {pair, start, dur, part, step, kind} = cells;

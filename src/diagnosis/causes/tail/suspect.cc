@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/tail/tail.h"
-#include "model/hccl_names.h"
+#include "model/message_names.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {

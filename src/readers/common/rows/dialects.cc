@@ -1,11 +1,10 @@
-#include "readers/common/rows/dialects.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
 #include "base/word_list.h"
+#include "readers/common/rows/file_rows.h"
 #include "readers/common/xla_ops.h"
 
 namespace stageline::rows {

@@ -1,9 +1,6 @@
 // Brings the chunks of a file together in the file's order.
 #include "readers/common/rows/file_rows.h"
 
-#include <algorithm>
-#include <map>
-
 #include "readers/common/rows/problems.h"
 
 namespace stageline::rows {

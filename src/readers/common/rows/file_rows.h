@@ -7,14 +7,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/result.h"
 #include "base/text_interner.h"
 #include "model/trace.h"
-#include "readers/common/rows/event.h"
+#include "readers/common/rows/arg_keys.h"
 
 namespace stageline::rows {
 
@@ -220,5 +222,60 @@ void each_row(Rows& file, Body&& body) {
   for (auto& block : file.blocks)
     for (auto& row : block) body(row);
 }
+
+// Chrome traces of other profilers than Kineto, in Kineto's words.
+
+// Returns true for what paddle.profiler wrote (export_chrome_tracing).
+bool is_paddle(const std::vector<MetaField>& metadata);
+
+// Gives rows the names, categories, threads and times that Kineto would:
+//
+//   Paddle    "matmul dygraph[0.300 ms]" → "matmul dygraph"; ProfileStep#3 → ProfilerStep#3; CudaRuntime →
+//   cuda_runtime;
+//             "19492(Python)" and "19492(C++)" are one thread; times to the nanosecond
+//   JAX, TensorFlow, rocprof, rpd: no categories; processes named "/device:GPU:0", "GPU0" or "COPY" are devices, calls
+//             with a correlation are launches, "$file.py:3 f" is a frame
+//
+// To be called once all rows of a file are there, before build_part().
+void translate(FileRows& rows);
+
+// Joins several files of one rank (a profiler's schedule writes one per cycle) into one table of rows.
+
+// Returns true when every time plus `base_ns` stays within the limits of the model.
+bool times_fit(const FileRows& rows, int64_t base_ns);
+
+// Sets the longest durations to 0 where all durations together exceed what the model's sums hold.
+void fit_durations(FileRows& rows);
+
+// True when two files hold the same events, because one is a copy of the other (trace.json and trace.json.gz).
+bool same_rows(const FileRows& a, const FileRows& b);
+
+// Appends the rows of a later file, whose times count from `base_shift_ns` after those of `to`. Offsets, event numbers,
+// correlations, external ids, Python ids and flows of `from` are shifted past those of `to`, so that equal numbers in
+// both files link nothing. Returns the position of from's first byte on the joint axis.
+int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns);
+
+// Appends later rows of the same recording: equal numbers link them.
+void continue_rows(FileRows& to, FileRows from, int64_t base_shift_ns = 0);
+
+// Splits a file that holds several ranks, so that it is read as the files that it was merged of.
+struct RankRows {
+  FileRows rows;
+  std::optional<int32_t> rank;  // that the merged file gives; a file of one rank says it elsewhere (identify())
+  bool is_merged = false;       // one of several ranks of the file
+};
+
+// `blocks` are the recordings of a file, one after another. In each of them, the first of these that is there names the
+// ranks:
+//
+//   labels      processes "[TP02-PP01] 4711" (SGLang) and args.rank of every event (TraceFuse; RowBuilder::add makes
+//               labels of them). Rank = PP × TP size + TP; where these repeat, in the order of DP
+//   names       processes named "RANK 3 - CPU", "…global_rank_3…"; others join the process that launches their work
+//   launches    processes whose calls launch work on devices of their own, by arrows of rpd2tracing; without a rank
+//
+// Otherwise a block is one rank, and blocks without a rank are numbered by the caller. Processes and threads get their
+// own names back, and ids of each rank link only its own events. One process with several devices is one rank.
+// Errors: kBadInput when several ranks are there that nothing separates.
+Result<std::vector<RankRows>> split_ranks(std::vector<FileRows> blocks);
 
 }  // namespace stageline::rows

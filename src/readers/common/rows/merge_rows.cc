@@ -1,10 +1,9 @@
-#include "readers/common/rows/merge_rows.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "model/source_limits.h"
+#include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/problems.h"
 
 namespace stageline::rows {

@@ -1,5 +1,3 @@
-#include "readers/common/rows/split_ranks.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -11,7 +9,8 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/input_error.h"
+#include "readers/common/rows/file_rows.h"
+#include "readers/reader.h"
 
 namespace stageline::rows {
 namespace {

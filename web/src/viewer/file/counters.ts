@@ -1,4 +1,4 @@
-// Reads a counter column by column, as src/server/timeline/counters.cc writes it.
+// Reads a counter column by column, as src/server/timeline/counters_and_flows.cc writes it.
 import {WireWriter} from '../shell/wire';
 import {firstNot, type Store} from './lanes';
 import {numberAsked, refuse, windowAsked, type Asked} from './query';

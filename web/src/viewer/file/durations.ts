@@ -1,5 +1,5 @@
-// Durations counted in bins of 1/32 of an octave (src/server/timeline/duration_bins.h), nearest-rank quantiles, and the
-// answer to /api/histogram.
+// Durations counted in bins of 1/32 of an octave (src/server/timeline/duration_counts.h), nearest-rank quantiles, and
+// the answer to /api/histogram.
 import {bitsOf, firstStartingFrom, kindOf, rowPlace, type Lane, type Store} from './lanes';
 import {forMeant, namesMeant} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';

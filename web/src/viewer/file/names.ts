@@ -1,5 +1,5 @@
 // Which slices a search means: names and what else it asks of them ("mb:3 kind:B gemm"), how often they occur, and the
-// next one. src/server/timeline/facets.cc and name_search.cc.
+// next one. src/server/timeline/name_index.cc and name_search.cc.
 import {kindOf, nameOf, numbersOf, rowPlace, valueAt, firstNot, type Lane, type Store} from './lanes';
 import {expressionPattern, textPattern, type Matches} from './pattern';
 import {lanesAsked, listAsked, numberAsked, refuse, textAsked, type Asked} from './query';
