@@ -131,8 +131,8 @@ struct Analysis {
   // words.json; a descriptor has neither.
   std::string name = {}, summary = {};
   // Returns the tables of Stageline's answer (not another tool's) without options, in the order of run(). They are
-  // declared in words.json (TableSpec in model/table.h), so SQL, Python and the documentation know them before anything runs.
-  // Options may add columns, and the words of columns may differ between runs (in_words_of).
+  // declared in words.json (TableSpec in model/table.h), so SQL, Python and the documentation know them before anything
+  // runs. Options may add columns, and the words of columns may differ between runs (in_words_of).
   const std::vector<const TableSpec*>& tables() const { return declared_tables(name); }
   // "options" of words.json: {"slow-rank": {"late": ["TIME", "A vote needs …"]}}, a placeholder, help and choices.
   const std::vector<AnalysisOption>& options() const;

@@ -79,14 +79,10 @@ inline std::string counted(int64_t count, const char* one, const char* many) {
   return grouped(count) + " " + (count == 1 ? one : many);
 }
 
-// Lists of numbers as people write them.
-
 // Converts "0-3,8" to {0,1,2,3,8}, sorted and without repeats. At most 1 000 000 numbers.
 Result<std::vector<int32_t>> parse_number_list(std::string_view text);
 // Returns "3,0,8", in the given order; ",…" stands for what follows the first `max_count`.
 std::string number_list(const std::vector<int32_t>& numbers, size_t max_count = SIZE_MAX);
-
-// Percentages of a whole that are printed next to each other.
 
 // Returns each share as percent() prints it, but so that the printed numbers add up to 100.0 where the shares add up
 // to 1. The first one is rounded as usual, so that it agrees with sentences that print it, or the remainder, alone. The

@@ -2,8 +2,8 @@
 // "PATH.partial.PID" next to the target; commit() flushes them to the disk and renames the file. A destructor without
 // commit, or Ctrl-C, removes it. The file of a killed program is removed when the same target is written again. "-" and
 // everything that is not a regular file (pipes, /dev/null) is written directly. A terminal gets text without characters
-// that it would obey (terminal_text() of base/text.h), whatever the names in a trace and whatever the format; files and pipes get
-// the bytes unchanged.
+// that it would obey (terminal_text() of base/text.h), whatever the names in a trace and whatever the format; files and
+// pipes get the bytes unchanged.
 //
 // A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that
 // another user made in a folder of everybody (/tmp) is refused.

@@ -46,15 +46,11 @@ std::string dashed(std::string_view name);
 std::string file_name(std::string_view path);       // "a/b.json" -> "b.json"
 std::string file_extension(std::string_view path);  // "a/b.json.gz" -> "json" (suffixes of compression are skipped)
 
-// Makes text from a trace, a file's name or a flag safe to show to people.
-
 // The only place that makes such text safe for a terminal, a log or a dialog. Returns valid UTF-8 without characters
 // that a terminal obeys. C0 and C1 controls (ESC, BEL, …) and DEL become spaces; marks that change the direction of
 // writing (U+202A to U+202E, U+2066 to U+2069) become U+FFFD. With `lines`, line ends are kept: for our own texts of
 // several lines.
 std::string terminal_text(std::string_view text, bool lines = false);
-
-// Paths inside commands that a person copies into a shell.
 
 // Returns the path as one word of a POSIX shell, quoted if it has characters that a shell would change. A path with a
 // minus in front gets ./, because commands would read it as a flag. Invalid UTF-8 becomes U+FFFD, as everywhere on

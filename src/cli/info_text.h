@@ -1,4 +1,4 @@
-// The answer of `stageline info` as text for people.
+// The answers of `stageline info` and `stageline explain` as text for people.
 #pragma once
 
 #include <string>
@@ -16,8 +16,6 @@ std::string info_text(const Trace& trace);
 
 // Returns one line for each figure: its name, its value for people, and what it is of or why it is unknown.
 std::string figures_text(const Terminal& terminal, const std::vector<NamedFigure>& figures);
-
-// The answer of `stageline explain` as text for people.
 
 // Returns the run in one line, the parts of a step as bars, and the findings, each with the gain of its fix and the
 // command to type.

@@ -89,8 +89,6 @@ Result<TimeRange> parse_time_range(std::string_view text);
 // Computed once per Run, with offers.
 const Explanation& explained_run(const Run& run);
 
-// Merges the notes of several analyses of one trace.
-
 // Adds the notes of another analysis of the same data. Where both have a note of the same kind, the larger count is
 // kept, since both saw the same occurrences. A note that exists with the same text under another name is skipped.
 inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
@@ -101,8 +99,6 @@ inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
     if (!noted) all.add({d.name, d.severity, d.message, d.count - all.count(d.name), d.first});
   }
 }
-
-// Writes a source trace again with the changes of an overlay.
 
 // Streams the files of the overlay's part to `path` (gzip when it ends in .gz), event by event, as the
 // source wrote them; memory is bounded by a window. Errors: kUnavailable when the source cannot be opened

@@ -1,6 +1,5 @@
 #include "model/slice_facts.h"
 
-
 #include "base/by_enum.h"
 #include "base/word_list.h"
 

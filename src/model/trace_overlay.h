@@ -1,5 +1,6 @@
 // TraceOverlay: what to change in a source trace to write it as a new trace. Events gain arguments, lose them, get
-// other names or are left out, and new events are appended. write_overlay() of engine/engine.h streams the source through it.
+// other names or are left out, and new events are appended. write_overlay() of engine/engine.h streams the source
+// through it.
 //
 // A position is one in traceEvents, counted over all files of the part (Slices::file_index).
 #pragma once

@@ -11,8 +11,6 @@ namespace stageline {
 const std::vector<const ScheduleDef*>& schedules();
 const ScheduleDef* find_schedule(std::string_view name);  // nullptr when there is none; the name may have `_` for `-`
 
-// Builds a schedule by name after checking the sizes.
-
 // The schedule of that name; `_` may stand for `-`. Errors: kUsage, with the nearest name.
 Result<const ScheduleDef*> schedule_named(std::string_view name);
 

@@ -1,8 +1,7 @@
-#include "compat/hta/hta.h"
-
 #include <algorithm>
 #include <unordered_map>
 
+#include "compat/hta/hta.h"
 #include "model/numpy_order.h"
 #include "profile/call_graph.h"
 

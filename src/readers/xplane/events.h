@@ -10,7 +10,6 @@
 
 #include "readers/xplane/xspace.h"
 
-
 namespace stageline::xplane {
 
 struct LineHead {
