@@ -44,13 +44,14 @@ std::string device_name(const Part& part) {
 
 namespace {
 
-// Kineto makes annotations of the device of those of the host; only marks of a graph's nodes have none there.
+// Kineto makes annotations of the device of those of the host; only marks of a graph's nodes have none there. Nodes
+// that are named by a recorded capture have the names of its ranges and operators.
 bool has_node_names(const Trace& trace, const Part& part) {
   constexpr uint8_t kHost = 1, kDevice = 2;
   std::vector<uint8_t> where(trace.names.size());
   for (size_t i = 0; i < part.slices.size(); ++i) {
     const Category category = trace.categories[part.slices.category_id[i]].kind;
-    if (category == Category::kUserAnnotation) where[part.slices.name_id[i]] |= kHost;
+    if (category == Category::kUserAnnotation || category == Category::kCpuOp) where[part.slices.name_id[i]] |= kHost;
     if (category == Category::kGpuAnnotation) where[part.slices.name_id[i]] |= kDevice;
   }
   return std::ranges::any_of(where, [](uint8_t of) { return (of & kHost) != 0; }) &&
