@@ -239,7 +239,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   e.doubt = doubt_words(causes);
   e.next = hidden_words(causes);
   const bool whole = !causes.not_analysable && coverage.any_whole_replica();
-  e.part_read = !coverage.whole();
+  e.part_read = !coverage.whole() || coverage.replicas_unread() > 0;
   ShareFindings shares;
   if (whole) {
     shares = share_findings(trace, headline, causes, graph, coverage.holed());

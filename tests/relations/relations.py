@@ -462,6 +462,8 @@ def without(case):
     number = parts[len(inner) // 2]['rank']
     shutil.rmtree(victim) if victim.is_dir() else victim.unlink()
     told = case.told(root)
+    if told.get('info:ranks', 0) < len(inner) - 1:
+        raise NotGiven('more than one rank was in it')
     if case.base.get('info:cells') and not told.get('info:cells') and 'problem:cells.no_flow' in told:
         raise NotGiven('messages that do not say to whom show no pipeline without the rank between, which info says')
     rank = rf'rank {number}\b'

@@ -203,25 +203,27 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     const LongestStage longest = longest_stage(median_ns[number]);
     const bool may_wait = !all_read && key.first == CellKind::kCollective;
     const double known_ns = may_wait ? known_tail_ns(scene, *tails, number, median_ns[number]) : 0;
-    // The time of an operation, without what may be a wait for a rank that was not read.
-    const auto own_ns = [tails, &scene, &g, number = number, may_wait, known_ns](uint32_t op) {
+    const bool known = !may_wait || known_ns > 0;
+    // The time of an operation, without what may be a wait for a rank that was not read; all of it if none is known, as
+    // a line of the breakdown.
+    const auto own_ns = [tails, &scene, &g, number = number, known_ns](uint32_t op) {
       if (tails->of_op[op] != number) return 0.0;
       const double dur = std::max(0.0, g.dur_ns[op]);
-      return may_wait && !(known_ns > 0 && scene.coverage.read_everywhere(g.stage(op))) ? std::min(dur, known_ns) : dur;
+      return known_ns > 0 && !scene.coverage.read_everywhere(g.stage(op)) ? std::min(dur, known_ns) : dur;
     };
     const Place place{.kind = key.first == CellKind::kOptimizer ? PlaceKind::kOptimizer : PlaceKind::kCollective,
                       .name = key.second};
     if (longest.stands_out()) {
       Place of_stage = place;
       of_stage.stage = longest.stage;
-      Suspect suspect = tail_suspect(
-          of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns, .known = !may_wait || known_ns > 0});
+      Suspect suspect =
+          tail_suspect(of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns, .known = known});
       suspect.without = shortened(scene, [own_ns, &g, longest](uint32_t op) {
         return g.stage(op) == longest.stage ? std::max(0.0, own_ns(op) - longest.others_ns) : 0.0;
       });
       out.push_back(std::move(suspect));
     }
-    TailOwn tail{.known = !may_wait || known_ns > 0};
+    TailOwn tail{.known = known};
     if (key.first == CellKind::kCollective) tell_twin(tails->names, median_ns, key.second, number, tail);
     Suspect suspect = tail_suspect(place, tail);
     suspect.without = shortened(scene, [own_ns, &g, longest](uint32_t op) {
