@@ -14,7 +14,6 @@ struct PeersOwn {
   double lasting = 0, correlation = 0;  // of experts, see PeerWork::Experts
   int32_t layer = kUnknown;             // of the hottest rank
   double own_ns = 0, others_ns = 0;     // a transfer, and that of the others
-  int64_t ranks = 0;                    // with pauses
 };
 
 Telling tell_peers(std::span<const Cause* const> causes, const TellContext& context);

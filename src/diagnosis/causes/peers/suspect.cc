@@ -54,9 +54,9 @@ void suspect_pauses(const CauseScene& scene, std::vector<Suspect>& out) {
   if (pauses.at.empty()) return;
   std::set<int32_t> parts;
   for (const auto& [part, ns] : pauses.of_part) parts.insert(part);
-  const auto most = std::ranges::max_element(pauses.of_part, {}, &std::pair<const int32_t, double>::second);
-  if (most->second >= kEverywhere * pauses.ns) parts = {most->first};
-  Suspect suspect = suspect_of({.fault = PeerFault::kPauses, .ranks = std::ssize(parts)});
+  const auto max = std::ranges::max_element(pauses.of_part, {}, &std::pair<const int32_t, double>::second);
+  if (max->second >= kEverywhere * pauses.ns) parts = {max->first};
+  Suspect suspect = suspect_of({.fault = PeerFault::kPauses});
   Cause& cause = suspect.cause;
   const auto count = std::ssize(pauses.at);
   cause.figures = {

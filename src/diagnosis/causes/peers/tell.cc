@@ -10,7 +10,7 @@ Telling tell_peers(std::span<const Cause* const> causes, const TellContext& cont
   Args args = context.args(c);
   std::vector<std::string> ranks;
   for (const int32_t rank : c.place().ranks) ranks.push_back(std::to_string(rank));
-  args.set("group", some_of(ranks, kShown)).set("ranks", grouped(own.ranks)).set("layer", int64_t{own.layer});
+  args.set("group", some_of(ranks, kShown)).set("layer", int64_t{own.layer});
   args.set("stage", int64_t{c.figures.stage}).flag("paired", own.correlation > 0);
   args.set("lasting", percent(own.lasting)).set("correlation", fixed(own.correlation, 2));
   args.set("own", human_duration(own.own_ns)).set("others", human_duration(own.others_ns));
