@@ -52,7 +52,7 @@ struct ScheduleHint {
 // reading --from-csv; and those of a replay that cannot end.
 Result<ScheduleHint> reported_schedule(const Arguments& arguments);
 
-// What the command plan prints, as its --format json and text. `arguments` are those of the command. Errors: kUsage,
+// The output of the command plan, as its --format json and text. `arguments` are those of the command. Errors: kUsage,
 // kBadInput naming the key of the description, and those of reading --from.
 struct ReportedPlan {
   std::string json, text;
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments);
 // known too. Errors: kUsage with the nearest name.
 Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list);
 
-// What answers the question of a mode of msprof-analyze that has another name here, with dashes; "" for other names.
+// The command that answers a mode of msprof-analyze that has another name here, with dashes; "" for other names.
 std::string hint_for_mode(std::string_view mode);
 
 // Both are called before the input is read, because the descriptors list the tables. A form is text, csv, json, or

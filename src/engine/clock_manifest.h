@@ -1,4 +1,4 @@
-// Clocks by a manifest of Perfetto (perfetto_manifest.json), which lies beside the traces of a run.
+// Clocks by a manifest of Perfetto (perfetto_manifest.json), which lies next to the traces of a run.
 #pragma once
 
 #include "model/trace.h"

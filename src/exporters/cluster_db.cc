@@ -38,7 +38,7 @@ CREATE TABLE ClusterCommunicationBandwidth (step TEXT, rank_id INTEGER, hccl_op_
 CREATE TABLE ClusterCommunicationMatrix (step TEXT, hccl_op_name TEXT, group_name TEXT, src_rank REAL, dst_rank REAL,
   transport_type TEXT, op_name TEXT, transit_size REAL, transit_time REAL, bandwidth REAL);)";
 
-// A stage has of every column the most that one of its ranks has. An operation has one size on a transport, which each
+// A stage has the maximum of every column over its ranks. An operation has one size on a transport, which each
 // of its rows repeats.
 constexpr const char* kTotals = R"(
 INSERT INTO ClusterCommunicationTime SELECT step, rank_id, 'Total Op Info', group_name, 0, SUM(elapsed_time),

@@ -46,7 +46,7 @@ class TimelineReplay {
         last_(t_.start_ns) {}
 
   // Goes on in the order until it needs an end that is open. Returns the operations at which the rank came to meet
-  // others: they are open until close() tells their end.
+  // others: they are open until close() sets their end.
   std::vector<uint32_t> advance() {
     std::vector<uint32_t> came;
     for (; at_ < t_.order.size(); ++at_) {

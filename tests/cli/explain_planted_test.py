@@ -275,7 +275,7 @@ class ExplainPlanted(Case):
                     gone = lambda row, steps=steps: row[1] == 1 and row[2] in steps  # noqa: E731
                     ill.rows = [row for row in ill.rows if not gone(row)]
                     found = self.reported('incomplete', ill)[1]
-                    self.assertIn(f'{len(steps)} steps are left out', found['note_en'])
+                    self.assertIn(f'{len(steps)} steps are excluded', found['note_en'])
                     self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                     whole = self.reported('complete', Planted(**options, **cause))[1]
                     if name != 'pause':  # a pause in one step costs each of fewer steps more

@@ -141,8 +141,8 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-// What the late rank did beyond the median of its peers since its last operation of the same group; on its host,
-// between the launches of the two.
+// The work that the late rank did beyond the median of its peers since its last operation of the same group; on its
+// host, between the launches of the two.
 struct LateEvidence {
   std::string where;      // "device", "host"; "" where neither explains half of the delay
   std::string name;       // of the kernels, or of the calls and ranges of the host, that took longest beyond the peers'

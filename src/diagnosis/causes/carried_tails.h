@@ -25,7 +25,7 @@ struct CarriedTails {
   std::map<uint32_t, Held> held;       // by the first compute operation of a rank's step
   std::map<uint32_t, size_t> carried;  // tails that run on into the next step, or would if there were one → their step
 
-  // The world in which each tail `op` is shorter by saved(op). A carried one is shorter by what the first rank to be
+  // The scenario in which each tail `op` is shorter by saved(op). A carried one is shorter by what the first rank to be
   // done with its tails saves: no rank's next step begins before. Beyond that, what it held up is less late.
   class Shorter {
    public:

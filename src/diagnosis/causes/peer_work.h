@@ -1,4 +1,4 @@
-// The own work of ranks that meet inside cells, compared with their peers': what lasts, what moves, what was paused.
+// The own work of ranks that meet inside cells, compared with their peers': lasting and moving excess, and pauses.
 // Part of causes.
 #pragma once
 

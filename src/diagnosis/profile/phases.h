@@ -12,7 +12,7 @@ namespace stageline {
 
 struct PhaseTime {
   std::string part;         // "phase-rollout": the id of a line of the bar, profile.part.phase-rollout
-  std::string name;         // "generate", as the trace has it
+  std::string name;         // "generate", by its name in the trace
   size_t step = 0;          // index into Part::steps, or of the request
   double ns = 0;            // without phases within it
   int32_t tail = kUnknown;  // of "phase-tail": which of rollout_tails()

@@ -21,7 +21,7 @@ enum class LossKind : uint8_t {
   kCollective,  // communication during which nothing is computed
   kCopy,        // copies during which nothing else runs
   kContention,  // computation that takes longer while communication runs at the same time
-  kAiCpu,       // kernels on the processors beside the cores that compute (AI_CPU of Ascend)
+  kAiCpu,       // kernels on the processors next to the cores that compute (AI_CPU of Ascend)
   kFewCores,    // kernels that run on few of the cores
 };
 

@@ -204,8 +204,8 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     const bool may_wait = !all_read && key.first == CellKind::kCollective;
     const double known_ns = may_wait ? known_tail_ns(scene, *tails, number, median_ns[number]) : 0;
     const bool known = !may_wait || known_ns > 0;
-    // The time of an operation, without what may be a wait for a rank that was not read; all of it if none is known, as
-    // a line of the breakdown.
+    // The time of an operation, without what may be a wait for a rank that was not read. If no part is free of that, it
+    // is all of its time, as a line of the breakdown.
     const auto own_ns = [tails, &scene, &g, number = number, known_ns](uint32_t op) {
       if (tails->of_op[op] != number) return 0.0;
       const double dur = std::max(0.0, g.dur_ns[op]);
