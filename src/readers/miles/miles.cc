@@ -3,6 +3,7 @@
 // A phase is {name, t0, t1, node, gpus, rank, role}, in seconds; a line with its end follows one with t1 −1.
 // A trajectory is a pair of events, attempt_start and attempt_end of one sample_index.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -164,6 +165,12 @@ bool looks_like_log(std::string_view head) {
          (has("\"kind\"") && has("\"sample_index\"") && has("\"weight_version\""));
 }
 
+// A dashboard's other files have other names. One of these that does not look like a log was emptied, overwritten, or
+// cut.
+bool is_named_as_log(const std::filesystem::path& path) {
+  return path.filename() == "trajectories.jsonl" || path.parent_path().filename() == "phases";
+}
+
 Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -171,6 +178,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.format = "miles";
   const std::vector<std::string> paths =
       files_that(looks_like_log, source, options, problem::miles_unusable_file, trace.diagnostics);
+  for (const SourceFile& file : source.files)
+    if (!file.given && is_named_as_log(file.path) && std::ranges::find(paths, file.path) == paths.end())
+      trace.diagnostics.add(problem::miles_unusable_file, {file.path});
   Log all;
   auto first_error = read_files(
       paths.size(),
