@@ -350,6 +350,15 @@ class ExplainPlanted(Case):
                 found = self.reported('unbarred', ill)[1]
                 self.priced(found, 'tail:optimizer', (ill.period - well.period) * 1e6, ill.period)
 
+    def test_steps_of_an_evaluation_may_run_on_without_a_tail(self):
+        uneven = lambda st, d, s, k, mb: 1 + 0.05 * noise('uneven', st, d, s)  # noqa: E731
+        options = dict(WELL, steps=6, dp=2, barrier=False, cost=uneven)
+        train, evaluation = Planted(**options, tail=lambda s: (2.0, 60.0)), Planted(**options, forwards=True)
+        later = max(row[6] for row in train.rows) + 5 - min(row[5] for row in evaluation.rows)
+        train.rows += [(d, s, step + 6, kind, name, start + later, end + later, mb) for d, s, step, kind, name, start, end, mb in evaluation.rows]
+        found = self.reported('evaluation', train)[1]
+        self.assertIn('tail:optimizer', set().union(*map(keys_of, found['findings'])), found['closing_en'])
+
     def test_who_is_waited_for_inside_cells_is_named(self):
         slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)
         stops = dict(pause=lambda st, d, s, k, mb: 60 if (d, s) == (1, 2) and chance(st, k, mb) < 0.05 else 0)

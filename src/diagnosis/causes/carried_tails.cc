@@ -75,10 +75,10 @@ void CarriedTails::Shorter::apply(uint32_t op, double& dur, double& delay) const
   if (const auto own = tails_.held.find(op); own != tails_.held.end()) {
     const std::vector<uint32_t>& ops = own->second.tails;
     const double ns = sum_over<double>(ops, [&](uint32_t tail) { return saved_(tail); });
-    delay -= std::clamp(ns - earlier_.at(tails_.carried.at(ops.front())), 0.0, own->second.ns);
+    delay -= std::clamp(ns - earlier(tails_.carried.at(ops.front())), 0.0, own->second.ns);
   }
   const auto own = tails_.carried.find(op);
-  dur -= own == tails_.carried.end() ? saved_(op) : std::min(saved_(op), earlier_.at(own->second));
+  dur -= own == tails_.carried.end() ? saved_(op) : std::min(saved_(op), earlier(own->second));
 }
 
 }  // namespace stageline

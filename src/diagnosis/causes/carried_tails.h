@@ -33,6 +33,12 @@ struct CarriedTails {
     void apply(uint32_t op, double& dur, double& delay) const;
 
    private:
+    // 0 in a step of which compute alone runs on.
+    double earlier(size_t step) const {
+      const auto at = earlier_.find(step);
+      return at == earlier_.end() ? 0 : at->second;
+    }
+
     const CarriedTails& tails_;
     std::function<double(uint32_t)> saved_;
     std::map<size_t, double> earlier_;  // by step with carried tails: how much earlier the first rank is done

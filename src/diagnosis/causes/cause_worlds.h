@@ -19,8 +19,8 @@ namespace stageline {
 // Replays the steps without some of the suspected causes.
 //
 // A replica with an unread stage waits for work that no replay knows, so it would begin and end at its recorded times
-// in every world. The others wait for it where replicas meet, and nothing would ever gain anything. So where other
-// replicas were read whole, `held` are the replicas that no world waits for, not even the recorded one.
+// in every simulation. The others wait for it where replicas meet, and nothing would ever gain anything. If other
+// replicas were read whole, `held` are those that no simulation waits for, not even that of the recorded times.
 class CauseWorlds {
  public:
   using World = std::vector<CauseWorld>;  // the changes that make it, in order

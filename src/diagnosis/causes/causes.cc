@@ -237,8 +237,8 @@ void join_links(const Search& search, std::vector<Suspect>& suspects) {
     }
 }
 
-// The replicas with unread stages that no world waits for: those in which nothing is suspected. A slow rank in one of
-// them costs what the others wait for it.
+// Returns for each replica whether no simulation waits for it: stages of it were not read, and nothing in it is
+// suspected. A slow rank in such a replica costs what the others wait for it. Empty if there is none.
 std::vector<bool> held_replicas(const CauseScene& scene, const std::vector<Suspect>& suspects) {
   const StepGraph& g = scene.graph;
   if (scene.coverage.whole() || !scene.coverage.any_whole_replica() || g.source == GraphSource::kNone) return {};
@@ -251,11 +251,12 @@ std::vector<bool> held_replicas(const CauseScene& scene, const std::vector<Suspe
     std::set<int32_t> in;
     for (const Place& place : suspect.cause.places) {
       if (place.replica != kUnknown) in.insert(place.replica);
-      for (const int32_t rank : place.ranks) in.insert(replica_of[rank]);
+      for (const int32_t rank : place.ranks)
+        if (const auto at = replica_of.find(rank); at != replica_of.end()) in.insert(at->second);
     }
     if (in.size() == 1 && *in.begin() >= 0 && *in.begin() < g.dp_count) held[*in.begin()] = false;
   }
-  return held;
+  return std::ranges::find(held, true) == held.end() ? std::vector<bool>() : held;
 }
 
 CauseList find_causes(const Run& run, const StepGraph& graph) {
