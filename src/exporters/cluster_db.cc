@@ -167,7 +167,7 @@ class ClusterDb {
     }
   }
 
-  // What text exports of the profiler, or a digest of them, have.
+  // The columns that text exports of the profiler, or a digest of them, have.
   void add_summaries(const Part& part) {
     const std::string rank = std::to_string(part.rank);
     for (const StepSummary& sum : part.step_summaries) {

@@ -131,7 +131,7 @@ void PeerWork::find_ratios() {
     Ratio& ratio = ratios_[key];
     ratio.value = median_of(values);
     for (double& value : values) value = std::abs(value - ratio.value);
-    // Standard error of a median of normal values, by their median deviation.
+    // Returns the standard error of a median of normal values, from their median deviation.
     ratio.error = 1.2533 * 1.4826 * median_of(values) / std::sqrt(static_cast<double>(values.size()));
   }
 }

@@ -203,7 +203,7 @@ class MarkMaker {
       }
       const CellKind first = rule.kinds[0];
       int64_t& until = busy_until[is_compute(first) ? 0 : is_message(first) ? 1 : 2];
-      // Titles of messages last until the messages are complete, beside each other.
+      // Titles of messages last until the messages are complete, several at once.
       const bool title = is_message(first) && is_message_title(trace_.names.text(s.name_id[i]));
       if (!title && s.end_ns(i) <= until && s.start_ns[i] < until) {
         ++out.nested;

@@ -46,7 +46,7 @@ struct Log {
   Diagnostics diagnostics;
 };
 
-// Returns −1 for an open end, and for what is no time.
+// Returns −1 for an open end, and for a text that is not a time.
 int64_t seconds(std::string_view value) {
   const int64_t ns = parse_decimal_ns(value, 9).value_or(-1);
   return ns <= kMaxTimeNs ? std::max<int64_t>(ns, -1) : -1;
@@ -93,7 +93,8 @@ void close_phases(std::vector<Phase>& phases, Diagnostics& diagnostics) {
   diagnostics.add(problem::miles_open_phase, {}, static_cast<int64_t>(open));
 }
 
-// The phases of each rank of training, and behind them those of the rollouts. What several ranks do, one writes.
+// The phases of each rank of training, and behind them those of the rollouts. One rank writes the phases that several
+// have in common.
 std::map<int64_t, std::vector<const Phase*>> phases_of_ranks(const std::vector<Phase>& phases) {
   std::map<std::pair<std::string, int64_t>, int64_t> rank_of_gpu;
   int64_t rollouts = 0;

@@ -1,4 +1,4 @@
-// What makes ranks wait for each other inside cells, where all meetings were recorded: their own work and their
+// Finds causes of waits between ranks inside cells, where all meetings were recorded: their own work and their
 // exchanges, each compared with the peers'.
 #include "diagnosis/causes/suspect.h"
 

@@ -112,7 +112,8 @@ MedianTails median_tails(const CauseScene& scene, const Tails& tails) {
   return median_ns;
 }
 
-// Returns whether a collective ends on all stages at once, as one over all ranks of a job does, in most steps.
+// Returns whether a collective ends on all stages at once, as one over all ranks of a job does, in over half of the
+// steps.
 bool ends_at_once(const CauseScene& scene, const Tails& tails, uint8_t number) {
   const StepGraph& g = scene.graph;
   struct Ends {

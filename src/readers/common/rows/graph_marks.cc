@@ -15,7 +15,7 @@ namespace {
 
 int64_t end_of(const Row& row) { return row.start_ns + row.dur_ns; }
 
-// What a captured call and the node that it made have in common: the kind of work, and whether it communicates.
+// The facts that a captured call shares with the node that it made: the kind of work, and whether it communicates.
 using NodeKind = std::pair<Category, bool>;
 
 struct Call {
@@ -32,7 +32,7 @@ struct Graph {
   int64_t first_ns = INT64_MAX;       // the start of its first replay
 };
 
-// What calls and operators of a name do.
+// The part that calls and operators of a name have in a capture.
 struct NameRole {
   bool begins = false, ends = false, replays = false, communicates = false;  // begins or ends a capture
   Category makes = Category::kOther;                                         // of a call: the work that it launches
@@ -55,7 +55,8 @@ class CaptureNames {
     for (uint32_t id = 0; id < names.size(); ++id) roles_.push_back(role_of(names.text(id)));
   }
 
-  // What names the work of a node in a replay; nullptr where its graph has no capture of its own.
+  // Returns the range or operator that names the work of a node in a replay; nullptr where its graph has no capture of
+  // its own.
   const Row* scope_of(int64_t node, const Row& row) const {
     const auto found = scopes_.find(node);
     return found == scopes_.end() || !replays_.contains(row.correlation) ? nullptr : found->second;
@@ -185,8 +186,8 @@ int64_t add_graph_marks(FileRows& rows) {
   each_row(std::as_const(rows), [&](const Row& row) { all.push_back(&row); });
   CaptureNames captures(rows, all);
   if (std::ranges::find(work, 0u, &GraphWork::name) != work.end()) captures.find();
-  // By thread, replay, name, and the captured range: an operator that ran twice is two. Messages of one title are apart,
-  // by their starts.
+  // By thread, replay, name, and the captured range: an operator that ran twice is two. Messages of one title are
+  // apart, by their starts.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, const Row*, int64_t>, Row> marks;
   int64_t named = 0;
   for (const GraphWork& one : work) {
