@@ -237,6 +237,38 @@ class Stages(Limits):
             with self.subTest(seed=seed):
                 path = self.made('dual', '--jitter', 0.05, '--steps', 5, '--seed', seed, schedule='dualpipe')
                 self.assertEqual(self.reported(path)['findings'], [])
+    def test_ranges_without_an_exchange_are_no_collectives(self):
+        # UNSHARD and REDUCE_GRAD of a model that is not sharded: nothing was sent within them.
+        kinds = run('sql', RECORDED / 'zbv', 'select distinct kind from cells', '--format', 'csv', '-q', check=0).out.split()
+        self.assertIn('SF', kinds)
+        self.assertNotIn('C', kinds)
+
+    def test_data_that_a_first_rank_loads_is_between_steps(self):
+        # Rank 1 enters its step at once and waits there, while rank 0 loads data.
+        for rank, load_us in ((0, 40_000), (1, 100)):
+            events = [{'ph': 'M', 'name': 'thread_name', 'pid': 1, 'tid': 1, 'args': {'name': 'main'}}]
+            for step in range(6):
+                at, add = 1_000_000 + step * 100_000, lambda name, cat, ts, dur, **args: events.append(
+                    {'ph': 'X', 'name': name, 'cat': cat, 'pid': 1, 'tid': 1, 'ts': ts, 'dur': dur, 'args': args})
+                add(f'ProfilerStep#{step}', 'user_annotation', at, 99_000)
+                add('enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__', 'user_annotation', at + 10, load_us)
+                add(f'PP:{rank}UNSHARD', 'user_annotation', at + load_us + 20, 15)
+                for m in range(2):
+                    f, b = at + 40_100 + rank * 5_000 + m * 5_000, at + 60_000 - rank * 6_000 + m * 10_000
+                    for name, ts, dur in ((f'PP:{rank}F{m}', f, 4_800), (f'PP:{rank}B{m}', b, 5_800)):
+                        add(name, 'user_annotation', ts, dur)
+                        add('aten::mm', 'cpu_op', ts + 5, dur - 10)
+                    ends = [('SEND_F', f + 4_810), ('RECV_B', b - 60)] if rank == 0 else [('RECV_F', f - 60), ('SEND_B', b + 5_810)]
+                    for name, ts in ends:
+                        add(f'PP:{rank}{name}{m}', 'user_annotation', ts, 50)
+                        add('c10d::send' if 'SEND' in name else 'c10d::recv_', 'cpu_op', ts + 5, 30)
+            trace = {'schemaVersion': 1, 'distributedInfo': {'backend': 'gloo', 'rank': rank, 'world_size': 2}, 'traceEvents': events}
+            (self.dir / f'rank{rank}.json').write_text(json.dumps(trace), encoding='utf-8')
+        found = self.reported(self.dir / 'rank0.json', self.dir / 'rank1.json')
+        first = found['findings'][0]
+        self.assertEqual((first['id'], first['places'][0]['ranks']), ('between.steps', [0]))
+        self.assertIn('DataLoader', first['title_en'])
+
 
     def test_a_slow_stage_quotes_a_layout(self):
         first = self.reported(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]

@@ -256,6 +256,8 @@ class CellMaker {
       } else if (spans.on_device && mark.kind != CellKind::kOther) {
         ++out.without_work;  // its times on the host would say nothing about the device
         continue;
+      } else if (spans.has_messages && mark.kind == CellKind::kCollective) {
+        continue;  // nothing was exchanged in it: UNSHARD of a model that is not sharded
       } else if (spans.has_operators && is_compute(mark.kind)) {
         ++out.empty;
         cell.start_ns = cell.end_ns;
