@@ -149,6 +149,18 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   const double half_ns = share * causes.step_ns / 2;
   const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
   if (max_ns >= half_ns || explained) return;
+  // A cause in the last replica alone is one reason for the wait, and has its own cost.
+  double named_ns = 0;
+  for (const Cause& c : causes.causes)
+    if (std::ranges::any_of(c.places, [&](const Place& place) { return place.replica == last.dp; }))
+      named_ns += c.price.lost_ns;
+  share -= named_ns / causes.step_ns;
+  if (share < kLargePart) return;
+  args.flag("one", last.steps == 1);
+  args.set("advice", words(named_ns > 0      ? "replicas.wait.named"
+                           : same            ? "replicas.wait.same"
+                           : last.steps == 1 ? "replicas.wait.one_step"
+                                             : "replicas.wait.varies"));
   Finding f = of_share("replicas.wait", share, causes, last.error_ns);
   say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};

@@ -159,6 +159,54 @@ class Steps(Limits):
         self.assertEqual(self.reported(self.made('even'))['findings'], [])
 
 
+    def test_what_makes_one_of_two_steps_long_is_named(self):
+        path = self.made('late', '--steps', 2, '--messages', '--seed', 4, '--fault', 'gc:150ms,0.04,2')
+        found = self.reported(path)
+        self.assertEqual([f['id'] for f in found['findings']], ['step.uneven'])
+        uneven = found['findings'][0]
+        self.assertEqual(uneven['places'], [{'kind': 'host', 'ranks': [2]}])
+        self.assertIn('rank 2 started work late, 300\u202fms in total', uneven['title_en'])
+        self.assertAlmostEqual(uneven['lost_ns'] / 1e6, 150, delta=5)  # two pauses of 150 ms over two steps
+        self.assertNotIn('within noise', found['closing_en'])  # the cause is told once
+
+    def test_a_step_that_a_cause_makes_long_is_told_once(self):
+        for seed in (2, 4, 7):
+            path = self.made('pauses', '--steps', 3, '--messages', '--seed', seed, '--fault', 'gc:60ms,0.12,2')
+            with self.subTest(seed=seed):
+                self.assertEqual([f['id'] for f in self.reported(path)['findings']], ['host.pauses'])
+
+    def test_few_steps_do_not_deny_what_they_cannot_show(self):
+        for steps, said in [(1, 'One step shows no problem. It cannot'), (3, '3 steps show no problem. They cannot')]:
+            found = self.reported(self.made(f'few{steps}', '--steps', steps))
+            self.assertEqual(found['findings'], [])
+            self.assertTrue(found['closing_en'].startswith(said), found['closing_en'])
+        self.assertTrue(self.reported(self.made('four', '--steps', 4))['closing_en'].startswith('No problem found'))
+
+    def test_steps_that_were_left_out_are_not_called_healthy(self):
+        path = self.made('whole', '--steps', 12)
+        hole = self.written('hole', [r for r in self.rows(path) if not (r['rank'] == '2' and r['step'] in ('3', '4'))])
+        closing = self.reported(hole)['closing_en']
+        self.assertTrue(closing.startswith('The steps that all ranks recorded show no problem. 2 other steps'), closing)
+
+
+class LastReplica(Limits):
+    WORDS = ['--stages', 2, '--dp', 6, '--micro-batches', 3, '--jitter', 0.03, '--messages', '--reduce', 2, '--fault', 'slow-rank:3,1.16',
+             '--fault', 'slow-rank:2,1.13']
+
+    def test_one_step_does_not_clear_devices(self):
+        for seed, ids in ((1, {'replicas.wait'}), (6, {'replicas.wait', 'rank.slow'})):
+            with self.subTest(seed=seed):
+                found = {f['id']: f for f in self.reported(self.made('slow', *self.WORDS, '--steps', 1, '--seed', seed, schedule='fthenb'))['findings']}
+                self.assertEqual(set(found), ids)
+                self.assertNotIn('no single device', found['replicas.wait']['detail_en'])
+                self.assertNotIn('equal work', found['replicas.wait']['title_en'])
+
+    def test_the_wait_for_a_named_rank_is_counted_once(self):
+        path = self.made('slow', *self.WORDS, '--steps', 1, '--seed', 6, schedule='fthenb')
+        found = {f['id']: f['lost_share'] for f in self.reported(path)['findings']}
+        wait = next(p['share'] for p in self.reported(path)['parts'] if p['id'] == 'replicas')
+        self.assertLess(found['replicas.wait'] + found['rank.slow'], 1.3 * wait)  # the mean wait holds the last replica's own, which is 0
+
 class LateStarts(Limits):
     def test_rare_long_pauses_are_a_collector_at_once(self):
         for seed in (1, 2, 3, 4):
