@@ -294,7 +294,8 @@ void sort_findings(Explanation& e) {
   constexpr double kMuch = 0.05;
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
   const auto leads = [&](const Finding& f) {
-    return e.unpriced ? !f.is_time && !key_of(f).empty() : f.price.saving_ns >= kMuch * e.step_ns;
+    if (e.unpriced) return !f.is_time && !key_of(f).empty();
+    return f.price.saving_ns > 0 && std::max(f.price.saving_ns, f.lost_ns_per_step) >= kMuch * e.step_ns;
   };
   std::ranges::stable_sort(e.findings, [&](const Finding& a, const Finding& b) {
     if (leads(a) != leads(b)) return leads(a);
