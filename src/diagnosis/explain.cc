@@ -36,14 +36,17 @@ Text suspicion(const Cause& c) {
 
 // Returns a sentence on the largest cause that costs enough but may be noise (CauseList::doubtful). Otherwise it is on
 // the error of an estimated price, or else on jitter of at least 5 % of a step that the breakdown leaves. "" if there
-// is none of these.
-Text doubt_words(const CauseList& causes) {
+// is none of these. A cause that makes one of a few steps long is told with that step.
+Text doubt_words(const CauseList& causes, const std::vector<Finding>& known) {
   if (causes.not_analysable || !(causes.step_ns > 0)) return {};
   Args args;
   args.flag("few", causes.steps < kManySteps);
   args.set("steps", words("steps", Args().set("count", grouped(causes.steps)).flag("one", causes.steps == 1)));
-  if (!causes.doubtful.empty()) {
-    const Cause& c = causes.doubtful.front();
+  const auto doubtful = std::ranges::find_if(causes.doubtful, [&](const Cause& c) {
+    return std::ranges::none_of(known, [&](const Finding& f) { return !shared_places(f.places, c.places).empty(); });
+  });
+  if (doubtful != causes.doubtful.end()) {
+    const Cause& c = *doubtful;
     args.set("what", suspicion(c)).set("share", percent(c.price.lost_ns / causes.step_ns));
     return words("doubt.cause", args);
   }
@@ -67,6 +70,11 @@ Text hidden_words(const CauseList& causes) {
   Args args;
   args.set("what", suspicion(c)).set("share", percent(c.price.lost_ns / causes.step_ns));
   return words("doubt.hidden", args.flag("one", causes.causes.size() == 1));
+}
+
+// The name of words on where nothing was found, for what was looked at.
+std::string quiet_words(const Explanation& e) {
+  return e.left_out > 0 ? "quiet.left_out" : e.run.empty() || e.steps > int64_t{kMaxFewSteps} ? "quiet" : "quiet.few";
 }
 
 void say_run(const Trace& trace, const Recognition& recognition, const RunCoverage& coverage, Explanation& e) {
@@ -190,9 +198,9 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     if (much_is_left(e.account, e.step_ns)) return;  // what no finding names
     // Without device work (then the headline has no step) it is unknown whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
-    title = e.bubble_share > 0
-                ? words("explain.bubble", bubble_args(e))
-                : words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
+    title = e.bubble_share > 0 ? words("explain.bubble", bubble_args(e))
+                               : words(cells ? "explain.healthy" : "explain.healthy.devices",
+                                       args.set("quiet", quiet_title(e)).set("share", percent(computing->share)));
     if (!cells) h.lead = words("explain.healthy.next", Args().set("lead", h.lead));
   }
   add_lead(h, e.opening);
@@ -230,16 +238,18 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
 
 // Explains a run whose causes can be priced by simulations of its graph.
 void explain_priced(const Run& run, const StepGraph& graph, const Headline& headline, bool with_offers,
-                    const StageBytes* bytes, Explanation& e) {
+                    const StageBytes* bytes, std::vector<Finding>& known, Explanation& e) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
   CauseList causes = causes_in_layers(run, bytes);
   take_cause_times(causes, e);
-  e.doubt = doubt_words(causes);
+  explain_uneven(trace, causes, known);
+  e.doubt = doubt_words(causes, known);
   e.next = hidden_words(causes);
   const bool whole = !causes.not_analysable && coverage.any_whole_replica();
   e.part_read = !coverage.whole() || coverage.replicas_unread() > 0;
+  e.left_out = sums_of(run).incomplete.size();
   ShareFindings shares;
   if (whole) {
     shares = share_findings(trace, headline, causes, graph, coverage.holed());
@@ -262,14 +272,15 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   say_run(trace, theory.recognition, coverage, e);
 }
 
-// Explains the pipeline of a run: what its cells show.
+// Explains the pipeline of a run: what its cells show. Adds to the findings that are known from sums what is behind
+// them.
 void explain_cells(const Run& run, const Headline& headline, bool with_offers, const StageBytes* bytes,
-                   Explanation& e) {
+                   std::vector<Finding>& known, Explanation& e) {
   const RunCoverage& coverage = coverage_of(run);
   const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
   say_coverage(coverage, e);
   take_step_times(step_means_of(run), e);
-  if (made.graph) return explain_priced(run, *made.graph, headline, with_offers, bytes, e);
+  if (made.graph) return explain_priced(run, *made.graph, headline, with_offers, bytes, known, e);
   if (coverage.not_analysable()) return;
   e.unpriced = true;
   e.why_not = made.error->what;
@@ -317,7 +328,7 @@ Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
   e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
-  if (cells) explain_cells(run, known.headline, with_offers, bytes, e);
+  if (cells) explain_cells(run, known.headline, with_offers, bytes, known.list, e);
   add_known(std::move(known.list), e);
   e.others = std::move(known.others);
   sort_findings(e);
@@ -339,6 +350,13 @@ Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
   return e;
 }
 
+Text quiet_title(const Explanation& e) { return words(quiet_words(e) + ".title", Args().count("steps", e.steps)); }
+
+Text quiet_limits(const Explanation& e) {
+  if (quiet_words(e) == "quiet") return {};
+  return words(quiet_words(e) + ".limits", Args().count("steps", e.left_out > 0 ? e.left_out : e.steps));
+}
+
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings, e.offers, e.others};
   Headline& h = findings.headline;
@@ -351,6 +369,8 @@ Findings explained_findings(const Explanation& e) {
   }
   Finding none = nothing_found(e.headline.host_alone ? "profile.nothing.host" : "explain.nothing");
   if (e.headline.host_alone) none.detail = e.headline.closing;
+  if (!e.headline.host_alone)
+    none.title = quiet_title(e), none.detail = joined({none.detail, quiet_limits(e)}, {" ", ""});
   if (!e.bubble.empty()) {
     none.title = words("explain.bubble", bubble_args(e));
     none.detail = joined({none.detail, e.bubble}, {" ", ""});

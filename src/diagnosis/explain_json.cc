@@ -99,7 +99,8 @@ Text closing_words(const Explanation& e) {
   args.flag("any", any)
       .set("next", e.next)
       .set("sum", e.account.sum)
-      .flag("quiet", !any && !e.part_read && !much_is_left(e.account, e.step_ns));
+      .set("quiet", any || e.part_read || much_is_left(e.account, e.step_ns) ? Text() : quiet_title(e))
+      .set("limits", any || e.part_read ? Text() : quiet_limits(e));
   const auto closed = [&](Text text) {
     return any || e.bubble.empty() ? text : joined({std::move(text), e.bubble}, {" ", ""});
   };

@@ -38,9 +38,14 @@ struct Explanation {
   std::string why_not;      // in words, why causes were not looked for, or have no cost; "" where they have one
   bool unpriced = false;    // causes were looked for, and have no cost
   bool part_read = false;   // some ranks were not read, and what they cost is unknown
+  int64_t left_out = 0;     // steps of a pipeline that some rank did not record; nothing was looked for in them
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };
+// What is said where nothing was found: "No problem found", or less than that of a single step and of a run of which
+// steps were left out; and a sentence on what was not looked at, "" where that is nothing.
+Text quiet_title(const Explanation& e);
+Text quiet_limits(const Explanation& e);
 inline constexpr size_t kMaxFindings = 12;
 
 }  // namespace stageline

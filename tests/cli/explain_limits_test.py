@@ -156,8 +156,8 @@ class Steps(Limits):
         found = self.reported(self.made('short', '--fault', 'slow-step:1,1.5'))
         self.assertEqual([f['id'] for f in found['findings']], ['step.uneven'])
         self.assertIn('Step 1 takes 1.50× as long as step', found['findings'][0]['title_en'])
+        self.assertEqual((found['findings'][0]['key'], found['findings'][0]['step']), ('all', 1))
         self.assertEqual(self.reported(self.made('even'))['findings'], [])
-
 
     def test_what_makes_one_of_two_steps_long_is_named(self):
         path = self.made('late', '--steps', 2, '--messages', '--seed', 4, '--fault', 'gc:150ms,0.04,2')
@@ -207,6 +207,7 @@ class LastReplica(Limits):
         wait = next(p['share'] for p in self.reported(path)['parts'] if p['id'] == 'replicas')
         self.assertLess(found['replicas.wait'] + found['rank.slow'], 1.3 * wait)  # the mean wait holds the last replica's own, which is 0
 
+
 class LateStarts(Limits):
     def test_rare_long_pauses_are_a_collector_at_once(self):
         for seed in (1, 2, 3, 4):
@@ -255,36 +256,6 @@ class LateStarts(Limits):
                 self.assertNotIn('garbage collection', ' '.join(f['title_en'] for f in found))
                 self.assertNotIn('rank.late_launch', [f['id'] for f in found])
 
-    @needs_shared
-    def test_a_real_job_that_is_late_everywhere(self):
-        found = self.reported(SHARED / 'pipeline_ops/megatronapp')['findings']
-        # The first step is warm-up; the optimizer was not recorded, and is in the time between steps.
-        self.assertEqual([f['id'] for f in found if f['priced']], ['stage.slow', 'step.outlier', 'host.late_starts', 'between.steps'])
-        self.assertIn('The optimizer was not recorded', next(f for f in found if f['id'] == 'between.steps')['detail_en'])
-        self.assertNotIn('garbage collection:', ' '.join(f['title_en'] for f in found))
-
-
-class Stages(Limits):
-    def test_weight_gradients_that_are_never_delayed(self):
-        rows = []
-        for r in self.rows(self.made('whole')):
-            if r['optype'] != 'backward-compute':
-                rows.append(r)
-                continue
-            half = float(r['duration']) / 2
-            rows.append({**r, 'optype': 'backward-input-compute', 'duration': f'{half:.9f}'})
-            rows.append({**r, 'optype': 'backward-weight-compute', 'start_ts': f"{float(r['start_ts']) + half:.9f}", 'duration': f'{half:.9f}'})
-        reported = self.reported(self.written('split', rows))
-        self.assertIn('schedule.undelayed', [f['id'] for f in reported['findings']])
-        for schedule in ('zb-h1', 'zb-v', 'interleaved-zb'):
-            delayed = self.reported(self.made(schedule, schedule=schedule))
-            self.assertNotIn('schedule.undelayed', [f['id'] for f in delayed['findings']])
-
-    def test_halves_of_pairs_are_compared_with_halves(self):
-        for seed in (1, 2, 3):
-            with self.subTest(seed=seed):
-                path = self.made('dual', '--jitter', 0.05, '--steps', 5, '--seed', seed, schedule='dualpipe')
-                self.assertEqual(self.reported(path)['findings'], [])
     def test_ranges_without_an_exchange_are_no_collectives(self):
         # UNSHARD and REDUCE_GRAD of a model that is not sharded: nothing was sent within them.
         kinds = run('sql', RECORDED / 'zbv', 'select distinct kind from cells', '--format', 'csv', '-q', check=0).out.split()
@@ -317,6 +288,36 @@ class Stages(Limits):
         self.assertEqual((first['id'], first['places'][0]['ranks']), ('between.steps', [0]))
         self.assertIn('DataLoader', first['title_en'])
 
+    @needs_shared
+    def test_a_real_job_that_is_late_everywhere(self):
+        found = self.reported(SHARED / 'pipeline_ops/megatronapp')['findings']
+        # The first step is warm-up; the optimizer was not recorded, and is in the time between steps.
+        self.assertEqual([f['id'] for f in found if f['priced']], ['stage.slow', 'step.outlier', 'host.late_starts', 'between.steps'])
+        self.assertIn('The optimizer was not recorded', next(f for f in found if f['id'] == 'between.steps')['detail_en'])
+        self.assertNotIn('garbage collection:', ' '.join(f['title_en'] for f in found))
+
+
+class Stages(Limits):
+    def test_weight_gradients_that_are_never_delayed(self):
+        rows = []
+        for r in self.rows(self.made('whole')):
+            if r['optype'] != 'backward-compute':
+                rows.append(r)
+                continue
+            half = float(r['duration']) / 2
+            rows.append({**r, 'optype': 'backward-input-compute', 'duration': f'{half:.9f}'})
+            rows.append({**r, 'optype': 'backward-weight-compute', 'start_ts': f"{float(r['start_ts']) + half:.9f}", 'duration': f'{half:.9f}'})
+        reported = self.reported(self.written('split', rows))
+        self.assertIn('schedule.undelayed', [f['id'] for f in reported['findings']])
+        for schedule in ('zb-h1', 'zb-v', 'interleaved-zb'):
+            delayed = self.reported(self.made(schedule, schedule=schedule))
+            self.assertNotIn('schedule.undelayed', [f['id'] for f in delayed['findings']])
+
+    def test_halves_of_pairs_are_compared_with_halves(self):
+        for seed in (1, 2, 3):
+            with self.subTest(seed=seed):
+                path = self.made('dual', '--jitter', 0.05, '--steps', 5, '--seed', seed, schedule='dualpipe')
+                self.assertEqual(self.reported(path)['findings'], [])
 
     def test_a_slow_stage_quotes_a_layout(self):
         first = self.reported(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]

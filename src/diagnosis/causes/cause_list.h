@@ -21,6 +21,8 @@ struct CauseList {
   int64_t steps = 0;                 // steps without the outliers
   int64_t mean_of_steps = 0;         // steps that step_ns is the mean of: those, and long ones that the causes explain
   std::vector<LongStep> long_steps;  // outliers that the causes do not explain, by step
+  std::vector<LongStep> uneven;      // of two or three steps, one that is far longer than the shortest; at most one
+  bool evens_out = false;            // two or three steps take nearly the same time without the causes
   int64_t all_steps = 0;             // including long ones
   int32_t first_step = 0;
   std::vector<int32_t> step_numbers;  // for each step of the graph its number; Cause::course has the same order

@@ -76,6 +76,32 @@ bool works(const StepGraph& graph) {
   return false;
 }
 
+// Times of operations without the causes that were kept.
+OpWorld world_without(const Search& search, const Kept& kept) {
+  return [&](uint32_t op, double& dur, double& delay) { search.model.operation(op, kept.gone, dur, delay); };
+}
+
+// Of two or three steps it is unknown which is usual, so all of them count. Where the longest is far longer than the
+// shortest even without the causes, finds what makes it so.
+void compare_few_steps(const Search& search, const Kept& kept, const GoneTogether& together) {
+  const std::vector<GraphStep>& steps = search.scene.graph.steps;
+  if (steps.size() < 2 || steps.size() > kMaxFewSteps || !search.steps.all()) return;
+  std::vector<double> rest_ns;
+  for (size_t s = 0; s < steps.size(); ++s)
+    rest_ns.push_back(steps[s].span_ns - together.times.ns(s, 0) + together.times.ns(s, 1));
+  const auto [shortest, longest] = std::ranges::minmax_element(rest_ns);
+  const size_t from = shortest - rest_ns.begin(), to = longest - rest_ns.begin();
+  search.list.evens_out = *longest < kOutlierStep * *shortest;
+  if (search.list.evens_out) return;
+  LongStep step;
+  step.step = steps[to].step, step.usual_step = steps[from].step;
+  step.span_ns = steps[to].span_ns, step.usual_ns = steps[from].span_ns, step.excess_ns = *longest - *shortest;
+  search.list.uneven = {step};
+  std::vector<bool> usual(steps.size(), false);
+  usual[from] = true;
+  explain_long_steps(search.scene, world_without(search, kept), usual, {to}, search.list.uneven);
+}
+
 // A long step that the causes explain counts for their prices; where they do not explain it all, the rest has its own
 // reason. Returns the times of the steps that count then.
 std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept& kept, const GoneTogether& together) {
@@ -105,10 +131,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
     list.long_steps.push_back(step);
     unexplained.push_back(s);
   }
-  const OpWorld world = [&](uint32_t op, double& dur, double& delay) {
-    search.model.operation(op, kept.gone, dur, delay);
-  };
-  explain_long_steps(search.scene, world, unexplained, list.long_steps);
+  explain_long_steps(search.scene, world_without(search, kept), steps.counts, unexplained, list.long_steps);
   for (LongStep& step : list.long_steps) {
     const bool of_all = step.by == LongBy::kAll;
     step.lost_ns = of_all ? step.span_ns - step.usual_ns : step.excess_ns;
@@ -297,6 +320,7 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   }
   look_behind(search, priced, kept);
   const GoneTogether together = price_together(search, priced, kept);
+  compare_few_steps(search, kept, together);
   if (!steps.all()) reprice(search, priced, kept, explain_rest_of_long_steps(search, kept, together));
   facts.step_ns = list.step_ns;
   price_groups(search, together, kept);

@@ -115,7 +115,6 @@ constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
 constexpr double kAbsurdSteps = 100;  // a cell of more than this many median steps is absurd
-constexpr size_t kMaxFewSteps = 3;    // with more steps, PipelineSums::outliers knows a usual one
 
 // A ratio that no run can have comes from a damaged timestamp: it is shown as "> 1 000 000×" rather than in all its
 // digits.

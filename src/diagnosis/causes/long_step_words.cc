@@ -285,4 +285,26 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
   }
 }
 
+void explain_uneven(const Trace& trace, const CauseList& causes, std::vector<Finding>& findings) {
+  const auto finding = std::ranges::find(findings, "step.uneven", &Finding::id);
+  if (finding == findings.end()) return;
+  if (causes.evens_out) findings.erase(finding);
+  if (causes.uneven.empty()) return;
+  const LongStep& step = causes.uneven.front();
+  const LongReason reason = LongStepWords(trace).of(step);
+  if (reason.text.empty()) return;
+  Finding& f = *finding;
+  f.places = reason.places, f.or_else = reason.or_else;
+  if (step.by == LongBy::kAll) f.key = "all";
+  f.step = step.step;
+  if (step.part != kUnknown) f.rank = trace.parts[step.part].rank;
+  f.lost_ns_per_step = step.excess_ns * std::min(1.0, step.share) / causes.all_steps;
+  Args args;
+  args.set("longest", int64_t{step.step}).set("shortest", int64_t{step.usual_step});
+  args.set("ratio", f.value = times_text(step.span_ns / step.usual_ns) + "×");
+  args.set("reason", reason.text).set("detail", f.detail).set("share", percent(std::min(1.0, step.share)));
+  f.title = words("step.uneven.because", args);
+  f.detail = words("step.uneven.detail", args);
+}
+
 }  // namespace stageline

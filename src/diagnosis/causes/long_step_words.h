@@ -36,4 +36,8 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
 // other late messages of the link.
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);
 
+// Adds to the finding "step.uneven" what makes the step long, and where. Takes the finding away where the causes
+// explain the difference.
+void explain_uneven(const Trace& trace, const CauseList& causes, std::vector<Finding>& findings);
+
 }  // namespace stageline

@@ -37,9 +37,9 @@ class UsualTimes {
     double dur_ns = 0, delay_ns = 0;
   };
 
-  UsualTimes(const CauseScene& of, const OpWorld& world)
+  UsualTimes(const CauseScene& of, const std::vector<bool>& steps, const OpWorld& world)
       : scene(of), messages(scene.trace, scene.graph), world_(world) {
-    const std::vector<OpStretch> counted = counted_ops(scene.graph, scene.counts);
+    const std::vector<OpStretch> counted = counted_ops(scene.graph, steps);
     const size_t keys = scene.times.place_count() + scene.graph.types.size();
     const auto key = [this](uint32_t op) { return key_of(op); };
     dur_ns_ = OpValues(counted, keys, key, [this](uint32_t op) { return now(op).dur_ns; }).take_medians();
@@ -96,7 +96,16 @@ class StepSearch {
   }
 
   void explain() {
-    if (!take_operation() && !take_set() && !take_stages() && !take_link() && !take_late_starts()) take_all();
+    const LongStep unexplained = found_;
+    if (take_operation()) {
+      // Other late starts may add to a single one; they must explain much more than it does.
+      const LongStep single = found_;
+      if ((single.by != LongBy::kPause && single.by != LongBy::kLate) || single.share >= kNearlyAll) return;
+      found_ = unexplained;
+      if (!take_late_starts() || found_.share < kMuchMore * single.share) found_ = single;
+      return;
+    }
+    if (!take_set() && !take_stages() && !take_link() && !take_late_starts()) take_all();
   }
 
  private:
@@ -336,7 +345,8 @@ class StepSearch {
     }
     const double gain_ns = gain(world);
     if (!enough(gain_ns) || count == 0) return false;
-    found_.by = LongBy::kHosts;
+    found_.by = parts.size() > 1 ? LongBy::kHosts : LongBy::kRank;
+    if (parts.size() == 1) found_.part = *parts.begin(), found_.stage = g_.stage_of[found_.part];
     found_.share = gain_ns / found_.excess_ns;
     found_.count = count;
     found_.late_ns = late_ns;
@@ -389,12 +399,12 @@ class StepSearch {
 
 }  // namespace
 
-void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std::vector<size_t>& steps,
-                        std::vector<LongStep>& out) {
+void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std::vector<bool>& usual,
+                        const std::vector<size_t>& steps, std::vector<LongStep>& out) {
   if (steps.empty()) return;
-  const UsualTimes usual(scene, world);
+  const UsualTimes times(scene, usual, world);
   for (size_t i = 0; i < std::min(steps.size(), kMaxSteps); ++i)
-    StepSearch(usual, scene.graph.steps[steps[i]], out[i]).explain();
+    StepSearch(times, scene.graph.steps[steps[i]], out[i]).explain();
 }
 
 }  // namespace stageline

@@ -31,6 +31,7 @@ enum class LongBy : uint8_t {
 struct LongStep {
   int32_t step = 0;
   double span_ns = 0, usual_ns = 0;  // of this step; of steps that are not long
+  int32_t usual_step = kUnknown;     // of the longest of a few steps: the shortest, whose time is usual_ns
   double excess_ns = 0;              // span beyond the usual one, without what other causes explain of it
   double scatter_ns = 0;             // standard deviation of usual steps once these causes are removed
   // The saving of the run without this long step. If all work takes a multiple of its usual time, so do the costs of
@@ -55,9 +56,9 @@ struct LongStep {
 // Gives the times of an operation in the scenario without the causes that were found.
 using OpWorld = std::function<void(uint32_t op, double& dur_ns, double& delay_ns)>;
 
-// `steps` are indexes of the graph's steps whose span, usual and excess the caller has filled in. About twenty worlds
-// are replayed for each.
-void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std::vector<size_t>& steps,
-                        std::vector<LongStep>& out);
+// `steps` are indexes of the graph's steps whose span, usual and excess the caller has filled in; `usual` tells which
+// steps are not long. About twenty worlds are replayed for each.
+void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std::vector<bool>& usual,
+                        const std::vector<size_t>& steps, std::vector<LongStep>& out);
 
 }  // namespace stageline

@@ -25,6 +25,7 @@
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_replay.h"
 #include "pipeline/replay/theory.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 
@@ -149,8 +150,7 @@ inline bool certainly_slow(const std::vector<double>& ratios) {
 
 // With so few steps their scatter says nothing; then the cells' own decides.
 inline bool few_steps(const CauseScene& scene) {
-  constexpr int64_t kFew = 3;
-  return std::ranges::count(scene.counts, true) <= kFew;
+  return std::cmp_less_equal(std::ranges::count(scene.counts, true), kMaxFewSteps);
 }
 // The same by how much single cells scatter: `own` are those of the ratio, `others` those that it is compared with.
 inline bool certainly_slow(double ratio, const CellTimes::Scatter& own, const CellTimes::Scatter& others) {

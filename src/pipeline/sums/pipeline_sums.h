@@ -51,6 +51,7 @@ struct PipelineSums {
   bool is_incomplete(int32_t step) const { return std::ranges::binary_search(incomplete, step); }
 };
 inline constexpr double kOutlierStep = 1.3;
+inline constexpr size_t kMaxFewSteps = 3;  // with so few steps it is unknown which is usual
 
 // Times of a step over several ranks are common times (Trace::common_ns); a rank's own times stay raw. Cells outside
 // steps (step kUnknown) do not count. O(cells).

@@ -4,7 +4,9 @@
 namespace stageline {
 
 Telling tell_long_sequences(std::span<const Cause* const> causes, const TellContext& context) {
-  Telling telling = say_cause("sequence.long", "sequence.long", context.args(*causes.front()));
+  Args args = context.args(*causes.front());
+  if (!causes.front()->or_else.empty()) args.set("same", std::to_string(causes.front()->or_else.front().first));
+  Telling telling = say_cause("sequence.long", "sequence.long", std::move(args));
   telling.key = "sequences";
   telling.table = {"stragglers", "forward-backward"};
   return telling;
