@@ -189,6 +189,19 @@ class Steps(Limits):
         self.assertTrue(closing.startswith('The steps that all ranks recorded show no problem. 2 other steps'), closing)
 
 
+class LostStage(Limits):
+    def test_the_warm_up_shows_a_last_stage_that_was_not_read(self):
+        for micro_batches in (4, 6, 7):  # a first stage with few micro-batches runs all of its forwards first
+            words = ['--stages', 6, '--micro-batches', micro_batches, '--steps', 6]
+            path = self.written('lost', [r for r in self.rows(self.made('whole', *words)) if r['stage'] != '5'])
+            found = self.reported(path)
+            with self.subTest(micro_batches=micro_batches):
+                self.assertIn('stages 0 to 4 of 6', found['run_en'])
+                self.assertEqual(found['findings'], [])
+        gpipe = self.made('gpipe', '--stages', 5, '--micro-batches', 4, schedule='fthenb')
+        self.assertTrue(self.reported(gpipe)['run_en'].startswith('fthenb · 5 stages'))
+
+
 class LastReplica(Limits):
     WORDS = ['--stages', 2, '--dp', 6, '--micro-batches', 3, '--jitter', 0.03, '--messages', '--reduce', 2, '--fault', 'slow-rank:3,1.16',
              '--fault', 'slow-rank:2,1.13']

@@ -172,11 +172,12 @@ bool RunCoverage::fed_in_part(size_t cell) const {
   return (missing_[at] & needed) == needed;
 }
 
-// In 1F1B a stage runs (stages − stage) forwards before its first backward: three of stage 1 mean four stages, even if
-// the last one was not read. Returns the number of stages where all lists agree on it; otherwise 0.
+// In 1F1B a stage runs (stages − stage) forwards before its first backward, or all of them if it has fewer: three of
+// stage 1 mean four stages, even if the last one was not read. Returns the number of stages where all lists agree on
+// it; otherwise 0.
 int32_t RunCoverage::stages_by_warm_up() const {
   const Cells& cells = trace_.cells;
-  int32_t stages = 0;
+  int32_t stages = 0, min_stages = 0;
   for (const StepRange& range : step_ranges(cells)) {
     if (range.step == kUnknown) continue;
     for (size_t i = range.begin; i < range.end;) {
@@ -192,12 +193,14 @@ int32_t RunCoverage::stages_by_warm_up() const {
       if (stage == kUnknown || !backward) continue;
       if (stage > kMaxStage) return 0;
       const int32_t own = before + stage;
-      // A list whose forwards all come first (GPipe) says nothing of the number of stages.
-      if (before == forwards || (stages != 0 && own != stages)) return 0;
+      // A list whose forwards all come first, as in GPipe, only says that there are at least so many stages.
+      min_stages = std::max(min_stages, own);
+      if (before == forwards) continue;
+      if (stages != 0 && own != stages) return 0;
       stages = own;
     }
   }
-  return stages;
+  return min_stages <= stages ? stages : 0;
 }
 
 void RunCoverage::find_places(const TheoryRun& theory) {
