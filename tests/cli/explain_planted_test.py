@@ -518,6 +518,15 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in found if keys_of(f) & {'host'} or any(key.startswith('rank:') for key in keys_of(f))])
         self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['key'].split()])
 
+    def test_short_sends_that_block_cost_what_they_do_and_no_host_is_blamed(self):
+        # Each send takes a fifteenth of a median cell; the slowest stage waits for it.
+        options = dict(WELL, latency=1.0, messages=True, cost=lambda st, d, s, k, mb: 1.7 if s == 2 else 1)
+        well, ill = Planted(**options), Planted(**options, blocking=True)
+        found = self.reported('short-blocking', ill)[1]['findings']
+        self.assertEqual([f['title_en'] for f in found if any(key.startswith(('rank:', 'host')) for key in keys_of(f))], [])
+        told = next(f for f in found if 'blocking' in f['key'].split())
+        self.assertAlmostEqual(told['lost_ns'] / 1e6, ill.period - well.period, delta=POINTS * ill.period)
+
     def test_a_long_reduction_without_a_barrier_costs_what_it_makes_late(self):
         for stage, dp, messages in ((1, 2, False), (2, 2, True), (1, 1, True)):
             with self.subTest(stage=stage, dp=dp):

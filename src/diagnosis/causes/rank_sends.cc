@@ -42,7 +42,7 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
   double late_ns = 0;  // delays of cells that started while a send of their rank ran, or just after its end
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];
-    if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay > kLateStart * cell_ns)) return;
+    if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay >= kLateWorker * cell_ns)) return;
     const Cell cell = scene.trace.cells.at(graph.cell[op]);
     const auto begin = cell.start_ns - static_cast<int64_t>(delay);
     const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);

@@ -12,6 +12,9 @@
 
 namespace stageline {
 
+// Minimum delay of a late worker's median cell, and of a cell that waited for a send, as a share of the median cell.
+inline constexpr double kLateWorker = 0.05;
+
 struct RankSends {
   struct Blocked {
     double ns = 0;         // the part of the operation's delay during which a send of its rank was under way

@@ -8,8 +8,6 @@
 namespace stageline {
 namespace {
 
-// Minimum delay of a late worker's median cell, as a share of the median cell's time.
-constexpr double kLateWorker = 0.05;
 constexpr size_t kMinCells = 4;
 constexpr uint32_t kNone = CellTimes::kNone;
 
