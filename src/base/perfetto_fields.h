@@ -185,10 +185,12 @@ constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // ids be
 
 // Stageline's exporter describes the clocks with one of these in the root of all tracks. Further lines follow: each
 // begins with one of the words below and has its values behind tabs.
+constexpr std::string_view kOwnExport = "Stageline's export: ";
 constexpr std::string_view kClocksShared = "Stageline's export: all ranks on one clock";
 constexpr std::string_view kClocksUnaligned = "Stageline's export: each rank on its own clock of the same epoch";
 constexpr std::string_view kClocksPerRank = "Stageline's export: each rank counts from a zero of its own";
 constexpr std::string_view kNpuFact = "devices: npu";
+constexpr std::string_view kDeviceFact = "device";                 // rank, number, name
 constexpr std::string_view kNoKernelsFact = "kernels in no file";  // rank
 constexpr std::string_view kProblemFact = "problem";               // name, severity, count, English, Chinese
 

@@ -11,6 +11,7 @@
 #include "exporters/export_sink.h"
 #include "exporters/proto_writer.h"
 #include "model/lost_work.h"
+#include "model/torch_facts.h"
 #include "model/trace.h"
 
 namespace stageline::perfetto {
@@ -32,6 +33,10 @@ class PerfettoPackets {
                       : trace.clock == ClockState::kShared ? kClocksShared
                                                            : kClocksUnaligned);
     if (trace.device_family == DeviceFamily::kNpu) facts += std::string("\n") + std::string(kNpuFact);
+    for (const Part& part : trace.parts)
+      if (const std::string name = device_name(part); !name.empty())
+        facts += "\n" + std::string(kDeviceFact) + "\t" + std::to_string(part.rank) + "\t" +
+                 std::to_string(part.device) + "\t" + name;
     for (const Part& part : trace.parts)
       if (kernels_are_missing(part)) facts += "\n" + std::string(kNoKernelsFact) + "\t" + std::to_string(part.rank);
     for (const Diagnostic& d : trace.diagnostics.items())
@@ -55,7 +60,7 @@ class PerfettoPackets {
 
   // Writes the root of all tracks, Uuid 0. It says that tracks are sorted by rank, not by running time or name. It also
   // holds what no track shows, in lines that our own reader understands. These are how far times of different ranks can
-  // be compared, the kind of device, ranks whose kernels were in no file, and the reader's problems.
+  // be compared, the devices, ranks whose kernels were in no file, and the reader's problems.
   void write_root(const Trace& trace) {
     const size_t packet = begin_packet();
     const size_t root = out_.begin(packet::kTrackDescriptor);

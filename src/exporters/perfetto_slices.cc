@@ -135,8 +135,10 @@ class SliceWriter : PerfettoPackets {
     if (has_category && !s.correlation.empty() && s.correlation[i] != kNoCorrelation &&
         has_number(trace_.categories[s.category_id[i]].kind))
       number("correlation", s.correlation[i]);
+    if (!s.stream_id.empty() && s.stream_id[i] != 0) number("stream", part.streams[s.stream_id[i]]);
     if (const CollectiveFact* fact = part.collectives.empty() ? nullptr : fact_of(part.collectives, i)) annotate(*fact);
     if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
+    if (const InputFact* fact = part.inputs.empty() ? nullptr : fact_of(part.inputs, i)) annotate(*fact);
     out_.end(event);
     out_.end(packet);
   }
@@ -144,7 +146,8 @@ class SliceWriter : PerfettoPackets {
   // A launch call has an arrow only to its last device work: the others have its number. Ranges have none.
   bool is_other_launch(const Slices& s, uint32_t i) const {
     const uint32_t launch = s.partner[i];
-    return launch != kNoSliceIndex && s.partner[launch] != i && is_device_work(trace_.categories[s.category_id[i]].kind) &&
+    return launch != kNoSliceIndex && s.partner[launch] != i &&
+           is_device_work(trace_.categories[s.category_id[i]].kind) &&
            !is_launch_call(trace_.categories[s.category_id[launch]].kind);
   }
   void find_other_launches(const Part& part) {
@@ -184,6 +187,12 @@ class SliceWriter : PerfettoPackets {
     number("Seq", fact.seq);
   }
 
+  void annotate(const InputFact& fact) {
+    text("Input Dims", fact.dims);
+    text("Input type", fact.types);
+    text("Concrete Inputs", fact.concrete);
+  }
+
   const Trace& trace_;
   const PerfettoNumbers& taken_;
   int64_t first_ns_;
@@ -191,7 +200,8 @@ class SliceWriter : PerfettoPackets {
   uint64_t before_;    // number of slices of the ranks before
   std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
-  std::multimap<uint32_t, uint32_t> other_launches_;  // launch → work that only an arrow ties to it, of the current part
+  std::multimap<uint32_t, uint32_t>
+      other_launches_;  // launch → work that only an arrow ties to it, of the current part
 };
 
 }  // namespace

@@ -283,6 +283,18 @@ class PerfettoTest(unittest.TestCase):
         order = lambda path: sorted(tuple(r[k] for k in keep) for r in events(path))
         self.assertEqual(order(self.folder / 'run.pftrace'), order(self.folder / 'json'))
 
+    def test_our_export_has_shapes_streams_devices_and_whole_lanes(self):
+        readers = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
+        for name, asked in (('kineto-shapes', ['analyze', 'mfu']), ('kineto-shapes', ['analyze', 'roofline']),
+                            ('xplane', ['sql', 'select rank, name, stream, start_ns, parent_id from slices order by 1, 4, 2'])):
+            with self.subTest(name=name, asked=asked[0]):
+                written = self.folder / f'{name}.pftrace'
+                run('export', '--to', 'perfetto', readers / name / 'input', '-o', written, '--force', '-q', check=0)
+                answers = [run(asked[0], *([path, *asked[1:]] if asked[0] == 'sql' else [*asked[1:], path]), '--format', 'csv', '-q', check=0).out
+                           for path in (readers / name / 'input', written)]
+                self.assertGreater(answers[0].count('\n'), 3)
+                self.assertEqual(answers[0], answers[1])
+
     def test_what_no_track_shows_is_in_our_export_too(self):
         graphs = nsys.make(self.folder / 'report.sqlite', graphs=True, ranks=1)
         run('export', graphs, '--to', 'perfetto', '-o', self.folder / 'run.pftrace', check=0)

@@ -168,11 +168,9 @@ def pftrace(case):
     if any(fact.startswith('share:parts.phase-') for fact in case.base):
         raise NotGiven('phases of requests and of RL steps are of the source, and the export has slices')
     told = case.told(exported(case, 'perfetto', '.pftrace'))
-    # The export carries no shapes of inputs, so it cannot say which kernels tensor cores would serve, nor count FLOPs.
-    one = {**case.base, 'findings': tuple(f for f in case.base.get('findings', ()) if f != 'tensor_cores.unused')}
     # Ranks without a common clock are drawn by the maps that were fitted, and fitted again.
     share = 1e-6 if case.base.get('info:clock') == 'shared' else 2e-3
-    return compare(one, told, only=VERDICT + '|kind:', ignore='share:finding.tensor_cores|share:hfu', share=share)
+    return compare(case.base, told, only=VERDICT + '|kind:', share=share)
 
 
 def digest(case):

@@ -166,14 +166,36 @@ void FileReader::link_gpu_work() {
       rows_.links.push_back({before->second, row, SliceLinkKind::kFlow});
 }
 
+namespace {
+
+// The lane that a track of our exporter belongs to. Slices that do not nest are written to further threads, "main (2)"
+// behind "main".
+Tracks::Lane joined_lane(const Tracks::Lane& lane, const std::set<std::string>& lanes) {
+  const size_t open = lane.name.rfind(" (");
+  if (open == std::string::npos || !lane.name.ends_with(')')) return lane;
+  const auto row = parse_int(std::string_view(lane.name).substr(open + 2, lane.name.size() - open - 3));
+  const auto tid = parse_int(lane.tid);
+  if (!row || !tid || *row < 2 || *row > *tid) return lane;
+  Tracks::Lane first{lane.pid, std::to_string(*tid - (*row - 1)), lane.name.substr(0, open)};
+  return lanes.contains(first.pid + "\n" + first.tid + "\n" + first.name) ? first : lane;
+}
+
+}  // namespace
+
 void FileReader::settle_lanes() {
   rows::Dictionaries& texts = builder_.dictionaries();
+  std::set<std::string> own_lanes;  // of our exporter's files
+  if (tracks_.root_description().starts_with(perfetto::kOwnExport))
+    for (uint32_t track = 0; track < tracks_.size(); ++track) {
+      const Tracks::Lane lane = tracks_.lane(track);
+      own_lanes.insert(lane.pid + "\n" + lane.tid + "\n" + lane.name);
+    }
   std::vector<uint32_t> thread(tracks_.size(), 0);
   std::vector<uint8_t> overhead(tracks_.size(), 0);
   std::vector<uint16_t> stream(tracks_.size(), 0);
   const auto lane_of = [&](uint32_t track) {
     if (thread[track] != 0) return thread[track];
-    const Tracks::Lane lane = tracks_.lane(track);
+    const Tracks::Lane lane = joined_lane(tracks_.lane(track), own_lanes);
     thread[track] = texts.threads.intern(lane.pid + "\n" + lane.tid);
     rows_.thread_names.push_back({thread[track], texts.names.intern(lane.name)});
     overhead[track] = tracks_.process_name(track) == "Overhead";

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error_words.h"
+#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
@@ -159,7 +160,15 @@ void read_run_facts(const std::vector<std::string_view>& lines, Trace& trace) {
   for (const std::string_view line : lines) {
     const std::vector<std::string_view> words = split(line, '\t');
     if (line == perfetto::kNpuFact) trace.device_family = DeviceFamily::kNpu;
-    if (words[0] == perfetto::kNoKernelsFact && words.size() == 2) {
+    if (words[0] == perfetto::kDeviceFact && words.size() == 4) {
+      const auto number = parse_int(words[2]);
+      for (Part& part : trace.parts) {
+        if (parse_int(words[1]) != part.rank || !number || *number < 0 || *number > INT32_MAX) continue;
+        part.device = static_cast<int32_t>(*number);
+        part.metadata.push_back(
+            {"deviceProperties", "[{\"id\":" + std::to_string(*number) + ",\"name\":" + json_quoted(words[3]) + "}]"});
+      }
+    } else if (words[0] == perfetto::kNoKernelsFact && words.size() == 2) {
       for (Part& part : trace.parts)
         if (parse_int(words[1]) == part.rank) part.step_summaries.push_back({.computing_ns = 1});
     } else if (words[0] == perfetto::kProblemFact && words.size() == 6) {
