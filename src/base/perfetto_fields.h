@@ -190,7 +190,7 @@ constexpr std::string_view kClocksShared = "Stageline's export: all ranks on one
 constexpr std::string_view kClocksUnaligned = "Stageline's export: each rank on its own clock of the same epoch";
 constexpr std::string_view kClocksPerRank = "Stageline's export: each rank counts from a zero of its own";
 constexpr std::string_view kNpuFact = "devices: npu";
-constexpr std::string_view kDeviceFact = "device";                 // rank, number, name
+constexpr std::string_view kDeviceFact = "device";                 // rank, number, JSON
 constexpr std::string_view kNoKernelsFact = "kernels in no file";  // rank
 constexpr std::string_view kProblemFact = "problem";               // name, severity, count, English, Chinese
 

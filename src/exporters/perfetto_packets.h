@@ -34,9 +34,9 @@ class PerfettoPackets {
                                                            : kClocksUnaligned);
     if (trace.device_family == DeviceFamily::kNpu) facts += std::string("\n") + std::string(kNpuFact);
     for (const Part& part : trace.parts)
-      if (const std::string name = device_name(part); !name.empty())
+      if (const std::string device = device_json(part); !device.empty())
         facts += "\n" + std::string(kDeviceFact) + "\t" + std::to_string(part.rank) + "\t" +
-                 std::to_string(part.device) + "\t" + name;
+                 std::to_string(part.device) + "\t" + device;
     for (const Part& part : trace.parts)
       if (kernels_are_missing(part)) facts += "\n" + std::string(kNoKernelsFact) + "\t" + std::to_string(part.rank);
     for (const Diagnostic& d : trace.diagnostics.items())

@@ -29,18 +29,25 @@ std::string_view meta_json(const Part& part, std::string_view key) {
   return found;
 }
 
-std::string device_name(const Part& part) {
-  std::string only;
+std::string device_json(const Part& part) {
+  std::string_view only;
   bool alike = true;
+  const auto name_of = [](std::string_view device) { return json_text(json_member(device, "name")); };
+  const auto in_one_line = [](std::string_view json) {
+    std::string line(json);
+    std::ranges::replace_if(line, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+    return line;
+  };
   for (const JsonMember& device : json_members(meta_json(part, "deviceProperties"), 4096)) {
-    const std::string name = json_text(json_member(device.value, "name"));
     const auto id = json_integer(json_member(device.value, "id"));
-    if (part.device != kUnknown && id == int64_t{part.device}) return name;
-    alike &= only.empty() || only == name;
-    only = name;
+    if (part.device != kUnknown && id == int64_t{part.device}) return in_one_line(device.value);
+    alike &= only.empty() || name_of(only) == name_of(device.value);
+    only = device.value;
   }
-  return part.device != kUnknown && alike ? only : "";
+  return part.device != kUnknown && alike ? in_one_line(only) : "";
 }
+
+std::string device_name(const Part& part) { return json_text(json_member(device_json(part), "name")); }
 
 namespace {
 

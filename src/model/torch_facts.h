@@ -18,6 +18,8 @@ std::string_view meta_json(const Part& part, std::string_view key);
 // Returns the device's name, "NVIDIA H100 80GB HBM3", from deviceProperties at Part::device; "" when the trace does not
 // say.
 std::string device_name(const Part& part);
+// Returns the whole entry, in one line and without tabs: {"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9}.
+std::string device_json(const Part& part);
 
 // Returns the versions of PyTorch that may have written the trace: "1.8–1.11", "1.12–2.2", "2.3", "2.4–2.6", "2.4+",
 // "2.7–2.10", "2.11+", "2.14+", "2.15+"; "" when it was none of them. Each range is recognised by fields that only its

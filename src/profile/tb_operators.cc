@@ -42,12 +42,19 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
   const auto is_op = [&](const FunctionEvent& e) {
     return !e.on_device && e.slice != kNoSliceIndex && e.category == Category::kCpuOp;
   };
+  // The name of an operator without its overload may be no name of the trace.
+  const auto is = [&](const FunctionEvent& e, uint8_t fact) {
+    return e.name < run.name_facts.size() ? run.is(e.name, fact) : (tb_name_facts(names.text(e.name)) & fact) != 0;
+  };
+  const auto is_step = [&](const FunctionEvent& e) {
+    return e.name < run.step_number.size() && run.step_number[e.name] >= 0;
+  };
   for (size_t i = tree.events.size(); i-- > 0;) {  // callees before callers
     const FunctionEvent& e = tree.events[i];
     CallFacts& own = facts[i];
     own.device_ns += own.self_device_ns;
     own.tensor_ns += own.self_tensor_ns;
-    own.eligible |= (is_op(e) && run.is(e.name, TbRun::kTensorOperator)) || own.self_tensor_ns > 0;
+    own.eligible |= (is_op(e) && is(e, TbRun::kTensorOperator)) || own.self_tensor_ns > 0;
     if (e.parent == FunctionEvent::kNone) continue;
     CallFacts& caller = facts[e.parent];
     caller.device_ns += own.device_ns;
@@ -57,9 +64,7 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
   }
   for (size_t i = 0; i < tree.events.size(); ++i) {
     const FunctionEvent& e = tree.events[i];
-    if (!is_op(e) || run.is(e.name, TbRun::kDataLoader) || run.step_number[e.name] >= 0 ||
-        !is_listed(run.torch.trace->names.text(e.name)))
-      continue;
+    if (!is_op(e) || is(e, TbRun::kDataLoader) || is_step(e) || !is_listed(names.text(e.name))) continue;
     const CallFacts& f = facts[i];
     visit({e.name, e.slice, e.host_ns(), e.self_host_ns, f.device_ns, f.self_device_ns, f.tensor_ns, f.self_tensor_ns,
            f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});

@@ -15,22 +15,6 @@ bool is_data_loader(std::string_view name) {
          name.starts_with("enumerate(DataPipe)#");
 }
 
-uint8_t facts_of(std::string_view name) {
-  uint8_t facts = 0;
-  if (is_data_loader(name)) facts |= TbRun::kDataLoader;
-  if (const size_t colon = name.find(':'); colon != std::string_view::npos && name.substr(colon, 2) != "::") {
-    const std::string_view library = name.substr(0, colon);
-    if (library == "gloo" || library == "mpi") facts |= TbRun::kHostCollective;
-    for (const std::string_view device : {"nccl", "rccl", "ucc", "xccl", "hccl"})
-      if (library == device) facts |= TbRun::kDeviceCollective;
-  }
-  if (uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
-  if (is_communication_call(name)) facts |= TbRun::kHostCall;
-  if (says_no_units(name)) facts |= TbRun::kSilentKernel;
-  if (may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
-  return facts;
-}
-
 int64_t step_number_of(std::string_view name) {
   constexpr std::string_view kStep = "ProfilerStep#";
   if (!name.starts_with(kStep)) return -1;
@@ -266,6 +250,22 @@ void move_steps(const TbRun& run, TbRank& rank) {
 
 }  // namespace
 
+uint8_t tb_name_facts(std::string_view name) {
+  uint8_t facts = 0;
+  if (is_data_loader(name)) facts |= TbRun::kDataLoader;
+  if (const size_t colon = name.find(':'); colon != std::string_view::npos && name.substr(colon, 2) != "::") {
+    const std::string_view library = name.substr(0, colon);
+    if (library == "gloo" || library == "mpi") facts |= TbRun::kHostCollective;
+    for (const std::string_view device : {"nccl", "rccl", "ucc", "xccl", "hccl"})
+      if (library == device) facts |= TbRun::kDeviceCollective;
+  }
+  if (uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
+  if (is_communication_call(name)) facts |= TbRun::kHostCall;
+  if (says_no_units(name)) facts |= TbRun::kSilentKernel;
+  if (may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
+  return facts;
+}
+
 std::string_view tb_role_name(TbRole role) {
   constexpr ByEnum<TbRole, std::string_view, kTbRoleCount> kNames = {
       {"Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other"}};
@@ -288,7 +288,7 @@ Result<TbRun> make_tb_run(const Trace& trace, bool keeps_last_step) {
   run.name_facts.reserve(names.size());
   run.step_number.reserve(names.size());
   for (StringId id = 0; id < names.size(); ++id) {
-    run.name_facts.push_back(facts_of(names.text(id)));
+    run.name_facts.push_back(tb_name_facts(names.text(id)));
     run.step_number.push_back(step_number_of(names.text(id)));
   }
   for (const CategoryInfo& category : trace.categories) run.category_event.push_back(event_of(category.kind));

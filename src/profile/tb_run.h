@@ -58,6 +58,9 @@ struct TbRun {
   }
 };
 
+// Returns what a name says, as TbRun::NameFact.
+uint8_t tb_name_facts(std::string_view name);
+
 // Errors: those of make_torch_run.
 Result<TbRun> make_tb_run(const Trace& trace, bool keeps_last_step);
 

@@ -573,6 +573,10 @@ class TensorCores(Case):
         for kernel in ('volta_sgemm_128x64_nn', 'cutlass_80_simt_sgemm_128x32_8x5_nn_align1'):
             self.assertIn('tensor_cores.unused', self.attend(kernel, 'aten::mm', 'float'))
 
+    def test_overloads_are_operators_too(self):
+        # No event has the name without the overload: a trace of some backends records "aten::mm.out" alone.
+        self.assertEqual(self.attend('volta_sgemm_128x64_nn', 'aten::mm.out', 'float'), self.attend('volta_sgemm_128x64_nn', 'aten::mm', 'float'))
+
 
 if __name__ == '__main__':
     unittest.main()

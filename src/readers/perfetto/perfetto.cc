@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/error_words.h"
-#include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
@@ -160,13 +159,12 @@ void read_run_facts(const std::vector<std::string_view>& lines, Trace& trace) {
   for (const std::string_view line : lines) {
     const std::vector<std::string_view> words = split(line, '\t');
     if (line == perfetto::kNpuFact) trace.device_family = DeviceFamily::kNpu;
-    if (words[0] == perfetto::kDeviceFact && words.size() == 4) {
+    if (words[0] == perfetto::kDeviceFact && words.size() == 4 && words[3].starts_with('{')) {
       const auto number = parse_int(words[2]);
       for (Part& part : trace.parts) {
         if (parse_int(words[1]) != part.rank || !number || *number < 0 || *number > INT32_MAX) continue;
         part.device = static_cast<int32_t>(*number);
-        part.metadata.push_back(
-            {"deviceProperties", "[{\"id\":" + std::to_string(*number) + ",\"name\":" + json_quoted(words[3]) + "}]"});
+        part.metadata.push_back({"deviceProperties", "[" + std::string(words[3]) + "]"});
       }
     } else if (words[0] == perfetto::kNoKernelsFact && words.size() == 2) {
       for (Part& part : trace.parts)
