@@ -164,6 +164,8 @@ void read_run_facts(const std::vector<std::string_view>& lines, Trace& trace) {
       for (Part& part : trace.parts) {
         if (parse_int(words[1]) != part.rank || !number || *number < 0 || *number > INT32_MAX) continue;
         part.device = static_cast<int32_t>(*number);
+        for (Lane& lane : part.lanes)
+          if (lane.kind == LaneKind::kDeviceStream) lane.pid = std::to_string(*number);
         part.metadata.push_back({"deviceProperties", "[" + std::string(words[3]) + "]"});
       }
     } else if (words[0] == perfetto::kNoKernelsFact && words.size() == 2) {
