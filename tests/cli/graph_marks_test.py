@@ -136,6 +136,24 @@ class GraphMarksTest(Case):
             self.assertEqual({r['name']: int(r['n']) for r in named}, {'PP:1F0': 6, 'PP:1F1': 6, 'PP:1B0': 6, 'PP:1B1': 6, 'aten::add': 12})
             draw.shuffle(made['traceEvents'])
 
+    def test_the_capture_names_the_work_of_replays_in_a_pftrace(self):
+        made, cells = trace(marks=False, calls=lambda calls: None)
+        path = perfetto.from_chrome(self.dir / 'rank1.pftrace', made['traceEvents'])
+        self.assertEqual(cells_of(path), self.wanted(cells, made))
+        self.assertEqual(flaws(info(path))['pftrace.names_of_capture']['count'], 3 * 14)
+        made, _ = trace(marks=False, calls=lambda calls: calls[:-1])  # the order does not match
+        path = perfetto.from_chrome(self.dir / 'rank1.pftrace', made['traceEvents'])
+        self.assertEqual(cells_of(path), [])
+        self.assertEqual(flaws(info(path))['pftrace.unnamed_graphs']['count'], 3 * 14)
+
+    def test_graphs_without_names_say_how_to_name_them(self):
+        path = self.write(trace(marks=False)[0])
+        self.assertEqual(cells_of(path), [])
+        flaw = flaws(info(path))['kineto.unnamed_graphs']
+        self.assertEqual((flaw['severity'], flaw['count']), ('info', 3 * 14))
+        self.assertIn('cuda_graph_annotations=get_kernel_annotations()', flaw['message'])
+        self.assertNotIn('kineto.unnamed_graphs', flaws(info(self.write(trace()[0]))))  # some work of a graph may have none
+
     def test_work_that_no_graph_launched_is_no_node(self):
         made, cells = trace(marks=False, calls=lambda calls: None)
         kernel = next(e for e in made['traceEvents'] if e['cat'] == 'kernel')

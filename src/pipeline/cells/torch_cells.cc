@@ -23,7 +23,7 @@ namespace {
 // The cells made of the marks of one part.
 struct PartCells {
   std::vector<Cell> cells;
-  StepSource steps = StepSource::kOne;
+  StepSource steps = StepSource::kNamed;
   int64_t counted = 0;       // micro-batches that were counted, as no name gives them
   int64_t without_work = 0;  // marks without device work, on a rank where other marks have some
   int64_t empty = 0;         // compute marks without an operator, on a rank that records operators
