@@ -2,10 +2,15 @@
 import csv
 import io
 import json
+import pathlib
 import random
+import sys
 import unittest
 
 from support import SHARED, Case, flaws, info, needs_shared, run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import perfetto  # noqa: E402
 
 SAMPLES = SHARED / 'sources' / 'torch215'
 GRAPH = 9
@@ -91,6 +96,7 @@ class GraphMarksTest(Case):
             made, cells = trace(**how)
             path = self.write(made)
             self.assertEqual(cells_of(path), self.wanted(cells, made), how)
+            self.assertNotIn('cells.steps', flaws(info(path)), how)  # ProfilerStep# separates them
         self.assertIn('PP:1F0', run('sql', path, "SELECT DISTINCT name FROM slices WHERE category = 'gpu_user_annotation'", '--format', 'csv', '-q', check=0).out)
 
     def test_the_order_of_events_does_not_matter(self):
@@ -262,6 +268,7 @@ class GraphMarksTest(Case):
             shift = want[0][3] - got[0][3] if got else 0
             self.assertEqual([(s, k, m, start + shift, dur) for s, k, m, start, dur in got], want, name)
         self.assertEqual(cells_of(SAMPLES / 'graph_raw.pt.trace.json.gz'), [])
+        self.assertEqual(flaws(info(SAMPLES / 'graph_raw.pt.trace.json.gz'))['kineto.unnamed_graphs']['count'], 138)
 
     @needs_shared
     def test_nearly_all_graph_time_of_the_sample_is_named(self):

@@ -160,6 +160,39 @@ def torch_json(path, rank=0, steps=2):
     return path
 
 
+def from_chrome(path, events):
+    """Writes the slices of a Chrome trace (ph X) as Cuspy does: device work as render stages with its arguments as texts, all else on
+    tracks of threads."""
+    def ns(us):
+        return EPOCH + round(us * 1000)
+    device = [e for e in events if e['cat'] in ('kernel', 'gpu_memcpy', 'gpu_memset')]
+    host = [e for e in events if e['cat'] not in ('kernel', 'gpu_memcpy', 'gpu_memset')]
+    threads = sorted({(e['pid'], e['tid']) for e in host})
+    names = sorted({e['name'] for e in events})
+    categories = sorted({e['cat'] for e in host})
+    streams = sorted({e['args']['stream'] for e in device})
+    more = b''.join(field(24, message(f1=i, f2=t)) for i, t in [(1, 'Kernel')] + [(100 + k, f'[{s:02}] stream {s}') for k, s in enumerate(streams)])
+    more += field(23, message(f1=1, f2=threads[0][0]))
+    out = [clocks((6, EPOCH), (1, EPOCH), seq=1, time=EPOCH), process(1, threads[0][0], 'python')]
+    out += [thread(2 + i, pid, tid, f'thread {tid} (python)', parent=1) for i, (pid, tid) in enumerate(threads)]
+    out.append(packet(interned(names, categories, more=more), seq=1, flags=CLEARED))
+    for i, of in enumerate(threads):
+        rows = sorted((e for e in host if (e['pid'], e['tid']) == of), key=lambda e: (e['ts'], -e['dur']))
+        open_ends = []
+        for e in rows:
+            while open_ends and open_ends[-1] <= ns(e['ts']):
+                out.append(packet(event(END, 2 + i), time=open_ends.pop()))
+            out.append(packet(event(BEGIN, 2 + i, names.index(e['name']) + 1, categories.index(e['cat']) + 1, tuple(e['args'].items())), time=ns(e['ts']), flags=NEEDS))
+            open_ends.append(ns(e['ts'] + e['dur']))
+        out += [packet(event(END, 2 + i), time=end) for end in reversed(open_ends)]
+    for i, e in enumerate(sorted(device, key=lambda e: e['ts']), 1):
+        stream = e['args']['stream']
+        body = message(f1=i, f2=round(e['dur'] * 1000), f11=0, f13=100 + streams.index(stream), f14=1, f5=1, f20=names.index(e['name']) + 1)
+        texts = {'device id': 0, 'context id': 1, 'stream id': stream, **{k: v for k, v in e['args'].items() if k not in ('device', 'stream')}}
+        out.append(packet(field(53, body + b''.join(field(6, message(f1=k, f2=str(v))) for k, v in texts.items())), time=ns(e['ts']), flags=NEEDS))
+    return write(path, *out)
+
+
 if __name__ == '__main__':
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--rank', type=int, default=0)

@@ -227,8 +227,10 @@ void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
 }
 
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& notes, std::string_view format) {
-  if (const int64_t named = add_graph_marks(rows); named > 0)
-    notes.add(problem::reader_names_of_capture.of(format), {rows.path}, named);
+  const GraphNames graph_names = add_graph_marks(rows);
+  if (graph_names.of_capture > 0)
+    notes.add(problem::reader_names_of_capture.of(format), {rows.path}, graph_names.of_capture);
+  if (graph_names.missing > 0) notes.add(problem::reader_unnamed_graphs.of(format), {rows.path}, graph_names.missing);
   FileNames names = names_of(rows);
   part.source = rows.path;
   leave_out_absurd(rows, names, format, notes);

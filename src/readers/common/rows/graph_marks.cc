@@ -179,9 +179,9 @@ class CaptureNames {
 
 }  // namespace
 
-int64_t add_graph_marks(FileRows& rows) {
+GraphNames add_graph_marks(FileRows& rows) {
   const std::vector<GraphWork>& work = rows.rest.graph_work;
-  if (work.empty()) return 0;
+  if (work.empty()) return {};
   std::vector<const Row*> all;
   each_row(std::as_const(rows), [&](const Row& row) { all.push_back(&row); });
   CaptureNames captures(rows, all);
@@ -202,7 +202,7 @@ int64_t add_graph_marks(FileRows& rows) {
     mark.dur_ns = std::max(end_of(mark), end_of(row)) - std::min(mark.start_ns, row.start_ns);
     mark.start_ns = std::min(mark.start_ns, row.start_ns);
   }
-  if (marks.empty()) return 0;
+  if (marks.empty()) return {0, std::ssize(work)};
   const uint32_t category =
       std::min<uint32_t>(rows.dictionaries.categories.intern("gpu_user_annotation"), kMaxCategories);
   std::vector<Row> added;
@@ -213,7 +213,7 @@ int64_t add_graph_marks(FileRows& rows) {
   }
   rows.row_count += added.size();
   rows.blocks.push_back(std::move(added));
-  return named;
+  return {named, 0};
 }
 
 }  // namespace stageline::rows
