@@ -22,6 +22,7 @@
 #include "base/number.h"
 #include "base/progress.h"
 #include "base/remote_file.h"
+#include "base/zip_archive.h"
 
 namespace stageline {
 namespace {
@@ -56,7 +57,7 @@ bool is_memory_full(int64_t read_bytes) {
   return full;
 }
 
-enum class Coding : uint8_t { kPlain, kGzip, kZstd };
+enum class Coding : uint8_t { kPlain, kGzip, kZstd, kDeflate };  // the last is of members of an archive
 
 Coding coding_of(const unsigned char* head, size_t size) {
   if (size >= 2 && head[0] == 0x1f && head[1] == 0x8b) return Coding::kGzip;
@@ -116,8 +117,11 @@ int open_path(const std::string& path, bool& alike) {
 struct Input::Impl {
   std::string path;
   int fd = -1;
-  bool is_copy = false;                  // of a pipe; its descriptors have one place in common
-  std::unique_ptr<RemoteStream> remote;  // used instead of the descriptor
+  bool by_place = false;                  // the descriptor's own place is not used: copies of a pipe have one in common
+  int64_t begins = 0, bytes = INT64_MAX;  // of a member in its archive
+  uint32_t crc = 0, wanted_crc = 0;       // of a deflated member: of the text so far, and of it all
+  std::unique_ptr<RemoteStream> remote;   // used instead of the descriptor
+  std::unique_ptr<Impl> packed;           // likewise: gives the text of a deflated member
   Progress* progress = nullptr;
   Coding coding = Coding::kPlain;
   // Bytes that were read from the descriptor and not used yet. The buffer is not cleared, because recognising formats
@@ -142,8 +146,8 @@ struct Input::Impl {
   Result<size_t> read_descriptor(char* out, size_t capacity) {
     if (progress && progress->cancelled())
       return worded_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {path, 0, raw_offset});
-    if (remote) {
-      Result<size_t> got = remote->read(out, capacity);
+    if (remote || packed) {
+      Result<size_t> got = remote ? remote->read(out, capacity) : packed->read(out, capacity);
       if (!got) return got;
       raw_offset += static_cast<int64_t>(*got);
       if (*got == 0) raw_finished = true;
@@ -151,7 +155,8 @@ struct Input::Impl {
       return got;
     }
     for (;;) {
-      const ssize_t n = is_copy ? ::pread(fd, out, capacity, raw_offset) : ::read(fd, out, capacity);
+      const auto wanted = static_cast<size_t>(std::min(static_cast<int64_t>(capacity), bytes - raw_offset));
+      const ssize_t n = by_place ? ::pread(fd, out, wanted, begins + raw_offset) : ::read(fd, out, capacity);
       if (n >= 0) {
         raw_offset += n;
         if (n == 0) raw_finished = true;
@@ -177,9 +182,32 @@ struct Input::Impl {
                       {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)});
   }
 
+  // Reads a member of an archive from now on. What is in it may be compressed like any file.
+  Status open_member(const ZipMember& member) {
+    if (member.fault) return worded_error(ErrorCode::kBadInput, member.fault, {}, {path});
+    if (member.deflated) {
+      packed = std::make_unique<Impl>();
+      packed->path = path;
+      packed->coding = Coding::kDeflate;
+      packed->frame_done = false;
+      packed->gzip_open = inflateInit2(&packed->gzip, -MAX_WBITS) == Z_OK;
+      if (!packed->gzip_open) return make_error(ErrorCode::kIo, "zlib cannot start", "", {path});
+    }
+    Impl& file = packed ? *packed : *this;
+    file.fd = open_input_file(member.archive);
+    file.by_place = true;
+    file.begins = member.at;
+    file.bytes = member.packed_bytes;
+    file.wanted_crc = member.crc;
+    if (file.fd >= 0) return {};
+    return make_error(ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), "", {path});
+  }
+
+  const char* name() const { return coding == Coding::kDeflate ? "deflate" : "gzip"; }
+
   Result<size_t> read(char* out, size_t capacity) {
     if (damage) return *damage;
-    if (coding == Coding::kGzip) return read_gzip(out, capacity);
+    if (coding == Coding::kGzip || coding == Coding::kDeflate) return read_gzip(out, capacity);
     if (coding == Coding::kZstd) return read_zstd(out, capacity);
     if (raw_begin < raw_end) {
       const size_t n = std::min(capacity, raw_end - raw_begin);
@@ -199,7 +227,7 @@ struct Input::Impl {
       TRY_OK(fill());
       if (raw_begin == raw_end) {
         if (frame_done) return size_t{0};
-        return damaged("gzip data ends in the middle");
+        return damaged(std::string(name()) + " data ends in the middle");
       }
       const auto* const next = reinterpret_cast<const unsigned char*>(&raw[raw_begin]);
       const bool is_member =
@@ -207,7 +235,7 @@ struct Input::Impl {
       if (frame_done && !is_member) {
         // Zeros after the last member are padding, which tar and some tools leave.
         while (raw_begin < raw_end && raw[raw_begin] == 0) ++raw_begin;
-        if (raw_begin < raw_end) return damaged("gzip data is followed by bytes that are none");
+        if (raw_begin < raw_end) return damaged(std::string(name()) + " data is followed by bytes that are none");
         continue;
       }
       frame_done = false;
@@ -215,13 +243,17 @@ struct Input::Impl {
       gzip.avail_in = static_cast<uInt>(raw_end - raw_begin);
       const int rc = inflate(&gzip, Z_NO_FLUSH);
       raw_begin = raw_end - gzip.avail_in;
+      const bool is_deflate = coding == Coding::kDeflate;
+      if (is_deflate) crc = crc32(crc, reinterpret_cast<Bytef*>(out), asked - gzip.avail_out);
       if (rc == Z_STREAM_END) {
         frame_done = true;
+        if (is_deflate && crc != wanted_crc)
+          damage = damaged("deflate data has another checksum than the archive says");
         inflateReset(&gzip);
       } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-        damage = damaged(std::string("gzip data is damaged (") + (gzip.msg ? gzip.msg : "no detail") + ")");
-        if (gzip.avail_out == asked) return *damage;
+        damage = damaged(std::string(name()) + " data is damaged (" + (gzip.msg ? gzip.msg : "no detail") + ")");
       }
+      if (damage && gzip.avail_out == asked) return *damage;
     }
     return asked - gzip.avail_out;
   }
@@ -265,10 +297,15 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
     if (!remote) note_input_failure(path, remote.error().what);
     if (!remote) return std::move(remote).error();
     impl->remote = std::move(*remote);
+  } else if (const std::optional<ZipMember> member = zip_member(path)) {
+    const Status opened = impl->open_member(*member);
+    if (!opened) note_input_failure(path, opened.error().what);
+    if (!opened) return opened.error();
   } else {
-    impl->fd = open_path(path, impl->is_copy);
+    impl->fd = open_path(path, impl->by_place);
   }
-  if (!impl->remote && impl->fd < 0) {
+  const bool has_descriptor = !impl->remote && !impl->packed;
+  if (has_descriptor && impl->fd < 0) {
     const int reason = errno;
     const ErrorCode code = reason == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     const std::string what = std::string("cannot open: ") + strerror(reason);
@@ -277,11 +314,11 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
   }
   if (path == "-")
     note_input_file(path);
-  else if (!impl->remote)
+  else if (has_descriptor && impl->bytes == INT64_MAX)  // an archive has been noted
     note_input_descriptor(impl->fd, path);
   if (reads == Reads::kContent) note_content_read(path);
   struct stat st;
-  if (!impl->remote && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
+  if (has_descriptor && fstat(impl->fd, &st) == 0 && S_ISDIR(st.st_mode))
     return make_error(ErrorCode::kIo, "is a folder, a file was expected", "name a file in it", {path});
   // A pipe may deliver its first bytes one by one, but four are needed to recognise the compression.
   while (impl->raw_end < 4 && !impl->raw_finished) {
@@ -307,7 +344,8 @@ Result<size_t> Input::read(char* out, size_t capacity) {
   Result<size_t> got = impl_->read(out, capacity);
   if (got && *got > 0) {
     const int64_t text = impl_->text_bytes += static_cast<int64_t>(*got);
-    const bool thin = impl_->coding != Coding::kPlain && text > kUncounted && text / kUsualRatio > impl_->raw_offset &&
+    const Impl& packed = impl_->packed ? *impl_->packed : *impl_;
+    const bool thin = (compressed() || impl_->packed) && text > kUncounted && text / kUsualRatio > packed.raw_offset &&
                       is_too_thin(impl_->path, text);
     if (thin || is_memory_full(static_cast<int64_t>(*got)))
       impl_->damage =

@@ -21,6 +21,7 @@
 #include "base/parallel.h"
 #include "base/remote_file.h"
 #include "base/text.h"
+#include "base/zip_archive.h"
 #include "engine/account_files.h"
 #include "engine/problems.h"
 #include "readers/digest/digest_file.h"
@@ -40,10 +41,10 @@ std::string version_of(const std::string& path) {
       modified_ns = file->modified_ns;
       sample = crc32c(file->version);
     }
-  } else if (struct stat st; stat(path.c_str(), &st) == 0) {
+  } else if (struct stat st; stat(disk_path(path).c_str(), &st) == 0) {
     size = st.st_size;
     modified_ns = st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec;
-    sample = file_sample(path, size);
+    sample = file_sample(disk_path(path), size);
   }
   char text[16];
   snprintf(text, sizeof text, "%08x", sample);

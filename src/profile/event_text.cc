@@ -17,6 +17,7 @@
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/remote_file.h"
+#include "base/zip_archive.h"
 #include "profile/hta_rows.h"
 
 namespace stageline {
@@ -223,7 +224,7 @@ Status check_unchanged(const SourceRef& file) {
   if (file.size_bytes < 0)
     return make_error(ErrorCode::kUnavailable, "digests hold no single events, and the paths in them are not opened",
                       "open the source that they were made of", {file.path});
-  if (file.path == "-" || stat(file.path.c_str(), &now) != 0)
+  if (file.path == "-" || stat(disk_path(file.path).c_str(), &now) != 0)
     return make_error(ErrorCode::kUnavailable, "the source cannot be opened again", "name it as a file", {file.path});
   const int64_t modified = now.st_mtim.tv_sec * int64_t{1'000'000'000} + now.st_mtim.tv_nsec;
   if (now.st_size != file.size_bytes || modified != file.modified_ns)
@@ -232,6 +233,7 @@ Status check_unchanged(const SourceRef& file) {
 }
 
 Result<std::string> EventTexts::read(const std::string& path, int64_t offset, size_t size) {
+  if (disk_path(path) != path) return read_through(path, offset, size);
   const Result<std::string> head = read_plain(path, 0, 4);
   if (!head) return head;
   if (is_gzip(*head)) return indexes_.try_emplace(path, path).first->second.read_at(offset, size);

@@ -4,6 +4,7 @@
 #include "base/input_files.h"
 #include "base/remote_file.h"
 #include "base/text.h"
+#include "base/zip_archive.h"
 #include "readers/foreign.h"
 #include "readers/problems.h"
 #include "readers/reader.h"
@@ -136,9 +137,9 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
   Result<const Reader*> reader = find_taker(source, forced, notes);
   if (!reader || !(*reader)->from_disk) return reader;
   for (const SourceFile& file : source.files)
-    if (is_remote(file.path))
-      return input_error("source.not_on_disk", {file.path}, Args().set("reader", (*reader)->name),
-                         ErrorCode::kUnavailable);
+    if (const bool packed = disk_path(file.path) != file.path; packed || is_remote(file.path))
+      return input_error("source.not_on_disk", {file.path},
+                         Args().set("reader", (*reader)->name).flag("packed", packed), ErrorCode::kUnavailable);
   return reader;
 }
 
@@ -146,7 +147,9 @@ std::string measurement_kind(const std::string& path) {
   if (is_ascend_file(file_name(path))) return "ascend";  // its files are read together, so each alone is not taken
   const UnnotedReads unnoted;
   const Result<Source> source = scan_source({path});
-  if (!source || source->files.size() != 1) return {};
+  if (!source) return source.error().code == ErrorCode::kBadInput ? source.error().what : std::string();
+  if (source->files.empty()) return {};
+  if (source->files.size() != 1 && disk_path(source->files[0].path) != path) return {};
   const Result<const Reader*> reader = choose_reader(*source, "");
   if (reader) return (*reader)->name;
   if (reader.error().code == ErrorCode::kAmbiguous) return reader.error().what;

@@ -12,6 +12,8 @@
 #include "base/notes_name.h"
 #include "base/remote_file.h"
 #include "base/text.h"
+#include "base/zip_archive.h"
+#include "readers/foreign.h"
 #include "readers/reader.h"
 #include "readers/xspace_head.h"
 
@@ -48,6 +50,16 @@ Error too_many_files(const std::string& folder) {
                     "name the folder of one run", {folder});
 }
 
+// Adds a file of a folder that is none on disk, by the same rules. `rel` is its name below that folder.
+Status add_below(const std::string& folder, const std::string& prefix, const std::string& rel, int64_t size_bytes,
+                 Source& source) {
+  const auto depth = 1 + static_cast<int>(std::ranges::count(rel, '/'));
+  const bool hidden = rel.starts_with('.') || rel.find("/.") != std::string::npos;
+  if (hidden || depth > kMaxFolderDepth || !is_wanted(file_name(rel), depth)) return {};
+  source.files.push_back({folder + rel, prefix + rel, size_bytes, false});
+  return source.files.size() > kMaxSourceFiles ? Status(too_many_files(folder)) : Status();
+}
+
 // Adds a file behind an address, or the files below a folder of S3 by the same rules as for other folders.
 Status scan_remote(const std::string& path, bool several, Source& source) {
   TRY(found, find_remote(path, kMaxSourceFiles));
@@ -59,14 +71,20 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
   }
   const std::string folder = path.ends_with('/') ? path : path + "/";
   const std::string prefix = several ? file_name(folder.substr(0, folder.size() - 1)) + "/" : "";
-  for (const RemoteFile& file : *found) {
-    const std::string rel = file.path.substr(folder.size()), name = file_name(rel);
-    const auto depth = 1 + static_cast<int>(std::ranges::count(rel, '/'));
-    const bool hidden = rel.starts_with('.') || rel.find("/.") != std::string::npos;
-    if (hidden || depth > kMaxFolderDepth || !is_wanted(name, depth)) continue;
-    source.files.push_back({file.path, prefix + rel, file.size_bytes, false});
-    if (source.files.size() > kMaxSourceFiles) return too_many_files(path);
-  }
+  for (const RemoteFile& file : *found)
+    TRY_OK(add_below(folder, prefix, file.path.substr(folder.size()), file.size_bytes, source));
+  return {};
+}
+
+// Whether a file is an archive that counts as a folder, and none of those that have a format of their own.
+bool is_zip_of_files(const std::string& path) {
+  return is_zip(path) && foreign_format(read_head(path, kHeadBytes), path) == "foreign.zip";
+}
+
+Status scan_zip(const std::string& path, bool several, Source& source) {
+  TRY(members, list_zip(path));
+  for (const ZipMember& member : *members)
+    TRY_OK(add_below(path + "/", several ? file_name(path) + "/" : "", member.name, member.text_bytes, source));
   return {};
 }
 
@@ -193,6 +211,12 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       // With several roots, the names of the folders distinguish machines.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
       TRY_OK(scan_folder(path, prefix, 1, source, seen));
+    } else if (S_ISREG(st.st_mode) && is_zip_of_files(path)) {
+      note_input_file(path);
+      if (seen.folders.emplace(st.st_dev, st.st_ino).second)
+        TRY_OK(scan_zip(path, paths.size() > 1, source));
+      else
+        source.repeated.push_back(path);
     } else {
       // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
       const std::string folder = file_name(fs::path(path).parent_path().string());

@@ -9,6 +9,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/zip_archive.h"
 #include "model/torch_facts.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"
@@ -60,7 +61,7 @@ std::vector<size_t> files_to_read(const Source& source) {
 SourceRef source_ref(const std::string& path) {
   SourceRef ref{.path = path};
   struct stat st;
-  if (stat(path.c_str(), &st) == 0) {
+  if (stat(disk_path(path).c_str(), &st) == 0) {
     ref.size_bytes = st.st_size;
     ref.modified_ns = st.st_mtim.tv_sec * int64_t{1'000'000'000} + st.st_mtim.tv_nsec;
   }
