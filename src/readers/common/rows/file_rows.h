@@ -183,6 +183,8 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
+  std::string owned_pid_;  // of the last event that an owner was looked up for
+  uint32_t owner_ = 0;
   bool block_ended_ = false;
   bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };

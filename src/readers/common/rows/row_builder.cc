@@ -228,10 +228,15 @@ void RowBuilder::add(const Event& event, int64_t offset) {
     labelled->pid = pid;
     one = &*labelled;
   }
-  const std::string_view label = merge_label(one->pid);
-  if (!label.empty() || !chunk_.owners.empty()) {
-    chunk_.owners.resize(static_cast<size_t>(chunk_.event_count));
-    chunk_.owners.push_back(dictionaries_.names.intern(label));
+  if (one->pid.starts_with('[') || !chunk_.owners.empty()) {
+    if (one->pid != owned_pid_) {  // events of a process come together
+      owned_pid_ = one->pid;
+      owner_ = dictionaries_.names.intern(merge_label(owned_pid_));
+    }
+    if (owner_ != 0 || !chunk_.owners.empty()) {
+      chunk_.owners.resize(static_cast<size_t>(chunk_.event_count));
+      chunk_.owners.push_back(owner_);
+    }
   }
   block_ended_ = event.name == "Record Window End";
   add_event(*one, offset);

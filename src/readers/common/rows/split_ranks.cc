@@ -79,16 +79,20 @@ std::optional<Deal> by_labels(const FileRows& rows) {
   std::map<std::string, uint32_t, std::less<>> parts;
   std::vector<std::string> labels;
   size_t labelled = 0;
-  Deal deal;
+  std::vector<size_t> rows_of(rows.dictionaries.threads.size());
+  std::vector<uint32_t> threads;  // in the order of their first rows
   each_row(rows, [&](const Row& row) {
-    const std::string_view pid = pid_of(rows, row.thread), label = merge_label(pid);
-    if (label.empty()) return;
-    ++labelled;
-    if (deal.part_of.contains(pid)) return;
+    if (rows_of[row.thread]++ == 0) threads.push_back(row.thread);
+  });
+  Deal deal;
+  for (const uint32_t thread : threads) {
+    const std::string_view pid = pid_of(rows, thread), label = merge_label(pid);
+    if (label.empty()) continue;
+    labelled += rows_of[thread];
     const auto [it, added] = parts.try_emplace(std::string(label), static_cast<uint32_t>(parts.size()));
     if (added) labels.emplace_back(label);
     deal.part_of.emplace(pid, it->second);
-  });
+  }
   deal.ranks = ranks_of(labels, rows.metadata);
   if (labels.size() > 1 && labelled * 100 >= rows.row_count * 99) return deal;
   return Deal{{}, std::vector<std::optional<int32_t>>(1)};  // one rank, without labels
@@ -180,8 +184,10 @@ std::vector<uint32_t> parts_of_threads(const FileRows& rows, const Deal& deal) {
     if (const auto it = deal.part_of.find(pid_of(rows, t)); it != deal.part_of.end()) out[t] = it->second;
   std::unordered_map<uint32_t, std::vector<std::pair<int64_t, uint32_t>>> launches;
   std::map<std::string, std::vector<size_t>, std::less<>> votes;
+  bool asked = false;
+  each_row(rows, [&](const Row& row) { asked |= out[row.thread] == kNobody; });
   each_row(rows, [&](const Row& row) {
-    if (out[row.thread] != kNobody && row.correlation != kNoCorrelation)
+    if (asked && out[row.thread] != kNobody && row.correlation != kNoCorrelation)
       launches[row.correlation].emplace_back(row.start_ns, out[row.thread]);
   });
   each_row(rows, [&](const Row& row) {
@@ -228,6 +234,7 @@ class Splitter {
       parts[std::string(merge_label(pid))].insert(part_of_[t]);
     }
     number_events(parts);
+    rows_.reserve(all_.row_count);
     for (std::vector<Row>& block : all_.blocks) {
       for (Row& row : block) {
         FileRows& to = out_[part_of_[row.thread]];
@@ -265,13 +272,17 @@ class Splitter {
   // Numbers the events of each part as its own file would. Without labels, only slices and marks have an owner.
   void number_events(std::map<std::string, std::set<uint32_t>, std::less<>>& parts) {
     std::vector<uint32_t> owner(static_cast<size_t>(all_.rest.event_count), kNobody);
-    for (size_t e = 0; e < all_.rest.owners.size(); ++e)
-      if (const auto& of = parts[std::string(all_.dictionaries.names.text(all_.rest.owners[e]))]; of.size() == 1)
+    const std::vector<uint32_t>& labels = all_.rest.owners;
+    for (size_t e = 0; e < labels.size(); ++e)
+      if (e > 0 && labels[e] == labels[e - 1])
+        owner[e] = owner[e - 1];
+      else if (const auto& of = parts[std::string(all_.dictionaries.names.text(labels[e]))]; of.size() == 1)
         owner[e] = *of.begin();
     each_row(all_, [&](const Row& row) { owner[row.file_index] = part_of_[row.thread]; });
     for (const Mark& mark : all_.rest.marks) owner[mark.file_index] = part_of_[mark.lane];
     for (const MemoryRecord& record : all_.rest.memory) owner[record.file_index] = part_of_[record.lane];
     uint32_t last = 0;
+    event_.reserve(owner.size());
     for (const uint32_t one : owner) {
       last = one == kNobody ? last : one;
       event_.push_back(static_cast<uint32_t>(out_[last].rest.event_count++));
