@@ -112,7 +112,7 @@ def fetched(scratch, *tools):
 
 
 def packed(checks, tools, folders, scratch):
-    """The program of this processor as a package of conda, installed and tested by rattler-build."""
+    """The program of this processor and its Python module as packages of conda, installed and tested by rattler-build."""
     name = f'stageline-{dist.version()}-linux-{platform.machine()}'
     archive = folders['github'] / f'{name}.tar.gz'
     if platform.machine() != 'x86_64' or not archive.exists():
@@ -124,7 +124,7 @@ def packed(checks, tools, folders, scratch):
     done = subprocess.run([tools / 'python', dist.ROOT / 'packaging/conda/pack.py', folders['conda'] / 'recipe.yaml', scratch / name, scratch / 'packing'], capture_output=True, text=True,
                           env={**os.environ, 'PATH': f'{tools}:{os.environ["PATH"]}'})
     said = done.stdout.strip() or done.stderr.strip()
-    checks.bar('conda package of the program, by rattler-build', said.splitlines()[-1][-500:] if said else '', done.returncode == 0)
+    checks.bar('conda packages of the program and of its module, by rattler-build', '; '.join(said.splitlines()[-2:])[-500:], done.returncode == 0)
 
 
 def by_others(checks, folders, scratch):
