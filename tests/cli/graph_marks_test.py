@@ -259,6 +259,31 @@ class GraphMarksTest(Case):
         self.assertEqual({name: info(SAMPLES / f'{name}.pt.trace.json.gz')['parts'][0]['torch'] for name in eras}, eras)
 
     @needs_shared
+    def test_streams_edges_and_copies_of_torch_s_own_writers(self):
+        query = "SELECT DISTINCT stream FROM slices WHERE category IN ('kernel', 'gpu_memcpy', 'gpu_memset') ORDER BY 1"
+        for name in ('graph_lanes_none.pt.trace.json.gz', 'graph_lanes_all.pt.trace.json.gz', 'cuspy_graph_deps.pt.trace.json.gz', 'cuspy_graph_deps.pftrace'):
+            streams = run('sql', SAMPLES / name, query, '--format', 'csv', '-q', check=0).out.split()[1:]
+            self.assertEqual(streams, [str(s) for s in json.loads((SAMPLES / 'truth.json').read_text())['hardware_streams']], name)
+            self.assertNotIn('kineto.rewritten_streams', flaws(info(SAMPLES / name)))
+        for name in ('cuspy_graph_deps.pt.trace.json.gz', 'cuspy_graph_deps.pftrace'):
+            self.assertEqual(info(SAMPLES / name)['arrows'], 161, name)  # 55 of the first replay, 53 of each other, whose host node has no number
+        self.assertEqual(flaws(info(SAMPLES / 'graph_annotated_214.pt.trace.json.gz'))['kineto.rewritten_streams']['severity'], 'warning')
+        copies = run('sql', SAMPLES / 'cuspy_graph_deps.pt.trace.json.gz', "SELECT DISTINCT name FROM slices WHERE category = 'gpu_memcpy'", '--format', 'csv', '-q', check=0).out
+        self.assertEqual(copies.splitlines()[1:], ['Memcpy HtoD (Pinned -> Device)'])
+
+    def test_arrows_between_nodes_lead_from_end_to_start(self):
+        made, _ = trace()
+        nodes = [e for e in made['traceEvents'] if e['cat'] == 'kernel'][:4]
+        for k, (one, other) in enumerate(zip(nodes, nodes[1:])):
+            arrow = {'cat': 'ac2g', 'name': 'ac2g', 'id': 2**40 + k, 'pid': 0}
+            made['traceEvents'] += [{**arrow, 'ph': 's', 'tid': one['tid'], 'ts': one['ts'] + one['dur']}, {**arrow, 'ph': 'f', 'bp': 'e', 'tid': other['tid'], 'ts': other['ts']}]
+        self.assertEqual(info(self.write(made))['arrows'], 3)
+        for event in made['traceEvents']:
+            if event['ph'] in 'sf':
+                event['id'] -= 2**40  # the number of a launch
+        self.assertEqual(info(self.write(made))['arrows'], 0)
+
+    @needs_shared
     def test_traces_of_torch_s_own_writers(self):
         truth = json.loads((SAMPLES / 'truth.json').read_text())['cells']['rows']
         want = sorted((step, kind, m, start, end - start) for step, kind, m, start, end, _ in truth)

@@ -258,7 +258,7 @@ std::string short_count(int64_t n) {
 }
 
 // Describes a trace: "8 ranks, 7.7 M events, torch 2.4–2.6 era, NVIDIA H100 80GB HBM3 ×8".
-std::string describe(const Trace& trace) {
+std::string describe(const Trace& trace, Diagnostics& notes) {
   int64_t events = 0;
   std::vector<std::string> eras;
   std::map<std::string, int> devices;
@@ -266,6 +266,8 @@ std::string describe(const Trace& trace) {
     events += part.event_count;
     const std::string era = torch_era(trace, part);
     if (!era.empty() && std::ranges::find(eras, era) == eras.end()) eras.push_back(era);
+    // Until 2.15 marks came from a script that also moved the work.
+    if (era == "2.14+") notes.add(problem::kineto_rewritten_streams, {part.source});
     if (const std::string device = device_name(part); !device.empty()) ++devices[device];
   }
   const size_t ranks = trace.parts.size();
@@ -422,7 +424,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!trace.parts.empty() &&
       std::ranges::all_of(trace.parts, [](const Part& part) { return rows::is_paddle(part.metadata); }))
     trace.writer = "paddle.profiler";
-  trace.description = describe(trace);
+  trace.description = describe(trace, trace.diagnostics);
   return trace;
 }
 

@@ -23,6 +23,23 @@ bool is_launch_flow(std::string_view cat) {
   return cat == "ac2g" || cat.starts_with("async_") || cat == "DataFlow" || cat == "api_op";
 }
 
+// Returns true for Cuspy's arrows between nodes of a graph, which have these numbers. The others of their category come
+// from launches.
+bool is_node_edge(const Event& event) {
+  return event.id.size() >= 13 && event.cat == "ac2g" && parse_int(event.id).value_or(0) >= int64_t{1} << 40;
+}
+
+// Returns Kineto's name of a copy: "Memcpy HtoD (Pinned -> Device)".
+std::string copy_name(const Event& event) {
+  const auto capital = [](std::string_view text) {
+    std::string out(text);
+    if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 'a' + 'A');
+    return out;
+  };
+  return "Memcpy " + std::string(event.copy_kind) + " (" + capital(event.copy_source) + " -> " +
+         capital(event.copy_target) + ")";
+}
+
 }  // namespace
 
 void RowBuilder::lose(const Problem& problem, int64_t offset) { chunk_.diagnostics.add(problem, {path_, 0, offset}); }
@@ -73,7 +90,8 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
     row.dur_ns = event.length_ns;
   }
   row.offset = offset;
-  row.name = dictionaries_.names.intern(event.name);
+  const bool bare_copy = !event.copy_kind.empty() && event.name == "Memcpy";
+  row.name = dictionaries_.names.intern(bare_copy ? copy_name(event) : event.name);
   row.file_index = static_cast<uint32_t>(chunk_.event_count);
   row.correlation = fold_number(event.correlation);
   row.external_id = fold_number(event.external_id);
@@ -267,7 +285,7 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
     case 't':
     case 'f':
       if (event.has_ts)
-        (is_launch_flow(event.cat) ? chunk_.launch_flows : chunk_.flows)
+        (is_launch_flow(event.cat) && !is_node_edge(event) ? chunk_.launch_flows : chunk_.flows)
             // rocprof cuts the time to a microsecond, within which the slice begins.
             .push_back({quick_hash(event.id) * 31 + quick_hash(event.cat),
                         event.ts_ns + (event.cat == "DataFlow" && !event.fractional_ts ? 999 : 0),
