@@ -42,8 +42,9 @@ struct Event {
   // (torch.cuda.graph_annotations), and the stream it was moved from.
   int64_t graph = -1, graph_node = -1, original_stream = -1;
   std::string_view node_name;
+  std::string_view place;                                // Paddle's: "Place(gpu:0)"
   std::string_view copy_kind, copy_source, copy_target;  // Cuspy's, whose copies are all "Memcpy": HtoD, pinned, device
-  std::string_view args;  // text of the args object, for metadata and counters
+  std::string_view args;                                 // text of the args object, for metadata and counters
 };
 
 enum class ArgKey : uint8_t {

@@ -29,6 +29,16 @@ bool is_node_edge(const Event& event) {
   return event.id.size() >= 13 && event.cat == "ac2g" && parse_int(event.id).value_or(0) >= int64_t{1} << 40;
 }
 
+// Returns the device of Paddle's "Place(gpu:0)" as c10 numbers it: type and number. Places without a number are the
+// host's.
+std::pair<int64_t, int64_t> device_of(std::string_view place) {
+  constexpr int64_t kCuda = 1, kOther = 20;
+  const size_t colon = place.find(':');
+  if (colon == std::string_view::npos) return {0, -1};
+  const std::string_view number = place.substr(colon + 1, place.find(')') - colon - 1);
+  return {place.starts_with("Place(gpu:") ? kCuda : kOther, parse_int(number).value_or(-1)};
+}
+
 // Returns Kineto's name of a copy: "Memcpy HtoD (Pinned -> Device)".
 std::string copy_name(const Event& event) {
   const auto capital = [](std::string_view text) {
@@ -203,9 +213,13 @@ void RowBuilder::add_instant(const Event& event) {
   const auto small = [](int64_t value) {  // cut to 32 bits, 2^40 would be the CPU
     return value >= INT32_MIN && value <= INT32_MAX ? static_cast<int32_t>(value) : -1;
   };
+  // Paddle also reports what its allocator reserves, and the sum of that with each allocation.
+  if (event.has_memory && event.cat.starts_with("Reserved")) return;
+  const auto [type, number] =
+      event.place.empty() ? std::pair(event.device_type, event.device_id) : device_of(event.place);
   if (event.has_memory && event.name != "[OutOfMemory]")  // [OutOfMemory] is about memory that was not allocated
     chunk_.memory.push_back({event.ts_ns, static_cast<uint64_t>(event.address), event.bytes, event.total_allocated,
-                             event.total_reserved, small(event.device_type), small(event.device_id), thread, index});
+                             event.total_reserved, small(type), small(number), thread, index});
   else
     chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }
