@@ -154,6 +154,13 @@ try {
     STEPS,
   );
   await page.waitForSelector('.over a');
+  // The job's losses over all steps: the rank, and the explained run's price.
+  await page.waitForSelector(`.over .whole .title:text-matches("ank ${FAULT.rank} ")`);
+  const whole = JSON.parse(await get('api/explain')).findings[0];
+  assert.ok(whole.lost_share > 0.05, `the slow rank cost ${whole.lost_share}`);
+  assert.equal(await page.textContent('.over .whole li:first-child .title'), whole.title_en);
+  const price = Number(/^([\d.]+)/.exec(await page.textContent('.over .whole li:first-child .price'))[1]);
+  assert.ok(Math.abs(price - 100 * whole.lost_share) < 0.06, `${price} % is shown of ${whole.lost_share}`);
   await page.screenshot({path: join(folder, '5-ended.png')});
   assert.match(await get('metrics'), /^stageline_recording 0$/m);
   assert.match(await get('metrics'), new RegExp(`^stageline_steps_total ${STEPS}$`, 'm'));
@@ -163,6 +170,9 @@ try {
 
   const of5 = reported.filter(event => event.finding.title_en.startsWith(`Rank ${FAULT.rank} `));
   assert.deepEqual(of5.map(event => event.event), ['finding.begins', 'finding.ends']);
+  const told = reported.filter(event => event.event === 'finding.begins').map(event => event.finding.title_en);
+  const late = told.slice(told.indexOf(of5[0].finding.title_en)).filter(title => / rank 5 took /.test(title));
+  assert.deepEqual(late, [], 'its long steps are told after the rank');
   assert.ok(
     reported.every(event =>
       event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run

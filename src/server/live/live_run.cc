@@ -330,7 +330,22 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     say(text);
     tell(seen.is_gone ? "finding.ends" : "finding.begins", text, seen, step);
   };
+  // A slow rank makes steps long. These are not told beside it, neither at its onset nor when only they are left.
+  const auto is_part_of = [](const Seen& one, const std::vector<Seen>& others) {
+    return one.finding.step && !key_of(one.finding).empty() && std::ranges::any_of(others, [&](const Seen& all) {
+             const bool in_time = all.last_step == 0 || (*one.finding.step <= all.last_step &&
+                                                         *one.finding.step > all.begin_step - int64_t{kFewSteps});
+             return !all.finding.step && in_time && key_of(all.finding) == key_of(one.finding);
+           });
+  };
+  const std::vector<Seen> all_found = found;
+  std::erase_if(found, [&](const Seen& s) { return is_part_of(s, all_found) || is_part_of(s, findings_); });
   for (Seen& seen : findings_) {
+    if (!seen.is_gone && is_part_of(seen, all_found)) {
+      seen.is_gone = true;
+      line("follow.ends", seen);
+      continue;
+    }
     const auto again = std::ranges::find_if(found, [&](const Seen& s) { return same_fault(s.finding, seen.finding); });
     // A fault that the few steps had and no longer have is over, however long the many steps still show some of it.
     const bool lingers = again != found.end() && seen.shows_in_few && !again->shows_in_few;

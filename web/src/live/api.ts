@@ -62,6 +62,12 @@ export interface Live {
   pipeline: Pipeline | null;
   palette?: Record<'light' | 'dark', Palette>;
 }
+// The whole run, explained after its end. While that is made, the answer has no findings.
+export interface Whole {
+  findings?: Finding[];
+  closing_en: string;
+  closing_zh: string;
+}
 export interface Status {
   state: 'reading' | 'preparing' | 'ready' | 'failed';
   error?: string;

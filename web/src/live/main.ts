@@ -4,13 +4,14 @@ import {duration, grouped, percent} from '../format';
 import {currentLang, firstLang, setLang, t} from '../i18n/i18n';
 import {applyTheme, type Theme} from '../theme';
 import {remember} from '../viewer/shell/remember';
-import {ask, type Live, type Seen, type Status, type Step} from './api';
+import {ask, type Finding, type Live, type Seen, type Status, type Step, type Whole} from './api';
 import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';
 
 const ASK_MS = 200;
 const LATE_STEPS = 5; // this number of usual step times without a new step is worth a message
 const MOST_FINDINGS_GONE = 8;
+const MOST_OF_WHOLE = 3;
 
 const say = (en: string, zh: string): string => (currentLang() === 'zh' ? zh || en : en || zh);
 const countOf = (key: 'live.ranks' | 'live.steps',
@@ -36,6 +37,7 @@ class Page {
   private theme: Theme;
   private away = false;
   private status: Status | null = null;
+  private whole: Whole | null = null;
 
   constructor() {
     setLang(firstLang('', remember('lang')));
@@ -61,7 +63,7 @@ class Page {
         this.away = true;
       }
       this.draw();
-      if (this.status && (this.status.state === 'ready' || this.status.state === 'failed') && !this.away) return;
+      if ((this.whole?.findings || this.status?.state === 'failed') && !this.away) return;
       await new Promise(done => setTimeout(done, ASK_MS));
     }
   }
@@ -78,6 +80,8 @@ class Page {
       this.live = now;
     }
     if (this.live?.state === 'closed' || this.live?.state === 'silent') this.status = await ask<Status>('status');
+    if (this.status?.state === 'ready')
+      this.whole = await ask<Whole>('explain').catch(() => ({findings: [], closing_en: '', closing_zh: ''}));
   }
 
   private turn(): void {
@@ -150,10 +154,23 @@ class Page {
     this.over.hidden = !status;
     if (!status) return;
     this.over.replaceChildren(
+      ...this.lost(),
       status.state === 'ready' ? h('a', {href: './'}, t('live.over.open'))
         : status.state === 'failed' ? h('p', {class: 'notice'}, t('live.over.failed', status.error ?? ''))
         : h('p', {class: 'quiet'}, t('live.over.reading')),
     );
+  }
+
+  // The job's losses over all of its steps. Findings of the last steps say nothing of what came earlier.
+  private lost(): HTMLElement[] {
+    if (!this.whole?.findings) return [];
+    const found = this.whole.findings.slice(0, MOST_OF_WHOLE);
+    return [
+      h('h2', {}, t('live.over.whole')),
+      found.length > 0
+        ? h('ol', {class: 'found whole'}, ...found.map(one => h('li', {'data-id': one.id}, ...named(one))))
+        : h('p', {class: 'quiet'}, say(this.whole.closing_en, this.whole.closing_zh)),
+    ];
   }
 
   private drawFindings(there: Seen[]): void {
@@ -203,12 +220,15 @@ function guilty(there: Seen[]): number | null {
   return null;
 }
 
+const named = (finding: Finding): HTMLElement[] => [
+  h('span', {class: 'title'}, say(finding.title_en, finding.title_zh)),
+  h('span', {class: 'price'},
+    finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),
+];
+
 function line(seen: Seen): HTMLElement {
   const {finding, begin_step, last_step, gone} = seen;
-  return h('li', {'data-id': finding.id, 'data-cause': finding.key},
-    h('span', {class: 'title'}, say(finding.title_en, finding.title_zh)),
-    h('span', {class: 'price'},
-      finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),
+  return h('li', {'data-id': finding.id, 'data-cause': finding.key}, ...named(finding),
     h('span', {class: 'detail'}, gone ? '' : say(finding.detail_en, finding.detail_zh)),
     h('span', {class: 'when'}, gone ? t('live.found.was', begin_step, last_step) : t('live.found.since', begin_step)));
 }
