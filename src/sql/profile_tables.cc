@@ -42,18 +42,34 @@ Table collectives_of(const RunData& data) {
   struct Latest {
     int64_t start_ns = INT64_MIN, ranks = 0;
   };
-  // The name is part of the key because groups of sends and receives number each kind separately.
-  std::map<std::tuple<StringId, int64_t, StringId>, Latest> latest;
-  const auto key = [](const CollectiveFact& f) { return std::tuple(f.group, f.seq, f.name); };
+  // A send meets the receive between the same two ranks. Collectives of a group may be numbered kind by kind, and
+  // groups of one name may have other members.
+  using Key = std::tuple<StringId, StringId, int64_t, StringId, int64_t, int64_t>;
+  std::map<Key, Latest> latest;
+  const auto is_message = [&](const CollectiveFact& f) { return is_message_name(trace.names.text(f.name)); };
+  // A rank that writes only its peer is the other end itself.
+  const auto key = [&](const CollectiveRow& row) {
+    const CollectiveFact& f = *row.fact;
+    if (!is_message(f)) return Key{f.group, f.group_ranks, f.seq, f.name, -1, -1};
+    const bool sends = trace.names.text(f.name).find("end") != std::string_view::npos;
+    const int64_t own = trace.parts[row.part].rank;
+    return Key{f.group,
+               f.group_ranks,
+               f.seq,
+               0,
+               f.src_rank < 0 && sends ? own : f.src_rank,
+               f.dst_rank < 0 && !sends ? own : f.dst_rank};
+  };
   const auto numbered = [&](const CollectiveFact& f) {
-    return f.seq >= 0 && (numbered_alike(trace, f) || !is_message_name(trace.names.text(f.name)));
+    if (f.seq < 0 || !is_message(f)) return f.seq >= 0;
+    return numbered_alike(trace, f) && (f.src_rank >= 0 || f.dst_rank >= 0);
   };
   const auto start = [&](const CollectiveRow& row) {
     return data.time_ns(row.part, trace.parts[row.part].slices.start_ns[row.fact->slice]);
   };
   for (const CollectiveRow& row : rows) {
     if (!numbered(*row.fact)) continue;
-    Latest& all = latest[key(*row.fact)];
+    Latest& all = latest[key(row)];
     all.start_ns = std::max(all.start_ns, start(row));
     ++all.ranks;
   }
@@ -64,7 +80,7 @@ Table collectives_of(const RunData& data) {
     const int64_t dur = part.slices.dur_ns[f.slice], at = start(row);
     const uint16_t step = part.slices.step.empty() ? uint16_t{0} : part.slices.step[f.slice];
     int64_t wait = kNullInteger;
-    if (const auto same = latest.find(key(f));
+    if (const auto same = latest.find(key(row));
         numbered(f) && same != latest.end() && same->second.ranks > 1 && trace.comparable())
       wait = std::clamp<int64_t>(between_ns(at, same->second.start_ns), 0, std::max<int64_t>(0, dur));
     const auto text = [&](StringId id) { return std::string(trace.names.text(id)); };

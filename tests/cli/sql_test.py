@@ -21,6 +21,7 @@ from collections import defaultdict
 from decimal import Decimal
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import collectives
 import kineto
 from support import SOURCE, Case, run
 
@@ -906,6 +907,21 @@ def arrow_columns(stream):
             else:
                 numbers = struct.unpack(f'<{length_}{"q" if type_ == 2 else "d"}', pieces.pop(0))
                 values += [v if known(i) else None for i, v in enumerate(numbers)]
+
+
+class Waits(Case):
+    def test_a_send_waits_for_its_receive_and_a_group_for_its_own_members(self):
+        job = collectives.Job(['node0'] * 4, groups=[('2', 'mesh_tp', [0, 1]), ('2', 'mesh_tp', [2, 3]), ('4', 'pp', [0, 1])])
+        for pair, starts in ((0, (1000, 1070)), (1, (1400, 1430))):  # groups of one name and one number
+            for rank, start in zip((2 * pair, 2 * pair + 1), starts):
+                job.call(rank, start, starts[1] + 100, [job.args('allreduce', pair, (4096, 4096), 1)])
+        # Each sends to the other with one number: a send is met by the receive of its own direction.
+        for rank, start, name, peer, other in ((0, 2000, 'send', 'Dst_Rank', 1), (1, 2050, 'recv', 'Src_Rank', 0), (1, 3300, 'send', 'Dst_Rank', 0), (0, 3310, 'recv', 'Src_Rank', 1)):
+            job.call(rank, start, start + 400, [job.args(name, 2, (4096, 4096), 7, **{peer: other})])
+        job.write(self.dir / 'job')
+        rows = ask(self.dir / 'job', 'SELECT name, rank, wait_ns FROM collectives ORDER BY start_ns')
+        self.assertEqual(rows, [('allreduce', 0, 70000), ('allreduce', 1, 0), ('allreduce', 2, 30000), ('allreduce', 3, 0),
+                                ('send', 0, 50000), ('recv', 1, 0), ('send', 1, 10000), ('recv', 0, 0)])
 
 
 if __name__ == '__main__':
