@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "diagnosis/account_words.h"
 #include "diagnosis/causes/cause_findings.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/causes/place_text.h"
@@ -236,6 +237,18 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
   return account_of(causes, reported, facts);
 }
 
+// Ranks that meet inside cells lengthen the cells of a stage: what that costs is no imbalance of stages in the bar.
+void tell_peers_apart(const CauseList& causes, std::vector<SpanPart>& parts) {
+  double lost_ns = 0;
+  for (const Cause& cause : causes.causes)
+    if (cause.kind->id == "peers") lost_ns += cause.price.lost_ns;
+  const auto imbalance = std::ranges::find(parts, "imbalance", &SpanPart::id);
+  if (!(lost_ns > 0) || imbalance == parts.end() || !(causes.step_ns > 0)) return;
+  const double share = std::clamp(lost_ns / causes.step_ns, 0.0, std::max(0.0, imbalance->share));
+  imbalance->share -= share;
+  parts.insert(imbalance, span_part("imbalance-peers", "part.imbalance-peers", share));
+}
+
 // Explains a run whose causes can be priced by simulations of its graph.
 void explain_priced(const Run& run, const StepGraph& graph, const Headline& headline, bool with_offers,
                     const StageBytes* bytes, std::vector<Finding>& known, Explanation& e) {
@@ -248,6 +261,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   e.doubt = doubt_words(causes, known);
   e.next = hidden_words(causes);
   const bool whole = !causes.not_analysable && coverage.any_whole_replica();
+  tell_peers_apart(causes, e.parts);
   e.part_read = !coverage.whole() || coverage.replicas_unread() > 0;
   e.left_out = sums_of(run).incomplete.size();
   ShareFindings shares;
