@@ -81,7 +81,7 @@ Findings findings_of(const Run& run) {
   if (has_flight_calls(trace)) return flight_findings(run);
   if (has_allocators(trace)) return allocator_findings(run);
   if (!is_profile(trace)) return find_findings(run);
-  Findings of_slices = profile_findings(trace, profile_sums_of(run), run.fact<ProfileAccountFact>());
+  Findings of_slices = profile_findings(run);
   if (trace.cells.size() == 0) return of_slices;
   return merge_findings(find_findings(run), std::move(of_slices));
 }

@@ -38,6 +38,7 @@ struct LedgerPeer {
 struct LedgerCall {
   CollectiveKind kind = CollectiveKind::kUnknown;
   uint32_t rank_index = 0;  // into TorchRun::parts
+  uint32_t slice = 0;       // of that part
   int32_t step = -1;
   int32_t group = -1;  // into Ledger::groups; −1: the trace has no call for the kernel
   StringId kernel = 0, comms_id = 0;

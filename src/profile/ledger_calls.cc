@@ -111,6 +111,7 @@ class CallReader {
   void add(const TorchRow& row) {
     LedgerCall call;
     call.rank_index = rank_index_;
+    call.slice = row.slice;
     call.step = row.iteration;
     call.kernel = row.name;
     call.start_ns = row.start_ns;

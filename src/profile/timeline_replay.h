@@ -37,6 +37,7 @@ struct Meeting {
     uint32_t rank, item;  // indexes of the timelines, and of its device work
   };
   std::vector<Member> members;
+  int64_t shorter_ns = 0;  // what its transfer takes less than recorded
 };
 // Returns the windows of ranks that are replayed together, each with what is taken out of it. Empty where they would
 // wait for each other in a circle, so the operations were matched wrongly. O(all items + ranks · meetings).

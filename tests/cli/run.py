@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # that is not named here runs under sanitizers, too, so that a new reader's tests do without a line here.
 CONCLUSIONS = """
 action align ascend_cells ascend_messages ascend_sums ascend_words ask chinese contract cost diagnosis diff explain_doubts explain_faults explain_kinds
-explain_limits explain_peers explain_planted explain_small explain_stamps fault_matrix gallery hardening history in_place_kill mpi outputs page_commands plan
+drawn_profiles explain_limits explain_peers explain_planted explain_small explain_stamps fault_matrix gallery hardening history in_place_kill mpi outputs page_commands plan
 profile_faults samples schedule schema
 skill stragglers torch_pipeline training what_if
 """.split()

@@ -93,6 +93,19 @@ Finding* late_rank_of_own(const ProfileFacts& f, std::vector<Finding>& list, con
   return late;
 }
 
+// The finding of slow links from which most of the lateness of a rank follows: its transfers hold it up, and so it
+// comes late to the next collective.
+Finding* link_of_late_rank(std::vector<Finding>& list, const Finding& x) {
+  if (x.id != "rank.late" && x.id != "comm.waiting") return nullptr;
+  const auto it = std::ranges::find_if(list, [&](const Finding& link) {
+    const bool of_rank = x.id == "comm.waiting" || std::ranges::any_of(link.places, [&](const Place& place) {
+                           return std::ranges::find(place.ranks, x.rank) != place.ranks.end();
+                         });
+    return link.id == "comm.slow_link" && of_rank && link.weight >= kMinOfWeight * x.weight;
+  });
+  return it == list.end() ? nullptr : &*it;
+}
+
 }  // namespace
 
 void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list) {
@@ -124,6 +137,7 @@ std::vector<std::string> absorb(const ProfileFacts& f, const ProfileAccount& acc
     list.erase(it);
   };
   take_in([&](const Finding& x) { return owner_of_copies(list, x); });
+  take_in([&](const Finding& x) { return link_of_late_rank(list, x); });
   take_in([&](Finding& x) { return cause_of_step(f, account, list, x); });
   take_in([&](const Finding& x) { return late_rank_of_own(f, list, x); });
   return covered;

@@ -3,6 +3,7 @@
 //   copies.pageable ◀── memory.exposed    of the same copies
 //   its cause       ◀── step.outlier      a long step of which the cause is known
 //   rank.late       ◀── host.…            what the host of the late rank does meanwhile
+//   comm.slow_link  ◀── rank.late, comm.waiting   what follows from slow transfers
 #pragma once
 
 #include <string>

@@ -6,25 +6,21 @@
 #include <utility>
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_clock.h"
-#include "profile/device_timeline.h"
-#include "profile/meetings.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {
 
 constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median of the others
 // The last to arrive at collectives spends the least time in them, because all leave together.
-constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
+constexpr double kLateCommRatio = 0.7, kLateShare = 0.05, kLateCost = 0.02;
 constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
 constexpr double kLowClock = 0.95;  // most of the others' clock that counts as lower
-constexpr double kReplayError = 0.01;
-constexpr double kExplains = 0.5;  // minimum part of the others' waiting that its reason has to explain
+constexpr double kExplains = 0.5;   // minimum part of the others' waiting that its reason has to explain
 
 template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
@@ -115,6 +111,27 @@ double certain_wait(const RankFacts& r) {
   return r.wait_ns > 0 ? std::clamp(r.exposed_comm_ns - transfers, 0.0, r.wait_ns) : 0;
 }
 
+// Of ranks that come one after another, somebody is always last. A rank is late that waits less than the others by more
+// than these differ, alone or with a minority of ranks. True where nothing is known.
+bool comes_apart(const LedgerOfRun& run, int32_t rank) {
+  std::map<int32_t, double> waits;
+  for (const LedgerInstance& instance : run.ledger.instances)
+    for (size_t k = instance.begin; instance.complete && synchronises(instance.kind) && k < instance.end; ++k) {
+      const LedgerPart& part = run.ledger.parts[k];
+      waits[run.torch.ranks[run.torch.parts[part.call->rank_index]]] += static_cast<double>(part.exposed_wait_ns);
+    }
+  std::vector<double> sorted;
+  for (const auto& [other, ns] : waits) sorted.push_back(ns);
+  std::ranges::sort(sorted);
+  const size_t n = sorted.size();
+  if (n < 3 || !waits.contains(rank)) return true;
+  for (size_t k = 1; 2 * k < n; ++k) {
+    const double gap = sorted[k] - sorted[k - 1];
+    if (waits[rank] < sorted[k] && gap >= sorted[n - 1] - sorted[k] && gap >= sorted[k - 1] - sorted[0]) return true;
+  }
+  return false;
+}
+
 // The collectives of a rank in its mean step.
 struct RankWait {
   int32_t rank = 0;
@@ -151,7 +168,7 @@ Waits read_waits(const ProfileSums& sums) {
 
 }  // namespace
 
-void see_late_rank(ProfileFacts& f) {
+void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   if (f.ranks.size() < 2) return;
   const auto slow = std::ranges::max_element(f.ranks, {}, &RankFacts::compute_ns);
   const double compute = others_computing(f, *slow);
@@ -168,6 +185,7 @@ void see_late_rank(ProfileFacts& f) {
   };
   const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
   const bool slows = f.slow_rank == late->rank && why_late(f, *late, waiting) == Why::kComputing;
+  if (!slows && (exposed_wait(exposed) < kLateCost * span || (ledger && !comes_apart(*ledger, late->rank)))) return;
   if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
   f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
@@ -179,34 +197,17 @@ void see_late_rank(ProfileFacts& f) {
 namespace {
 
 // Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
-// on the others, by a replay of all ranks together: who waits for the slow rank no longer does, and the slow rank waits
-// in turn where its own work is no longer what all wait for. Empty where the replay cannot say it: launches are not
-// linked, most communication was not found on other ranks, or the unchanged run is not replayed as it was recorded.
+// on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
+// longer what all wait for. Empty where the replay cannot say it.
 std::map<int32_t, double> saved_without_slowness(const Trace& trace, const Part& slow, const SharedKernels& shared) {
-  const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
-  if (!run) return {};
-  std::vector<DeviceTimeline> timelines(run->parts.size());
-  parallel_for(timelines.size(), [&](size_t r) { timelines[r] = device_timeline(trace, trace.parts[run->parts[r]]); });
-  std::vector<TakenOut> out(timelines.size());
-  for (size_t r = 0; r < timelines.size(); ++r) {
-    if (!timelines[r].linked) return {};
-    if (timelines[r].part != &slow) continue;
-    for (const DeviceTimeline::DeviceItem& item : timelines[r].device)
-      out[r].device_ns.push_back(shared.shorter_ns[item.slice]);
-  }
-  const Meetings meetings = find_meetings(*run, timelines);
-  if (meetings.known < kMostlyKnown) return {};
-  const std::vector<int64_t> before =
-      replayed_together(timelines, std::vector<TakenOut>(timelines.size()), meetings.list);
-  const std::vector<int64_t> after = replayed_together(timelines, out, meetings.list);
-  if (before.empty() || after.empty()) return {};
-  std::map<int32_t, double> saved;
-  for (size_t r = 0; r < timelines.size(); ++r) {
-    const auto recorded = static_cast<double>(timelines[r].window_ns());
-    if (std::abs(static_cast<double>(before[r]) - recorded) > kReplayError * recorded) return {};
-    saved[timelines[r].part->rank] = static_cast<double>(before[r] - after[r]);
-  }
-  return saved;
+  const JobReplay job(trace);
+  if (!job.usable()) return {};
+  std::vector<TakenOut> out(job.timelines().size());
+  for (size_t r = 0; r < out.size(); ++r)
+    if (job.timelines()[r].part == &slow)
+      for (const DeviceTimeline::DeviceItem& item : job.timelines()[r].device)
+        out[r].device_ns.push_back(shared.shorter_ns[item.slice]);
+  return job.saved(out, job.meetings());
 }
 
 // Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
@@ -366,7 +367,9 @@ Finding* finding_of_late_rank(const ProfileFacts& f, std::vector<Finding>& list)
 
 void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   if (!f.waits) return;
-  if (Finding* late = finding_of_late_rank(f, out)) {
+  Finding* late = finding_of_late_rank(f, out);
+  if (!late && f.waits->min_rank && f.slow_rank == *f.waits->min_rank) late = find_finding(out, "rank.slow");
+  if (late) {
     late->detail += words("profile.late.waits", Args().set("share", percent(f.waits->share)));
     return;
   }

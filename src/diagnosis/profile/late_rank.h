@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "diagnosis/profile/profile_facts.h"
+#include "facts/profile_facts.h"
 #include "model/finding.h"
 
 namespace stageline {
 
-// Sets `late` and `slow_rank` of the facts, and the ranks' `comm_wait_ns` for it.
-void see_late_rank(ProfileFacts& facts);
+// Sets `late` and `slow_rank` of the facts, and the ranks' `comm_wait_ns` for it. `ledger` may be null.
+void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& facts);
 
 // Sets `slow` of the rank that computes longer, from its kernels and its device's clock.
 void see_why_slow(const Trace& trace, ProfileFacts& facts);

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "base/number.h"
 #include "diagnosis/profile/absorb.h"
 #include "diagnosis/profile/late_rank.h"
-#include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
+#include "diagnosis/profile/transfer_findings.h"
 #include "model/finding.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -53,10 +54,14 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
   return exposed > 0 && 2 * waits > exposed;
 }
 
-void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, std::vector<Finding>& out) {
+// Without what findings about transfers, which are in the list already, save of it.
+void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, const LedgerOfRun* ledger,
+                               std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
   x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
+  for (const Finding& other : out)
+    if (other.id.starts_with("comm.")) x.weight -= other.weight;
   if (x.weight < kExposedShare) return;
   const auto share = [](const RankFacts& r) { return share_or_zero(r.exposed_comm_ns - r.comm_wait_ns, r.span_ns); };
   const auto [min, max] = std::minmax_element(
@@ -73,6 +78,7 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, s
            words(mostly_waits(sums, apart)  ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"
                  : f.comm_on_compute_stream ? "profile.exposed.advice.stream"
                                             : "profile.exposed.advice.send"));
+  args.set("rate", ledger ? rate_of_exposed(*ledger) : Text());
   say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }
@@ -219,12 +225,32 @@ bool recorded_apart(const Trace& trace) {
 
 // ---- the passes ---------------------------------------------------------------------------------------------------
 
-ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
+// The bar of collectives alone is the ledger's: what each rank waits in them, and what they take once all have come.
+void take_ledger(const LedgerOfRun& run, ProfileFacts& f) {
+  std::map<int32_t, double> waits;
+  for (const LedgerInstance& instance : run.ledger.instances)
+    for (size_t k = instance.begin; k < instance.end; ++k) {
+      const LedgerPart& part = run.ledger.parts[k];
+      waits[run.torch.ranks[run.torch.parts[part.call->rank_index]]] += static_cast<double>(part.wait_ns);
+    }
+  f.comm_wait_ns = 0;
+  for (RankFacts& r : f.ranks) f.comm_wait_ns += r.comm_wait_ns = std::min(r.exposed_comm_ns, waits[r.rank]);
+}
+
+// Ranks of a pipeline wait for its messages, which its own findings explain.
+const LedgerOfRun* ledger_for(const Run& run) {
+  const ProfileSums& sums = profile_sums_of(run);
+  return sums.communicates && sums.ranks.size() > 1 && run.trace().cells.size() == 0 ? &ledger_of(run) : nullptr;
+}
+
+ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account,
+                     const LedgerOfRun* ledger) {
   ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) {
-    see_late_rank(facts);
+    see_late_rank(ledger, facts);
     see_why_slow(trace, facts);
     see_waits(trace, sums, facts);
+    if (facts.only_communication && ledger != nullptr) take_ledger(*ledger, facts);
   }
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
   if (trace.cells.size() > 0) {
@@ -236,14 +262,15 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
 
 // Every loss with its price, joined over ranks.
 std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
-                           const ProfileAccount& account) {
+                           const ProfileAccount& account, const LedgerOfRun* ledger) {
   std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
   if (facts.accounted)
     add_loss_findings(facts, account, list);
   else
     add_idle(facts, list);
-  if (!facts.only_communication) add_exposed_communication(facts, sums, list);
+  if (ledger) add_transfer_findings(*ledger, facts, list);
+  if (!facts.only_communication) add_exposed_communication(facts, sums, ledger, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
   add_slow_steps(facts, list);
@@ -295,7 +322,7 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
 MeasuredProfile measured_profile(const Run& run) {
   const ProfileSums& sums = profile_sums_of(run);
   const ProfileAccount& account = run.fact<ProfileAccountFact>();
-  MeasuredProfile out{measure(run.trace(), sums, account), {}};
+  MeasuredProfile out{measure(run.trace(), sums, account, ledger_for(run)), {}};
   out.headline = account_for(run.trace(), out.facts, sums, account);
   return out;
 }
@@ -304,16 +331,22 @@ ProfileLosses profile_losses(const Run& run) {
   const ProfileSums& sums = profile_sums_of(run);
   const ProfileAccount& account = run.fact<ProfileAccountFact>();
   ProfileLosses out;
-  out.facts = measure(run.trace(), sums, account);
-  out.before = price(run.trace(), out.facts, sums, account);
-  out.list = profile_findings(run.trace(), sums, account).list;
+  const LedgerOfRun* ledger = ledger_for(run);
+  out.facts = measure(run.trace(), sums, account, ledger);
+  out.before = price(run.trace(), out.facts, sums, account, ledger);
+  out.list = profile_findings(run).list;
   return out;
 }
 
-Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
-  const ProfileFacts facts = measure(trace, sums, account);
+Findings profile_findings(const Run& run) {
+  return profile_findings(run.trace(), profile_sums_of(run), run.fact<ProfileAccountFact>(), ledger_for(run));
+}
+
+Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account,
+                          const LedgerOfRun* ledger) {
+  const ProfileFacts facts = measure(trace, sums, account, ledger);
   Findings out;
-  out.list = price(trace, facts, sums, account);
+  out.list = price(trace, facts, sums, account, ledger);
   std::vector<std::string> covered;
   if (facts.accounted) covered = absorb(facts, account, out.list);
   sort_losses(facts, out.list);

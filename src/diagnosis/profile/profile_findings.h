@@ -4,6 +4,7 @@
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"
+#include "facts/profile_facts.h"
 #include "facts/profile_sums.h"
 #include "model/trace.h"
 
@@ -11,7 +12,11 @@ namespace stageline {
 
 // Returns the findings. `account` is of the ranks with device work; without it, idle time has causes and no owners.
 // Definitions and thresholds are in docs/analyses/findings.md.
-Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account = {});
+// `ledger`: of ranks that communicate; without it, nothing is said of transfers.
+Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account = {},
+                          const LedgerOfRun* ledger = nullptr);
+// The same of a run, with its account and its ledger.
+Findings profile_findings(const Run& run);
 
 // The facts and the headline with its bar that profile_findings() makes, without findings.
 struct MeasuredProfile {

@@ -1,0 +1,36 @@
+// The ranks of a profile replayed together, which prices what several of them wait for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "profile/ledger.h"
+#include "profile/meetings.h"
+
+namespace stageline {
+
+class JobReplay {
+ public:
+  explicit JobReplay(const Trace& trace);
+
+  // False where launches are not linked, most communication was not found on other ranks, or the unchanged run is not
+  // replayed as it was recorded.
+  bool usable() const { return !before_.empty(); }
+  const std::vector<DeviceTimeline>& timelines() const { return timelines_; }
+  const std::vector<Meeting>& meetings() const { return meetings_.list; }
+  // Returns by rank how much shorter its window is with that taken out of each timeline, and with these meetings.
+  std::map<int32_t, double> saved(const std::vector<TakenOut>& out, const std::vector<Meeting>& meetings) const;
+
+  // Returns what the windows of all ranks lose, as a share of them, if transfers of the ledger take so much less time.
+  using Shorter = std::vector<std::pair<const LedgerCall*, int64_t>>;  // any call of a transfer, and ns
+  double saved_share(const Shorter& transfers) const;
+
+ private:
+  std::vector<DeviceTimeline> timelines_;
+  Meetings meetings_;
+  std::vector<int64_t> before_;
+};
+
+}  // namespace stageline

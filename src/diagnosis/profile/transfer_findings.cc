@@ -1,0 +1,364 @@
+#include "diagnosis/profile/transfer_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/number.h"
+#include "diagnosis/profile/job_replay.h"
+#include "model/statistics.h"
+#include "model/torch_facts.h"
+#include "pipeline/sums/stage_costs.h"
+#include "profile/expected_transfer.h"
+#include "profile/slow_groups.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMinSaving = 0.02;              // share of a step that another bucket size has to save
+constexpr int64_t kUsualBucketBytes = 25 << 20;  // of DistributedDataParallel
+constexpr double kMostly = 0.5;
+constexpr int64_t kMostPieces = 32;
+constexpr double kMinSpan = 4;       // sizes from which a latency is read are this many times apart
+constexpr double kLostShare = 0.01;  // share of the longest span of a rank
+
+struct LinkCause {
+  double lost_ns = 0, worst_ratio = 0;
+  int64_t links = 0, src = 0, dst = 0;  // src and dst: of the slowest link
+  std::string link;
+};
+
+bool on_one_machine(const Trace& trace, int64_t a, int64_t b) {
+  const auto machine = [&](int64_t rank) {
+    const auto at = std::ranges::find(trace.parts, rank, &Part::rank);
+    return at == trace.parts.end() ? kUnknown : at->machine;
+  };
+  return machine(a) != kUnknown && machine(a) == machine(b);
+}
+
+// Collectives of one kind in one group, by start.
+struct Calls {
+  CollectiveKind kind = CollectiveKind::kUnknown;
+  const LedgerGroup* group = nullptr;
+  std::vector<const LedgerInstance*> list;
+  double latency_ns = 0;  // what each takes whatever its size; 0: unknown
+};
+
+std::string kind_text(CollectiveKind kind) { return std::string(collective_kind_name(kind)); }
+
+TransferRoute route_of(const LedgerOfRun& run, CollectiveKind kind, const LedgerGroup& group) {
+  const Part& part = run.torch.trace->parts[run.torch.parts[0]];
+  const auto machines = static_cast<int64_t>(machines_of(run.torch, group.members));
+  return {kind, group.size, machines, fabric_of_device(device_name(part))};
+}
+
+// The latency by the times of the smallest and the largest of the calls, where their sizes are far apart; else NCCL's
+// own estimate for a message of nothing. It is at most what the shortest call takes.
+double latency_of(const LedgerOfRun& run, const Calls& calls) {
+  std::map<int64_t, std::vector<double>> by_size;
+  double shortest = 0;
+  for (const LedgerInstance* instance : calls.list) {
+    const auto took = static_cast<double>(instance->took_ns);
+    by_size[instance->bytes].push_back(took);
+    shortest = shortest > 0 ? std::min(shortest, took) : took;
+  }
+  const auto small = static_cast<double>(by_size.begin()->first), large = static_cast<double>(by_size.rbegin()->first);
+  if (large >= kMinSpan * small) {
+    const double least = median_of(by_size.begin()->second), most = median_of(by_size.rbegin()->second);
+    return std::clamp(least - (most - least) / (large - small) * small, 0.0, shortest);
+  }
+  TransferRoute route = route_of(run, calls.kind, *calls.group);
+  route.nic_gbps = 1;  // a message of one byte asks only for latency
+  return route.known() && route.fabric->chips != Fabric::Chips::kOther ? std::min(expected_ns(route, 1), shortest) : 0;
+}
+
+std::vector<Calls> calls_of(const LedgerOfRun& run) {
+  std::map<std::pair<int32_t, CollectiveKind>, Calls> all;
+  for (const LedgerInstance& instance : run.ledger.instances) {
+    if (!instance.complete || instance.low >= 0 || instance.group < 0 || instance.bytes <= 0) continue;
+    Calls& calls = all[{instance.group, instance.kind}];
+    calls.kind = instance.kind, calls.group = &run.ledger.groups[static_cast<size_t>(instance.group)];
+    calls.list.push_back(&instance);
+  }
+  std::vector<Calls> out;
+  const auto start = [&](const LedgerInstance* x) { return run.ledger.parts[x->begin].call->start_ns; };
+  for (auto& [key, calls] : all) {
+    std::ranges::stable_sort(calls.list, {}, start);
+    calls.latency_ns = latency_of(run, calls);
+    out.push_back(std::move(calls));
+  }
+  return out;
+}
+
+// What a finding saves, and the groups in which it does.
+struct Change {
+  JobReplay::Shorter shorter;
+  const Calls* worst = nullptr;  // that saves most
+  double worst_ns = 0;
+  void add(const Calls& calls, JobReplay::Shorter list) {
+    double sum = 0;
+    for (const auto& [call, ns] : list) sum += static_cast<double>(ns);
+    if (sum > worst_ns) worst = &calls, worst_ns = sum;
+    shorter.insert(shorter.end(), list.begin(), list.end());
+  }
+};
+
+class TransferFindings {
+ public:
+  TransferFindings(const LedgerOfRun& run, const ProfileFacts& facts) : run_(run), f_(facts), calls_(calls_of(run)) {}
+
+  void add(std::vector<Finding>& out) {
+    add_slow_groups(out);
+    Change small, bucket;
+    for (const Calls& calls : calls_) {
+      if (JobReplay::Shorter list = without_latency(calls); !list.empty()) small.add(calls, std::move(list));
+      if (JobReplay::Shorter list = in_pieces(calls); !list.empty()) bucket.add(calls, std::move(list));
+    }
+    add_change(small, true, out);
+    add_change(bucket, false, out);
+  }
+
+ private:
+  const LedgerCall& first_call(const LedgerInstance* x) const { return *run_.ledger.parts[x->begin].call; }
+
+  const JobReplay& job() {
+    if (!job_) job_ = std::make_unique<JobReplay>(*run_.torch.trace);
+    return *job_;
+  }
+
+  // The share of the windows that is saved. Without a replay, shorter transfers save what of them was exposed.
+  double saved(const JobReplay::Shorter& shorter) {
+    if (job().usable()) return job().saved_share(shorter);
+    double sum = 0;
+    std::map<const LedgerCall*, int64_t> by_call(shorter.begin(), shorter.end());
+    for (const LedgerInstance& instance : run_.ledger.instances) {
+      const auto at = by_call.find(run_.ledger.parts[instance.begin].call);
+      for (size_t k = instance.begin; k < instance.end && at != by_call.end(); ++k)
+        sum += static_cast<double>(std::min(at->second, run_.ledger.parts[k].exposed_transfer_ns));
+    }
+    return share_or_zero(sum, f_.whole.span_ns);
+  }
+
+  // ---- links ------------------------------------------------------------------------------------------------------
+
+  void add_slow_groups(std::vector<Finding>& out) {
+    for (const SlowGroup& group : slow_groups(run_.torch, run_.ledger)) {
+      Finding x;
+      x.id = "comm.slow_link";
+      x.weight = saved(group.excess);
+      x.value = fixed(group.ratio, 2) + "×";
+      x.price.saving_ns = x.weight * f_.step_ns;
+      x.places = {{.kind = PlaceKind::kCollective, .ranks = group.ranks}};
+      Args args;
+      args.set("ranks", rank_ranges(group.ranks)).set("ratio", x.value).count("siblings", group.siblings);
+      args.set("kind", kind_text(group.kind)).set("bytes", human_bytes(static_cast<double>(group.bytes)));
+      args.set("longer", grouped(group.longer)).set("count", grouped(group.count)).flag("one_host", group.machines < 2);
+      args.set("own", fixed(group.own_gbps, 1)).set("others", fixed(group.others_gbps, 1));
+      say(x, "profile.link.group", args);
+      x.value_note = words("profile.link.note");
+      out.push_back(std::move(x));
+    }
+  }
+
+  // ---- sizes ------------------------------------------------------------------------------------------------------
+
+  // Whether computing usually waits for a call before the next one begins. Such calls cannot become one.
+  bool is_awaited(const Calls& calls) {
+    if (!job().usable()) return true;
+    const uint32_t rank = first_call(calls.list[0]).rank_index;
+    const DeviceTimeline& timeline = job().timelines()[rank];
+    std::map<uint32_t, int32_t> item_of;  // by slice
+    std::vector<int64_t> awaited(timeline.device.size(), INT64_MAX);
+    for (size_t j = 0; j < timeline.device.size(); ++j) {
+      const DeviceTimeline::DeviceItem& item = timeline.device[j];
+      item_of[item.slice] = static_cast<int32_t>(j);
+      if (item.kernel != KernelClass::kComputation) continue;
+      for (const int32_t before : {item.before, item.other})
+        if (before >= 0) awaited[before] = std::min(awaited[before], item.start_ns);
+    }
+    int64_t times = 0;
+    for (size_t k = 0; k + 1 < calls.list.size(); ++k) {
+      const auto own = item_of.find(first_call(calls.list[k]).slice);
+      const auto next = item_of.find(first_call(calls.list[k + 1]).slice);
+      if (own == item_of.end() || next == item_of.end()) continue;
+      times += awaited[own->second] < timeline.device[next->second].start_ns;
+    }
+    return times >= kMostly * static_cast<double>(calls.list.size());
+  }
+
+  // The latency of all calls but those at which a usual bucket is full.
+  JobReplay::Shorter without_latency(const Calls& calls) {
+    double most = 0;
+    for (const LedgerInstance* instance : calls.list)
+      if (instance->bytes < kUsualBucketBytes) most += calls.latency_ns;
+    if (most * static_cast<double>(calls.group->size) < kMinSaving * f_.whole.span_ns || is_awaited(calls)) return {};
+    JobReplay::Shorter out;
+    int64_t sum = 0;
+    int32_t step = INT32_MIN;
+    for (const LedgerInstance* instance : calls.list) {
+      const LedgerCall& call = first_call(instance);
+      if (call.step != std::exchange(step, call.step)) sum = 0;
+      if (sum > 0) out.emplace_back(&call, std::llround(calls.latency_ns));
+      sum = sum + instance->bytes >= kUsualBucketBytes ? 0 : sum + instance->bytes;
+    }
+    return out;
+  }
+
+  // Gradients of which most go in one piece after all were computed: with more pieces, the first of them start while
+  // the last are computed.
+  JobReplay::Shorter in_pieces(const Calls& calls) {
+    if (calls.kind != CollectiveKind::kAllReduce && calls.kind != CollectiveKind::kReduceScatter) return {};
+    JobReplay::Shorter out;
+    double exposed = 0;
+    std::map<int32_t, std::vector<const LedgerInstance*>> steps;
+    for (const LedgerInstance* instance : calls.list) {
+      steps[first_call(instance).step].push_back(instance);
+      for (size_t k = instance->begin; k < instance->end; ++k)
+        exposed += static_cast<double>(run_.ledger.parts[k].exposed_transfer_ns);
+    }
+    if (exposed < kMinSaving * f_.whole.span_ns) return {};
+    for (const auto& [step, list] : steps) {
+      const LedgerInstance* largest = *std::ranges::max_element(list, {}, &LedgerInstance::bytes);
+      const auto sum = sum_over<double>(list, [](const LedgerInstance* x) { return static_cast<double>(x->bytes); });
+      if (static_cast<double>(largest->bytes) < kMostly * sum || largest != list.back()) return {};
+      double best = 0;
+      const auto took = static_cast<double>(largest->took_ns), ready = computed_before(first_call(largest)) / 2;
+      for (int64_t pieces = 2; pieces <= kMostPieces; ++pieces) {
+        const auto n = static_cast<double>(pieces);
+        best = std::max(best, std::min(ready, took * (1 - 1 / n)) - (n - 1) * calls.latency_ns);
+      }
+      if (best > 0) out.emplace_back(&first_call(largest), std::llround(best));
+    }
+    return out;
+  }
+
+  // Time that a rank computes in the step before a call, since the communication before it ended.
+  double computed_before(const LedgerCall& call) {
+    if (!job().usable()) return 0;
+    const DeviceTimeline& timeline = job().timelines()[call.rank_index];
+    const std::vector<uint16_t>& steps = timeline.part->slices.step;
+    const auto own = std::ranges::find(timeline.device, call.slice, &DeviceTimeline::DeviceItem::slice);
+    if (own == timeline.device.end()) return 0;
+    int64_t computed = 0;
+    for (auto item = own; item != timeline.device.begin();) {
+      --item;
+      if (!steps.empty() && steps[item->slice] != steps[call.slice]) break;
+      if (item->kernel == KernelClass::kCommunication) break;
+      if (item->kernel == KernelClass::kComputation) computed += std::min(item->end_ns, own->start_ns) - item->start_ns;
+    }
+    return static_cast<double>(computed);
+  }
+
+  void add_change(const Change& change, bool small, std::vector<Finding>& out) {
+    if (change.worst == nullptr) return;
+    const double share = saved(change.shorter);
+    if (share < kMinSaving) return;
+    std::vector<double> sizes, took;
+    for (const LedgerInstance* x : change.worst->list)
+      sizes.push_back(static_cast<double>(x->bytes)), took.push_back(static_cast<double>(x->took_ns));
+    Finding x;
+    x.id = small ? "comm.small" : "comm.bucket";
+    x.weight = share;
+    x.value = percent(share);
+    x.price.saving_ns = share * f_.step_ns;
+    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
+    const double per_step = static_cast<double>(sizes.size()) / static_cast<double>(std::max<size_t>(1, f_.step_count));
+    Args args;
+    args.set("kind", kind_text(change.worst->kind)).set("ranks", rank_ranges(change.worst->group->members));
+    args.set("calls", fixed(per_step, per_step < 10 ? 1 : 0)).set("bytes", human_bytes(median_of(std::move(sizes))));
+    args.set("each", human_duration(median_of(std::move(took))));
+    args.set("latency", human_duration(change.worst->latency_ns)).flag("steps", f_.step_count > 0);
+    args.set("bucket", human_bytes(static_cast<double>(kUsualBucketBytes)));
+    say(x, small ? "profile.small" : "profile.bucket", args);
+    out.push_back(std::move(x));
+  }
+
+  const LedgerOfRun& run_;
+  const ProfileFacts& f_;
+  const std::vector<Calls> calls_;
+  std::unique_ptr<JobReplay> job_;
+};
+
+}  // namespace
+
+void add_link_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                       std::vector<Finding>& out) {
+  // key: reading, and the rank or the row that it is about.
+  std::map<std::pair<std::string_view, int64_t>, LinkCause> causes;
+  for (const SlowLinkSum& link : sums.slow_links) {
+    const int64_t of = link.reading.starts_with("source") ? link.src
+                       : link.reading == "destination"    ? link.dst
+                                                          : &link - sums.slow_links.data();
+    LinkCause& cause = causes[{link.reading, of}];
+    cause.lost_ns += link.lost_ns;
+    ++cause.links;
+    if (link.ratio <= cause.worst_ratio) continue;
+    cause.worst_ratio = link.ratio;
+    cause.src = link.src;
+    cause.dst = link.dst;
+    cause.link = link.link;
+  }
+  const auto worst = std::ranges::max_element(causes, {}, [](const auto& a) { return a.second.lost_ns; });
+  double span = 0;
+  for (const RankFacts& rank : facts.ranks) span = std::max(span, rank.span_ns);
+  if (worst == causes.end() || !(span > 0) || worst->second.lost_ns < kLostShare * span) return;
+  const auto& [key, cause] = *worst;
+  Finding x;
+  x.id = "comm.slow_link";
+  x.weight = std::min(1.0, cause.lost_ns / span);
+  x.value = fixed(cause.worst_ratio, 2) + "×";
+  Args args;
+  args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
+  args.flag("one_host", on_one_machine(trace, cause.src, cause.dst));
+  args.count("count", cause.links).set("lost", time_per_step(facts, cause.lost_ns));
+  const bool one_end = key.first != "link";
+  if (one_end)
+    x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(key.second)}}};
+  else
+    x.places = {
+        {.kind = PlaceKind::kLink, .ranks = {static_cast<int32_t>(cause.src), static_cast<int32_t>(cause.dst)}}};
+  x.title = words(key.first.starts_with("source") ? "profile.link.source"
+                  : key.first == "destination"    ? "profile.link.destination"
+                                                  : "profile.link.pair",
+                  args);
+  x.detail = words("profile.link.detail", args);
+  x.value_note = words("profile.link.note");
+  out.push_back(std::move(x));
+}
+
+void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, std::vector<Finding>& out) {
+  if (run.ledger.instances.empty() || !(facts.whole.span_ns > 0)) return;
+  TransferFindings(run, facts).add(out);
+}
+
+Text rate_of_exposed(const LedgerOfRun& run) {
+  struct Sum {
+    double exposed_ns = 0, took_ns = 0, bus_bytes = 0, expected_ns = 0;
+    TransferRoute route;
+  };
+  std::map<std::tuple<CollectiveKind, int64_t, int64_t>, Sum> sums;
+  for (const LedgerInstance& x : run.ledger.instances) {
+    if (!x.complete || x.low >= 0 || x.group < 0 || x.bytes <= 0 || x.basis == TransferBasis::kAtLeast) continue;
+    const TransferRoute route = route_of(run, x.kind, run.ledger.groups[static_cast<size_t>(x.group)]);
+    Sum& sum = sums[{x.kind, route.ranks, route.hosts}];
+    sum.route = route;
+    sum.took_ns += static_cast<double>(x.took_ns), sum.bus_bytes += x.bus_bytes;
+    if (route.known() && route.fabric->chips != Fabric::Chips::kOther) sum.expected_ns += expected_ns(route, x.bytes);
+    for (size_t k = x.begin; k < x.end; ++k)
+      sum.exposed_ns += static_cast<double>(run.ledger.parts[k].exposed_transfer_ns);
+  }
+  const auto most = std::ranges::max_element(sums, {}, [](const auto& of) { return of.second.exposed_ns; });
+  if (most == sums.end() || !(most->second.took_ns > 0)) return {};
+  const Sum& sum = most->second;
+  Args args;
+  args.set("kind", kind_text(sum.route.kind)).set("ranks", sum.route.ranks).count("hosts", sum.route.hosts);
+  args.set("rate", fixed(sum.bus_bytes / sum.took_ns, 1));
+  args.set("expected", sum.expected_ns > 0 ? fixed(sum.bus_bytes / sum.expected_ns, 1) : "");
+  return words("profile.exposed.rate", args.flag("across", sum.route.hosts > 1));
+}
+
+}  // namespace stageline
