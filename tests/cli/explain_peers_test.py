@@ -115,6 +115,41 @@ class Peers(Case):
                     self.assertEqual([f['key'] for f in found], [key])
                     self.assertLess(abs(found[0]['lost_ns'] - (ill - well)), 0.01 * ill + 0.1 * (ill - well))
 
+    def test_the_bar_has_slow_exchanges_beside_the_imbalance_of_stages(self):
+        path, _ = Experts(1, **FAULTS['collective:2']).write(self.dir / 'collective.csv')
+        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        parts = {part['id']: part['share'] for part in told['parts']}
+        self.assertAlmostEqual(sum(parts.values()), 1, places=6)
+        self.assertGreater(parts['imbalance-peers'], 0.03)
+        self.assertLess(parts['imbalance'], 0.01)
+        self.assertLessEqual(parts['imbalance-peers'], told['findings'][0]['lost_share'] + 1e-9)
+
+    def test_analyze_experts_lists_the_causes_with_their_cost(self):
+        for key, name in (('experts', 'experts'), ('routing', 'routing'), ('rank:9', 'rank:9'), ('sequences', 'sequences replica 3'), ('link:6', 'link rank 6'),
+                          ('collective:2', 'collective stage 2'), ('host:5', 'pauses rank 5')):
+            with self.subTest(key):
+                found, _ = self.findings(key, FAULTS[key], 1)
+                path = self.dir / f'{key.replace(":", "-")}.csv'
+                rows = json.loads(run('analyze', 'experts', path, '--table', 'expert-causes', '--format', 'json', '-q', check=0).out)['tables'][0]['rows']
+                self.assertEqual([row['cause'] for row in rows], [name])
+                self.assertAlmostEqual(rows[0]['cost_share'], found[0]['lost_share'], places=6)
+
+    def test_a_placement_is_learned_from_the_first_steps_and_judged_on_the_others(self):
+        """Eight experts, two a rank: the two of rank 0 are hot, one of them moves to another rank; in the second half another expert is hot as well."""
+        path, _ = Experts(1, **FAULTS['experts']).write(self.dir / 'rows.csv')
+        rows = ['step,stage,layer,micro_batch,expert,rows']
+        for step in range(STEPS):
+            for expert, load in enumerate([30, 30, 10, 10, 10, 10, 10, 10 if step < 2 else 30]):
+                rows.append(f'{step},0,0,0,{expert},{load}')
+        counts = self.dir / 'counts.csv'
+        counts.write_text('\n'.join(rows) + '\n')
+        row = json.loads(run('analyze', 'experts', path, '--expert-rows', counts, '--table', 'expert-placements', '--format', 'json', '-q', check=0).out)['tables'][0]['rows'][0]
+        self.assertAlmostEqual(row['now'], 60 / 35)
+        self.assertAlmostEqual(row['least'], 1)
+        self.assertIn(round(row['placed'] * 35), (40, 60))  # the expert that is hot later sits with a cold one, or with a hot one
+        counts.write_text('0,0,0,0,0\n')
+        self.assertIn('line 1 is not step,stage,layer,micro_batch,expert,rows', run('analyze', 'experts', path, '--expert-rows', counts, check=2).err)
+
     def test_two_reasons_are_told_apart(self):
         found, _ = self.findings('two', dict(FAULTS['experts'], **FAULTS['rank:9']), 3)
         self.assertEqual(sorted(f['key'] for f in found), ['experts', 'rank:9'])
