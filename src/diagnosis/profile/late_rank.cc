@@ -111,9 +111,9 @@ double certain_wait(const RankFacts& r) {
   return r.wait_ns > 0 ? std::clamp(r.exposed_comm_ns - transfers, 0.0, r.wait_ns) : 0;
 }
 
-// Of ranks that come one after another, somebody is always last. A rank is late that waits less than the others by more
-// than these differ, alone or with a minority of ranks. True where nothing is known.
-bool comes_apart(const LedgerOfRun& run, int32_t rank) {
+// Of ranks that come one after another, somebody is always last. A rank is late that waits less than the others by
+// `least_ns` or more, and by more than these differ, alone or with a minority of ranks. True where nothing is known.
+bool comes_apart(const LedgerOfRun& run, int32_t rank, double least_ns) {
   std::map<int32_t, double> waits;
   for (const LedgerInstance& instance : run.ledger.instances)
     for (size_t k = instance.begin; instance.complete && synchronises(instance.kind) && k < instance.end; ++k) {
@@ -127,7 +127,8 @@ bool comes_apart(const LedgerOfRun& run, int32_t rank) {
   if (n < 3 || !waits.contains(rank)) return true;
   for (size_t k = 1; 2 * k < n; ++k) {
     const double gap = sorted[k] - sorted[k - 1];
-    if (waits[rank] < sorted[k] && gap >= sorted[n - 1] - sorted[k] && gap >= sorted[k - 1] - sorted[0]) return true;
+    const double differ = std::max({least_ns, sorted[n - 1] - sorted[k], sorted[k - 1] - sorted[0]});
+    if (waits[rank] < sorted[k] && gap >= differ) return true;
   }
   return false;
 }
@@ -185,7 +186,8 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   };
   const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
   const bool slows = f.slow_rank == late->rank && why_late(f, *late, waiting) == Why::kComputing;
-  if (!slows && (exposed_wait(exposed) < kLateCost * span || (ledger && !comes_apart(*ledger, late->rank)))) return;
+  const double least = kLateCost * span;
+  if (!slows && (exposed_wait(exposed) < least || (ledger && !comes_apart(*ledger, late->rank, least)))) return;
   if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
   f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
