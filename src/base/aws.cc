@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "base/environment.h"
+#include "base/hashes.h"
 #include "base/input_files.h"
 #include "base/json_tree.h"
-#include "base/sha256.h"
 #include "base/text.h"
 
 namespace stageline {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace stageline {
@@ -22,6 +23,26 @@ template <auto last, class Text = std::string_view, size_t N>
 constexpr auto texts_by(const Text (&texts)[N]) {
   static_assert(N == static_cast<size_t>(last) + 1);
   return ByEnum<decltype(last), Text, N>{std::to_array(texts)};
+}
+
+// Tables of words: each row has a key and all its words, with blanks between them.
+
+template <class Key>
+struct WordRow {
+  Key key;
+  std::string_view words;
+};
+
+// Returns the key of the first row with this word, or nothing when no row has it.
+template <class Key, size_t N>
+constexpr std::optional<Key> key_of_word(const WordRow<Key> (&rows)[N], std::string_view word) {
+  if (word.empty() || word.find(' ') != word.npos) return std::nullopt;
+  for (const auto& [key, words] : rows)
+    for (size_t at = words.find(word); at != words.npos; at = words.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return key;
+    }
+  return std::nullopt;
 }
 
 }  // namespace stageline

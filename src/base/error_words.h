@@ -11,7 +11,7 @@
 namespace stageline {
 
 // Makes an error of the sentence called `name`, which must outlive it. A name "refused.REASON…" says why a run cannot
-// answer (mcp/reasons.h).
+// answer (mcp/answer_parts.h).
 inline Error worded_error(ErrorCode code, std::string_view name, const Args& args = {}, Where where = {},
                           std::string hint = {}) {
   Text what = words(name, args);

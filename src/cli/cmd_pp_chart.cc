@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "compat/msprof/pp_chart.h"
+#include "compat/msprof/chart.h"
 
 namespace stageline {
 namespace {

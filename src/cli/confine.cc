@@ -25,7 +25,6 @@
 #include "base/notes_name.h"
 #include "base/number.h"
 #include "base/output_file.h"
-#include "cli/open_browser.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
-#include "model/ascend_facts.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"

@@ -1,5 +1,3 @@
-#include "cli/open_browser.h"
-
 #include <fcntl.h>
 #include <spawn.h>
 #include <unistd.h>
@@ -7,6 +5,7 @@
 #include <csignal>
 
 #include "base/environment.h"
+#include "cli/confine.h"
 
 extern char** environ;
 

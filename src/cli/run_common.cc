@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "pipeline/cells/layout_check.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 

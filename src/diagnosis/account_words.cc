@@ -7,7 +7,7 @@
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/share_findings.h"
-#include "model/parts_text.h"
+#include "model/finding.h"
 
 namespace stageline {
 namespace {

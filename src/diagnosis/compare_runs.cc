@@ -1,6 +1,6 @@
 #include "diagnosis/compare_runs.h"
 
-#include "diagnosis/diff/run_diff.h"
+#include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"
 

@@ -13,7 +13,7 @@
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/merge_findings.h"
-#include "diagnosis/profile/profile_headline.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/share_findings.h"
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"

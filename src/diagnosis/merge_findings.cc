@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "diagnosis/profile/allocator_findings.h"
-#include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/profile_sums.h"
 #include "profile/flight_match.h"

@@ -1,5 +1,3 @@
-#include "engine/clock_manifest.h"
-
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -9,9 +7,10 @@
 
 #include "base/input.h"
 #include "base/json_tree.h"
+#include "engine/one_clock.h"
 #include "engine/problems.h"
 #include "model/source_limits.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/relate_slices.h"
 
 namespace stageline {

@@ -21,7 +21,7 @@
 #include "model/table.h"
 #include "model/trace.h"
 #include "model/trace_overlay.h"
-#include "pipeline/cells/torch_cells.h"
+#include "pipeline/cells/find_cells.h"
 #include "readers/reader.h"
 
 namespace stageline {

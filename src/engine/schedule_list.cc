@@ -1,5 +1,4 @@
-#include "engine/schedule_list.h"
-
+#include "engine/answers.h"
 #include "schedules/registry.h"
 
 namespace stageline {

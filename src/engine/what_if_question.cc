@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/merge_findings.h"
-#include "diagnosis/profile/profile_what_if.h"
+#include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "exporters/table_text.h"
 #include "schedules/registry.h"

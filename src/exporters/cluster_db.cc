@@ -5,13 +5,11 @@
 #include <filesystem>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "base/json_members.h"
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
 #include "exporters/exporter.h"
-#include "model/ascend_facts.h"
 #include "model/message_names.h"
 #include "model/torch_facts.h"
 

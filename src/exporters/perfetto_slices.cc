@@ -1,5 +1,3 @@
-#include "exporters/perfetto_slices.h"
-
 #include <algorithm>
 #include <map>
 #include <string>

@@ -6,10 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "base/base64.h"
+#include "base/hashes.h"
 #include "base/number.h"
 #include "mcp/answer_parts.h"
-#include "mcp/reasons.h"
 #include "mcp/tools.h"
 #include "model/intervals.h"
 #include "model/palette.h"

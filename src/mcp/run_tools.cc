@@ -11,7 +11,6 @@
 #include "engine/engine.h"
 #include "engine/what_if_question.h"
 #include "mcp/answer_parts.h"
-#include "mcp/reasons.h"
 #include "mcp/tools.h"
 
 namespace stageline::mcp {

@@ -4,7 +4,6 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "mcp/answer_parts.h"
-#include "mcp/reasons.h"
 #include "mcp/tools.h"
 #include "sql/session.h"
 

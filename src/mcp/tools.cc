@@ -16,7 +16,7 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "mcp/reasons.h"
+#include "mcp/answer_parts.h"
 
 namespace stageline::mcp {
 namespace {

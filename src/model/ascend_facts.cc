@@ -1,5 +1,3 @@
-#include "model/ascend_facts.h"
-
 #include "base/json_members.h"
 #include "model/torch_facts.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/number.h"
 #include "model/torch_facts.h"
@@ -90,6 +91,32 @@ int64_t axis_zero_ns(const Trace& trace) {
       if (lane.begin < lane.end)
         first = std::min(first, trace.common_ns(static_cast<int32_t>(p), trace.parts[p].slices.start_ns[lane.begin]));
   return first == INT64_MAX ? 0 : first;
+}
+
+LinkMachines link_machines(const Trace& trace, int32_t stage, int32_t other_stage) {
+  std::map<int32_t, std::pair<int32_t, int32_t>> machines;  // for each replica those of both stages
+  for (const Part& part : trace.parts) {
+    if (part.stage != stage && part.stage != other_stage) continue;
+    auto& [one, other] = machines.try_emplace(part.dp, kUnknown, kUnknown).first->second;
+    (part.stage == stage ? one : other) = part.machine;
+  }
+  bool known = !machines.empty();
+  for (const auto& [replica, both] : machines) {
+    const bool own = both.first != kUnknown && both.second != kUnknown;
+    if (own && both.first != both.second) return LinkMachines::kSeveral;
+    known = known && own;
+  }
+  return known ? LinkMachines::kSame : LinkMachines::kUndecided;
+}
+
+bool of_hosts_alone(const Trace& trace) {
+  bool facts = false;
+  for (const Part& part : trace.parts) {
+    facts |= !part.slices.category_id.empty();
+    if (std::ranges::any_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
+      return false;
+  }
+  return facts;
 }
 
 }  // namespace stageline

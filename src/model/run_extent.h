@@ -2,6 +2,7 @@
 // ….
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "model/trace.h"
@@ -32,5 +33,30 @@ int64_t recording_ns(const Trace& trace);
 // Returns the 0 of axes: the first start of a cell on common time, without cells of a slice; 0 of an empty trace.
 // O(cells), without them O(lanes).
 int64_t axis_zero_ns(const Trace& trace);
+
+// Where the two ends of a link are, and whether a run was recorded on hosts alone: what advice depends on.
+
+enum class LinkMachines : uint8_t { kUndecided, kSame, kSeveral };
+
+// The machines of two stages' ranks: the same one in every replica, different ones in some, or unknown ones.
+LinkMachines link_machines(const Trace& trace, int32_t stage, int32_t other_stage);
+// Returns whether this is a profile of hosts alone: its rows have facts, and none is of a device.
+bool of_hosts_alone(const Trace& trace);
+
+// Whether a trace has communication and nothing else (NCCL Inspector's logs), as open_trace() found and noted: nothing
+// says what computing covers, or how long devices are idle.
+
+inline bool is_only_communication(const Trace& trace) {
+  return trace.diagnostics.count("source.only_communication") > 0;
+}
+
+// Steps of which a source lost records (Trace::lossy_steps).
+
+// Brings Trace::lossy_steps in order, each step once.
+inline void settle_lossy_steps(Trace& trace) {
+  std::vector<int32_t>& steps = trace.lossy_steps;
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+}
 
 }  // namespace stageline

@@ -1,7 +1,6 @@
 #include "model/slice_facts.h"
 
 #include "base/by_enum.h"
-#include "base/word_list.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "plan/layouts.h"
 #include "plan/search.h"
 
 namespace stageline::plan {

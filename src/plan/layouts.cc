@@ -1,8 +1,7 @@
-#include "plan/layouts.h"
-
 #include <algorithm>
 
 #include "plan/pipeline.h"
+#include "plan/search.h"
 
 namespace stageline::plan {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "base/result.h"
 #include "model/schedule.h"
-#include "pipeline/replay/repeated_replay.h"
 #include "pipeline/replay/replay.h"
 #include "plan/bytes.h"
 

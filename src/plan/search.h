@@ -18,6 +18,14 @@
 
 namespace stageline::plan {
 
+// Splits as frameworks write them: Megatron's layout string and torchtitan's default.
+
+// `--pipeline-model-parallel-layout`, in the shortest form: x*N from three on, and one (…|)*N for repeated stages.
+std::string write_megatron_layout(const std::vector<int32_t>& layers, int32_t mtp = 0);
+
+// torchtitan's split of `layers` over `stages` when the first and the last have that many fewer.
+std::vector<int32_t> torchtitan_default(int32_t stages, int32_t layers, int32_t first_less, int32_t last_less);
+
 // Times of a layout without a run: FLOPs ÷ what the device reaches, and bytes ÷ what its links reach. Every time made
 // here is an estimate, ± 20 % absolute and ± 5 % between plans of equal tensor parallelism and micro-batch.
 struct Hardware {

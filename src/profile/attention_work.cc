@@ -1,9 +1,8 @@
-#include "profile/attention_work.h"
-
 #include <algorithm>
 #include <array>
 
 #include "base/number.h"
+#include "profile/op_flops.h"
 
 namespace stageline {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "model/intervals.h"
 #include "model/table.h"
-#include "profile/op_times.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 

@@ -4,10 +4,14 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/message_names.h"
+#include "profile/problems.h"
 
 namespace stageline {
 namespace {
@@ -165,6 +169,87 @@ Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks) {
     }
   }
   return out;
+}
+
+namespace {
+
+// [begin, end) holds one collective, once for each rank.
+void add_collective(const TorchRun& run, CommunicationOp* const* begin, CommunicationOp* const* end,
+                    CollectiveSums& sums) {
+  const auto shorter = [](const CommunicationOp* a, const CommunicationOp* b) { return a->dur_ns < b->dur_ns; };
+  const CommunicationOp* last = *std::min_element(begin, end, shorter);
+  KindWaits& kind = sums.kinds[{last->group, last->group_ranks, last->kind}];
+  int64_t wait = 0, first_end = INT64_MAX, last_end = INT64_MIN;
+  for (auto at = begin; at != end; ++at) {
+    const CommunicationOp& op = **at;
+    RankWaits& rank = sums.ranks[op.rank_index];
+    ++rank.collectives;
+    rank.wait_ns += op.wait_ns();
+    rank.transfer_ns += op.transfer_ns;
+    wait += op.wait_ns();
+    kind.longest_ns = std::max(kind.longest_ns, op.wait_ns());
+    first_end = std::min(first_end, op.end_ns());
+    last_end = std::max(last_end, op.end_ns());
+  }
+  ++kind.count;
+  kind.ranks = std::max<int64_t>(kind.ranks, end - begin);
+  kind.wait_ns += wait;
+  kind.end_spread_ns.push_back(last_end - first_end);
+  if (wait == 0) return;
+  // On one clock the starts say who came last. Where that is not the shortest call, ranks do not leave together (gloo),
+  // and no rank is known to have kept the others.
+  if (run.trace->clock == ClockState::kShared &&
+      std::any_of(begin, end, [&](const CommunicationOp* op) { return op->start_ns > last->start_ns; }))
+    return;
+  ++sums.ranks[last->rank_index].last;
+  sums.ranks[last->rank_index].caused_ns += wait;
+  kind.caused_ns[run.trace->parts[run.parts[last->rank_index]].rank] += wait;
+}
+
+}  // namespace
+
+CollectiveSums collective_sums(const TorchRun& run, const Matched& matched) {
+  CollectiveSums sums;
+  sums.ranks.resize(run.parts.size());
+  for (size_t c = 0; c < matched.count(); ++c)
+    add_collective(run, matched.members.data() + matched.begin[c], matched.members.data() + matched.begin[c + 1], sums);
+  return sums;
+}
+
+void leave_out_open_collective(Trace& trace) {
+  const auto category = [&](const Part& part, size_t i) { return trace.categories[part.slices.category_id[i]].kind; };
+  std::vector<std::pair<Part*, uint32_t>> firsts;
+  for (Part& part : trace.parts) {
+    const Slices& s = part.slices;
+    if (!s.has_facts()) return;
+    uint32_t first = kNoSliceIndex;
+    for (uint32_t i = 0; i < s.size(); ++i)
+      if (is_device_work(category(part, i)) && (first == kNoSliceIndex || s.start_ns[i] < s.start_ns[first])) first = i;
+    if (first == kNoSliceIndex) continue;
+    if (!part.steps.empty() || s.class_of(first) != KernelClass::kCommunication) return;
+    firsts.emplace_back(&part, first);
+    if (s.name_id[first] != firsts.front().first->slices.name_id[firsts.front().second]) return;
+  }
+  if (firsts.size() < 2 || trace.categories.size() >= kMaxCategories) return;
+  const auto [last, shortest] = *std::ranges::min_element(firsts, [](const auto& a, const auto& b) {
+    return a.first->slices.dur_ns[a.second] < b.first->slices.dur_ns[b.second];
+  });
+  const Slices& s = last->slices;
+  const std::string name(trace.names.text(s.name_id[shortest]));
+  if (is_message_name(name)) return;
+  const int64_t launched = s.start_ns[s.partner[shortest] == kNoSliceIndex ? shortest : s.partner[shortest]];
+  bool shows_host = false;  // where no host was recorded, nothing shows what a rank did before
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (!is_host(category(*last, i))) continue;
+    if (s.end_ns(i) <= launched) return;
+    shows_host = true;
+  }
+  if (!shows_host) return;
+  trace.categories.push_back({std::string(trace.categories[s.category_id[shortest]].text), Category::kOther});
+  for (const auto& [part, first] : firsts)
+    part->slices.category_id[first] = static_cast<uint8_t>(trace.categories.size() - 1);
+  trace.diagnostics.add(problem::profile_open_collective,
+                        Args().set("name", valid_utf8(name)).set("rank", int64_t{last->rank}));
 }
 
 }  // namespace stageline

@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <tuple>
 #include <vector>
 
+#include "model/trace.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -73,5 +75,55 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks);
 // Finds the messages that both ends recorded: the k-th from one rank to another in a group on either side, where both
 // sides have as many. The send of each comes before its receive. O(n log n) in all operations.
 Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks);
+
+// Divides the time of a communication operation into transfer, waiting and the rest. Definitions:
+// docs/analyses/communication-time-sum.md.
+
+enum class Basis : uint8_t { kNone, kMatched, kTasks };
+constexpr const char* basis_text(Basis basis) {
+  return basis == Basis::kTasks ? "tasks" : basis == Basis::kMatched ? "other ranks" : "";
+}
+
+struct OpTime {
+  CommunicationOp op;
+  Basis basis = Basis::kNone;
+  int64_t transit_ns = 0, wait_ns = 0, sync_ns = 0;
+  int64_t idle_ns() const { return op.dur_ns - transit_ns - wait_ns; }
+};
+
+// Returns the times of one rank's operations, after match_collectives. They are computed from the operations' tasks;
+// without tasks, from the other ranks, when all ranks of the group are there; otherwise they stay unknown. `msprof`: as
+// in the profiler's own sums. O(n log n) in tasks.
+std::vector<OpTime> op_times(const TorchRun& run, const std::vector<CommunicationOp>& ops, const Part& part,
+                             bool msprof);
+
+// Which rank the others wait for in collectives.
+//
+// Clocks of ranks are not compared: the rank with the shortest operation came last (communication_ops.h).
+
+struct RankWaits {
+  int64_t collectives = 0, last = 0, wait_ns = 0, caused_ns = 0;
+  int64_t transfer_ns = 0;  // what the fastest rank of each of its collectives took
+};
+struct KindWaits {
+  int64_t count = 0, ranks = 0, wait_ns = 0, longest_ns = 0;
+  std::vector<double> end_spread_ns;
+  std::map<int32_t, int64_t> caused_ns;  // for each rank
+};
+struct CollectiveSums {
+  std::vector<RankWaits> ranks;                                         // for each part of the run
+  std::map<std::tuple<StringId, StringId, StringId>, KindWaits> kinds;  // group, its ranks, name
+};
+
+// Finds each collective on its ranks and sums who waited for whom. O(n log n) in all operations.
+CollectiveSums collective_sums(const TorchRun& run, const Matched& matched);
+
+// A collective that was open when a capture began. The earlier work of the last rank to record is not known. So the
+// collective shows when the profilers were started, and no waiting.
+
+// Removes the first collective from the device work of all ranks if two things hold. It is the first work of each
+// device, and the rank with the shortest kernel, which came last, recorded nothing before it. Profiler steps begin at a
+// known time, so runs with steps keep it. O(slices).
+void leave_out_open_collective(Trace& trace);
 
 }  // namespace stageline

@@ -1,5 +1,3 @@
-#include "profile/device_clock.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +5,7 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
+#include "profile/device_time.h"
 
 namespace stageline {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/number.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "profile/host_nodes.h"

@@ -18,7 +18,7 @@
 #include "base/json_token.h"
 #include "base/remote_file.h"
 #include "base/zip_archive.h"
-#include "profile/hta_rows.h"
+#include "profile/torch_rows.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/give_up.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

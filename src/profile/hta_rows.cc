@@ -1,5 +1,3 @@
-#include "profile/hta_rows.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -8,6 +6,7 @@
 #include "base/number.h"
 #include "model/torch_facts.h"
 #include "profile/id_slots.h"
+#include "profile/torch_rows.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/json_members.h"
 #include "base/number.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "model/torch_facts.h"
 #include "profile/ledger.h"
 

@@ -1,8 +1,8 @@
 // Memory by operator, event and time. Every record is counted once, where it belongs.
-#include "profile/memory_answer.h"
-
 #include <algorithm>
 #include <map>
+
+#include "profile/memory_blocks.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "model/open_slices.h"
+#include "model/lanes.h"
 
 namespace stageline {
 namespace {

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "base/by_enum.h"
 #include "model/trace.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 
@@ -66,5 +68,88 @@ int64_t peak_device_memory(const Part& part);
 
 // Returns for each stage the largest peak of its ranks; −1 where none is known. Empty where no rank has any.
 std::vector<int64_t> peak_memory_of_stages(const Trace& trace);
+
+// Estimates the purpose of a block of memory, from the operator that allocated it, the time, and its lifetime.
+
+// torch.profiler._memory_profiler's categories, in its order.
+enum class MemoryClass : uint8_t {
+  kParameter,
+  kOptimizerState,
+  kInput,
+  kTemporary,
+  kActivation,
+  kGradient,
+  kAutogradDetail,
+  kNotKnown
+};
+inline constexpr size_t kMemoryClasses = 8;
+inline constexpr ByEnum<MemoryClass, const char*, kMemoryClasses> kMemoryClassNames = {
+    {"parameter", "optimizer_state", "input", "temporary", "activation", "gradient", "autograd_detail", "unknown"}};
+
+struct MemoryClasses {
+  std::vector<MemoryClass> of_block;         // index: MemoryHistory::blocks
+  std::vector<uint32_t> operator_of_record;  // for each record: the innermost operator, or kNoSliceIndex
+  std::vector<uint32_t> slice_of_record;     // for each record: the innermost slice, or kNoSliceIndex
+};
+
+// Rules: docs/analyses/memory-categories.md. O(slices + records · log records).
+MemoryClasses classify_memory(const Trace& trace, const Part& part, const MemoryHistory& history);
+
+// Bytes of every class at one time.
+struct MemoryClassPoint {
+  int64_t time_ns = 0;  // from the run's zero
+  ByEnum<MemoryClass, int64_t, kMemoryClasses> bytes{};
+  int64_t total() const;
+};
+
+struct MemoryClassSeries {
+  std::vector<MemoryClassPoint> points;  // one for each record of the device
+  MemoryClassPoint peak;
+  size_t peak_record = 0;    // number of records of MemoryHistory::by_time up to the peak
+  int64_t before_bytes = 0;  // held before the capture, according to the allocator's own total
+};
+MemoryClassSeries memory_class_series(const Part& part, const MemoryHistory& history, const MemoryClasses& classes,
+                                      MemoryDevice device, int64_t zero_ns);
+
+// The facts from which tb-memory makes its tables.
+
+struct MemoryOperator {  // one for each device and operator name
+  MemoryDevice device;
+  StringId name = 0;
+  int64_t calls = 0;
+  int64_t increase = 0, self_increase = 0;        // bytes; frees are counted as negative
+  int64_t allocations = 0, self_allocations = 0;  // number of records above 0 bytes
+  int64_t allocated = 0, self_allocated = 0;      // the bytes of those records
+};
+
+struct MemoryEvent {
+  MemoryDevice device;
+  std::string operator_name;
+  int64_t bytes = 0;
+  int64_t allocated_ns = kNullTime, freed_ns = kNullTime;  // from the run's zero
+  static constexpr int64_t kNullTime = INT64_MIN;
+};
+
+struct MemoryPoint {
+  int64_t time_ns = 0, allocated = 0, reserved = 0;  // bytes; `reserved` is −1 when it was not recorded
+};
+struct MemoryCurve {
+  MemoryDevice device;
+  std::vector<MemoryPoint> points;  // one for each change
+  size_t peak = 0;                  // index of the first point with the highest value
+  bool recorded = true;             // false: the curve is a sum of the records' sizes, beginning at 0
+};
+
+struct MemoryAnswer {
+  int32_t rank = 0;
+  std::vector<MemoryCurve> curves;  // ascending by device
+  std::vector<MemoryEvent> events;
+  std::vector<MemoryOperator> operators;  // by device, then descending by self_allocated
+  MemoryHistory history;
+  int64_t outside = 0;  // number of records that are within no operator
+};
+
+// Uses the records that --range and --steps leave.
+MemoryAnswer memory_answer(const TorchRun& run, size_t part);
 
 }  // namespace stageline

@@ -8,10 +8,10 @@
 //                         │   gradient ──────────────────▶ or never freed
 //                         │                       │ optimizer state ─────── never freed
 //   parameter: exists before the first of them, and is never freed.
-#include "profile/memory_classes.h"
-
 #include <algorithm>
 #include <string_view>
+
+#include "profile/memory_blocks.h"
 
 namespace stageline {
 namespace {

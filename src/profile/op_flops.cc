@@ -5,8 +5,6 @@
 #include <charconv>
 #include <utility>
 
-#include "profile/attention_work.h"
-
 namespace stageline {
 namespace {
 

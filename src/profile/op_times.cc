@@ -1,11 +1,10 @@
-#include "profile/op_times.h"
-
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
 #include "model/intervals.h"
 #include "model/message_names.h"
+#include "profile/communication_ops.h"
 #include "profile/transfers.h"
 
 namespace stageline {

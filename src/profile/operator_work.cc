@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "model/torch_facts.h"
-#include "profile/tensor_cores.h"
+#include "profile/device_peaks.h"
 
 namespace stageline {
 namespace {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "model/lane_of.h"
-#include "model/open_slices.h"
+#include "model/lanes.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/number.h"
 #include "model/message_names.h"
-#include "profile/tensor_cores.h"
+#include "profile/device_peaks.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "profile/tb_work.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -9,6 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/message_names.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 

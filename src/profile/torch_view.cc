@@ -5,8 +5,8 @@
 
 #include "base/give_up.h"
 #include "profile/device_timeline.h"
-#include "profile/hta_rows.h"
 #include "profile/problems.h"
+#include "profile/torch_rows.h"
 
 namespace stageline {
 namespace {

@@ -104,7 +104,7 @@ struct RankSource {
 };
 
 // For readers that can read ranks one by one, in any order and in any number of processes (docs/formats/digest.md). A
-// caller lists the ranks, reads each, joins the traces in rank order (readers/common/join_ranks.h), and settles.
+// caller lists the ranks, reads each, joins the traces in rank order (readers/common/ranks.h), and settles.
 struct RankReading {
   // Lists the ranks in order; counts what was left out.
   std::vector<RankSource> (*list)(const Source& source, const ReadOptions& options, Diagnostics& diagnostics);

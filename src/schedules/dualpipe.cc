@@ -1,7 +1,7 @@
 // DualPipe: micro-batches enter the pipeline at both ends, and every rank holds the parameters of two stages. The
 // first half of the micro-batches (chunk 0) goes from rank 0 to rank p − 1, the second half (chunk 1) the other way.
 // Rank r and rank p − 1 − r do the same with the directions swapped, as one rank of a V of p/2.
-#include "schedules/dualpipe_steps.h"
+#include "schedules/build.h"
 
 namespace stageline {
 namespace dualpipe {

@@ -1,4 +1,4 @@
-#include "schedules/dualpipe_steps.h"
+#include "schedules/build.h"
 
 namespace stageline {
 

@@ -1,6 +1,6 @@
 // DualPipeV: DualPipe cut in half. p ranks hold two chunks each in a V; what DualPipe does between the two
 // directions happens here between the two chunks. MindSpeed's implementation differs in the cool-down.
-#include "schedules/dualpipe_steps.h"
+#include "schedules/build.h"
 
 namespace stageline {
 namespace dualpipe_v {

@@ -1,5 +1,4 @@
 // Tables of pipelines: cells, what links them, messages, steps.
-#include <algorithm>
 #include <cmath>
 
 #include "base/number.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "profile/slice_select.h"
 
 namespace stageline::sql {

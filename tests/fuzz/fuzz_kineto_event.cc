@@ -6,7 +6,7 @@
 
 #include "base/json_events.h"
 #include "fuzz.h"
-#include "readers/kineto/event_parser.h"
+#include "readers/kineto/chunk_parser.h"
 
 FUZZ_TARGET(kineto_event) {
   using namespace stageline;

@@ -7,7 +7,7 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/cell_times.h"
-#include "diagnosis/diff/run_diff.h"
+#include "diagnosis/diff/diff_answer.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/base64.h"
+#include "base/hashes.h"
 #include "server/pipeline/pipeline_view.h"
 
 using namespace stageline;

@@ -1,7 +1,7 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
 #include <algorithm>
 
-#include "diagnosis/profile/link_findings.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "model/message_names.h"
 #include "torch_traces.h"
 

@@ -1,9 +1,9 @@
-#include "diagnosis/causes/even_levels.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <random>
+
+#include "diagnosis/causes/cell_times.h"
 
 using namespace stageline;
 

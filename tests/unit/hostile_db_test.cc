@@ -1,10 +1,9 @@
 // Databases that lie: views without an end, values without a bound, other people's triggers, keys chosen to collide.
 #include <doctest/doctest.h>
 
-#include "base/hash_seed.h"
+#include "base/hashes.h"
 #include "base/sqlite_db.h"
-#include "compat/msprof/in_place.h"
-#include "compat/msprof/pair_links.h"
+#include "compat/msprof/cell_ranks.h"
 #include "compat/msprof/rank_tables.h"
 #include "reader_fixture.h"
 #include "readers/common/number_map.h"

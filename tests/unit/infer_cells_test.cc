@@ -1,12 +1,11 @@
 // Pipelines inferred from messages and autograd's numbers, on traces small enough to see whole.
-#include "pipeline/cells/infer_cells.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/host_work.h"
 #include "torch_traces.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "reader_fixture.h"
-#include "readers/kineto/event_parser.h"
+#include "readers/kineto/chunk_parser.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/shape_tree.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/input.h"
 #include "base/json_events.h"
-#include "readers/kineto/event_parser.h"
+#include "readers/kineto/chunk_parser.h"
 #include "shared_data.h"
 
 using namespace stageline;

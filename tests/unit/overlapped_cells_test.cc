@@ -9,7 +9,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/replay/replay.h"
-#include "pipeline/replay/schedule_ideal.h"
+#include "pipeline/replay/theory.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 #include "schedules/registry.h"

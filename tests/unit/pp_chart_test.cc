@@ -2,9 +2,9 @@
 
 #include <set>
 
+#include "compat/msprof/cell_ranks.h"
 #include "compat/msprof/communication.h"
 #include "compat/msprof/dualpipev_rows.h"
-#include "compat/msprof/pair_links.h"
 #include "model/message_names.h"
 
 using namespace stageline;

@@ -1,5 +1,5 @@
 #include "reader_fixture.h"
-#include "readers/common/interleaved_position.h"
+#include "readers/common/ranks.h"
 #include "readers/primus/rank_file.h"
 #include "shared_data.h"
 

@@ -1,11 +1,10 @@
 // Cells of mstx ranges: labels only where a schedule is proven.
-#include "pipeline/cells/range_cells.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "pipeline/cells/rank_places.h"
+#include "pipeline/cells/find_cells.h"
+#include "pipeline/cells/rank_layout.h"
 #include "pipeline/cells/row_alignment.h"
 #include "pipeline/order/recognise.h"
 #include "range_traces.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/trace.h"
-#include "pipeline/cells/expected_rows.h"
+#include "pipeline/cells/range_rows.h"
 #include "pipeline/replay/replay.h"
 #include "schedules/registry.h"
 

@@ -12,7 +12,7 @@
 #include "diagnosis/causes/schedule_findings.h"
 #include "engine/engine.h"
 #include "model/run_extent.h"
-#include "pipeline/order/edit_distance.h"
+#include "pipeline/order/rank_lists.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"
 #include "shared_data.h"

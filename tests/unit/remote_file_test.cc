@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/aws.h"
+#include "base/hashes.h"
 #include "base/http_client.h"
-#include "base/sha256.h"
 
 using namespace stageline;
 

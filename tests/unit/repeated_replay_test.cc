@@ -1,5 +1,3 @@
-#include "pipeline/replay/repeated_replay.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "pipeline/cells/link_cells.h"
-#include "readers/common/number_steps.h"
+#include "readers/common/ranks.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

@@ -1,16 +1,14 @@
-#include "diagnosis/diff/run_diff.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <map>
 
 #include "diagnosis/causes/beyond_noise.h"
-#include "diagnosis/diff/diff_groups.h"
+#include "diagnosis/diff/diff_answer.h"
+#include "diagnosis/diff/diff_parts.h"
 #include "diagnosis/diff/diff_report.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
-#include "pipeline/simulate/simulate_faults.h"
 #include "schedules/registry.h"
 #include "unit/make_trace.h"
 

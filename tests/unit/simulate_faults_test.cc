@@ -1,5 +1,3 @@
-#include "pipeline/simulate/simulate_faults.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>

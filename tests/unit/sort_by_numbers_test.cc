@@ -1,11 +1,11 @@
-#include "base/sort_by_numbers.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
 #include <random>
 #include <vector>
+
+#include "base/sorting.h"
 
 using namespace stageline;
 

@@ -1,5 +1,5 @@
 // The modules and the memory of tb-module and tb-memory, and categories of memory: numbers by hand.
-#include "profile/memory_classes.h"
+#include "profile/memory_blocks.h"
 #include "torch_traces.h"
 
 using namespace stageline;

@@ -1,4 +1,4 @@
-#include "profile/tb_work.h"
+#include "profile/tb_run.h"
 #include "torch_traces.h"
 
 using namespace stageline;

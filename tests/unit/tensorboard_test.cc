@@ -2,7 +2,7 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "profile/tensor_cores.h"
+#include "profile/device_peaks.h"
 #include "torch_traces.h"
 
 using namespace stageline;

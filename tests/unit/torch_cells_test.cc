@@ -1,13 +1,12 @@
 // Cells from profiler traces: marks, times on the device, ranks and stages.
-#include "pipeline/cells/torch_cells.h"
-
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
-#include "pipeline/cells/layout_check.h"
+#include "pipeline/cells/find_cells.h"
+#include "pipeline/cells/rank_layout.h"
 #include "pipeline/order/recognise.h"
 #include "torch_traces.h"
 

@@ -3,7 +3,7 @@
 
 #include "frame.h"
 #include "profile/event_text.h"
-#include "profile/hta_rows.h"
+#include "profile/torch_rows.h"
 
 namespace stageline::python {
 namespace {

@@ -7,7 +7,7 @@
 #include "analyses/aten_op_kernels_and_delay/problems.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
-#include "profile/name_sequences.h"
+#include "profile/name_totals.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

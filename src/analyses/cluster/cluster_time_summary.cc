@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/msprof_time_summary.h"
+#include "analyses/cluster/cluster.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"

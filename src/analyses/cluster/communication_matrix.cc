@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
+#include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
 #include "base/by_enum.h"
 #include "base/number.h"

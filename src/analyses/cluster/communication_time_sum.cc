@@ -12,12 +12,11 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
+#include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"
-#include "profile/op_times.h"
 
 namespace stageline {
 namespace {

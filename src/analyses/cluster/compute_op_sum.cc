@@ -4,8 +4,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
+#include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"

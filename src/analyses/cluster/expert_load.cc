@@ -5,7 +5,7 @@
 #include <map>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/msprof_expert_load.h"
+#include "analyses/cluster/cluster.h"
 #include "base/error_words.h"
 #include "base/number.h"
 #include "model/statistics.h"

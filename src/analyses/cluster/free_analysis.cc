@@ -4,8 +4,7 @@
 #include <string>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
+#include "analyses/cluster/cluster.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"

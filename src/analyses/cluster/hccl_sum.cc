@@ -5,8 +5,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
+#include "analyses/cluster/cluster.h"
 #include "model/message_names.h"
 #include "profile/communication_ops.h"
 

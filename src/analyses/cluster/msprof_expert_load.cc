@@ -1,8 +1,7 @@
-#include "analyses/cluster/msprof_expert_load.h"
-
 #include <algorithm>
 #include <map>
 
+#include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "pipeline/cells/rank_layout.h"
 

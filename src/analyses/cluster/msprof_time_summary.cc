@@ -1,11 +1,10 @@
-#include "analyses/cluster/msprof_time_summary.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "base/parallel.h"
 

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/durations.h"
+#include "analyses/cluster/cluster.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

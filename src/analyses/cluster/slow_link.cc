@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
+#include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
 #include "model/statistics.h"
 #include "profile/slow_transfers.h"

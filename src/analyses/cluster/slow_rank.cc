@@ -6,14 +6,13 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/msprof_slow_rank.h"
+#include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/communication_ops.h"
-#include "profile/device_clock.h"
+#include "profile/device_time.h"
 
 namespace stageline {
 namespace {

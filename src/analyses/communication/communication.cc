@@ -12,7 +12,7 @@
 #include "analyses/communication/problems.h"
 #include "base/number.h"
 #include "facts/profile_facts.h"
-#include "model/only_communication.h"
+#include "model/run_extent.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "profile/expected_transfer.h"

@@ -6,7 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "profile/hta_rows.h"
+#include "profile/torch_rows.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "model/statistics.h"
 #include "profile/call_graph.h"
-#include "profile/name_sequences.h"
+#include "profile/name_totals.h"
 
 namespace stageline {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/by_enum.h"
 #include "model/numpy_order.h"
 #include "model/statistics.h"
-#include "profile/hta_rows.h"
 #include "profile/range_index.h"
+#include "profile/torch_rows.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -7,7 +7,7 @@
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "profile/memory_classes.h"
+#include "profile/memory_blocks.h"
 #include "profile/python_stacks.h"
 #include "profile/step_series.h"
 #include "profile/torch_view.h"

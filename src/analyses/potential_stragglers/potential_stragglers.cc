@@ -5,7 +5,7 @@
 #include "analyses/potential_stragglers/problems.h"
 #include "compat/hta/hta.h"
 #include "model/statistics.h"
-#include "profile/collective_waits.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

@@ -11,7 +11,7 @@
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "pipeline/cells/rank_places.h"
+#include "pipeline/cells/rank_layout.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "profile/torch_view.h"
 

@@ -6,7 +6,7 @@
 #include "analyses/tb_memory/problems.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
-#include "profile/memory_answer.h"
+#include "profile/memory_blocks.h"
 #include "profile/step_series.h"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "analyses/tb_module/tb_module.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "model/torch_facts.h"
 #include "profile/python_stacks.h"
 

@@ -13,7 +13,7 @@
 #include "model/collective_kind.h"
 #include "model/statistics.h"
 #include "model/table.h"
-#include "profile/tb_work.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 namespace {

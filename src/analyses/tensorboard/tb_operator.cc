@@ -4,7 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "model/statistics.h"
-#include "profile/tb_operators.h"
+#include "profile/tb_advice.h"
 
 namespace stageline {
 namespace {

@@ -1,11 +1,10 @@
-#include "compat/msprof/cell_labels.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "base/json_members.h"
 #include "base/text.h"
+#include "compat/msprof/cell_ranks.h"
 #include "compat/msprof/dualpipev_rows.h"
 #include "model/intervals.h"
 #include "model/torch_facts.h"

@@ -1,11 +1,10 @@
-#include "compat/msprof/device_ranges.h"
-
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
-#include "base/hash_seed.h"
+#include "base/hashes.h"
 #include "base/text.h"
+#include "compat/msprof/communication.h"
 
 namespace stageline {
 namespace {

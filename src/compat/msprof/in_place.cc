@@ -1,5 +1,3 @@
-#include "compat/msprof/in_place.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
+#include "compat/msprof/rank_tables.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/hash_seed.h"
+#include "base/hashes.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "compat/msprof/communication.h"

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/sqlite_db.h"
-#include "compat/msprof/device_ranges.h"
+#include "compat/msprof/communication.h"
 #include "compat/msprof/rank_tables.h"
 
 namespace stageline {

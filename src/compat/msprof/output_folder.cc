@@ -1,5 +1,3 @@
-#include "compat/msprof/output_folder.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -8,6 +6,7 @@
 #include "base/json_members.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
+#include "compat/msprof/chart.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -2,7 +2,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/hash_seed.h"
+#include "base/hashes.h"
 #include "compat/msprof/communication.h"
 
 namespace stageline {

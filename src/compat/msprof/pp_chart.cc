@@ -1,18 +1,13 @@
-#include "compat/msprof/pp_chart.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/parallel.h"
 #include "compat/msprof/cell_ranks.h"
-#include "compat/msprof/in_place.h"
+#include "compat/msprof/chart.h"
 #include "compat/msprof/msprof_rows.h"
-#include "compat/msprof/output_folder.h"
 #include "compat/msprof/problems.h"
-#include "compat/msprof/rank_databases.h"
 #include "compat/msprof/rank_tables.h"
-#include "compat/msprof/step_list.h"
 
 namespace stageline {
 namespace {

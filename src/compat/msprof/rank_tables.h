@@ -1,17 +1,43 @@
-// Writes tables into one rank's database, or into a copy of it. (in_place.h writes into the original.)
+// Tables of one rank, and how they are written: into its database, or into a copy of it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/output_file.h"
 #include "base/result.h"
 #include "compat/msprof/communication.h"
-#include "compat/msprof/step_tasks.h"
 
 namespace stageline {
+
+// StepTaskInfo: the table from which MindStudio Insight draws a pipeline chart. It has one row for each block of work
+// on the device.
+
+struct StepTask {
+  int64_t start_ns = 0, end_ns = 0;
+  uint32_t name = 0;  // index into StepTasks::names
+  int32_t type = 0;   // the colour: 0 forward, 1 backward; for DualPipeV the phase (dualpipev_rows.h)
+};
+
+struct StepTasks {
+  std::vector<std::string> names;
+  std::vector<StepTask> rows;  // in the order in which they are written
+
+  uint32_t name_id(std::string_view name) {
+    const auto [at, fresh] = ids_.try_emplace(std::string(name), static_cast<uint32_t>(names.size()));
+    if (fresh) names.emplace_back(name);
+    return at->second;
+  }
+
+ private:
+  std::unordered_map<std::string, uint32_t> ids_;
+};
+
+// Writes tables into one rank's database, or into a copy of it. (write_in_place() writes into the original.)
 
 struct RankTables {
   bool write_blocks = false;  // rebuilds StepTaskInfo
@@ -38,5 +64,20 @@ Status fill_copy(const std::string& source, const RankTables& tables, const Outp
 
 // Copies a whole file to another name; shares its blocks where the file system can. Errors: kIo.
 Status copy_file(const std::string& source, const std::string& target);
+
+// Writes a rank's tables into the measured database itself, the only file of a user's that stageline changes.
+//
+//     database ── copy ──▶ database.partial.PID ── tables ──▶ fsync ──▶ rename over database
+//         └───────── hard link ──▶ database.stageline-backup   (just before the rename)
+//
+// No journal is ever needed: whenever the program ends, the name refers either to the old file or to the new one.
+
+inline constexpr const char* kBackupSuffix = ".stageline-backup";
+
+// A backup is made unless there is one of this measurement already, which has the same first and last rows in every
+// table that pp-chart leaves alone. Mode and owner are kept. After an error the file is as it was before, and no backup
+// was made of it. Errors: kUnavailable when another program uses the file, kUsage when the backup is of another
+// measurement, kIo, and those of write_tables. Takes as much space on disk as the file, once more.
+Status write_in_place(const std::string& path, const RankTables& tables);
 
 }  // namespace stageline

@@ -1,11 +1,10 @@
-#include "diagnosis/causes/cell_positions.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/number.h"
+#include "diagnosis/causes/cell_times.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

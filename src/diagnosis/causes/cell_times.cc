@@ -9,8 +9,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/sort_by_numbers.h"
-#include "diagnosis/causes/even_levels.h"
+#include "base/sorting.h"
 #include "model/intervals.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,7 +1,7 @@
-#include "diagnosis/causes/even_levels.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "diagnosis/causes/cell_times.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/trace.h"
-#include "pipeline/cells/early_links.h"
+#include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"

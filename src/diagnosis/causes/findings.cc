@@ -13,7 +13,7 @@
 #include "diagnosis/causes/schedule_findings.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
-#include "pipeline/replay/schedule_ideal.h"
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

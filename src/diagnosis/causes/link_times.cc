@@ -7,7 +7,7 @@
 
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
-#include "model/machines.h"
+#include "model/run_extent.h"
 #include "pipeline/measure/links.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "model/intervals.h"
-#include "model/machines.h"
+#include "model/run_extent.h"
 #include "pipeline/replay/recorded_messages.h"
 
 namespace stageline {

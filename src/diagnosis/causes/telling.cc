@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "diagnosis/causes/place_text.h"
-#include "model/machines.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {

@@ -1,9 +1,9 @@
-#include "diagnosis/diff/diff_groups.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
+
+#include "diagnosis/diff/diff_parts.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "diagnosis/diff/diff_match.h"
-
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -9,6 +7,7 @@
 #include <tuple>
 
 #include "base/parallel.h"
+#include "diagnosis/diff/diff_parts.h"
 
 namespace stageline {
 namespace {

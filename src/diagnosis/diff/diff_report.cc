@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/place_text.h"
-#include "diagnosis/diff/diff_groups.h"
+#include "diagnosis/diff/diff_parts.h"
 
 namespace stageline {
 namespace {

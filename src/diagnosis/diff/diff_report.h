@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/words.h"
-#include "diagnosis/diff/run_diff.h"
+#include "diagnosis/diff/diff_answer.h"
 #include "model/place.h"
 #include "model/table.h"
 

@@ -1,8 +1,7 @@
-#include "diagnosis/diff/diff_shape.h"
-
 #include <cmath>
 
 #include "base/number.h"
+#include "diagnosis/diff/diff_parts.h"
 #include "diagnosis/diff/problems.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"

@@ -1,9 +1,7 @@
-#include "diagnosis/diff/new_causes.h"
-
 #include <algorithm>
 
 #include "diagnosis/causes/cause_kind.h"
-#include "diagnosis/diff/diff_groups.h"
+#include "diagnosis/diff/diff_parts.h"
 #include "facts/run.h"
 
 namespace stageline {

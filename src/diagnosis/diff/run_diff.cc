@@ -1,5 +1,3 @@
-#include "diagnosis/diff/run_diff.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,11 +12,9 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/gap_times.h"
 #include "diagnosis/causes/long_step_words.h"
-#include "diagnosis/diff/diff_groups.h"
-#include "diagnosis/diff/diff_match.h"
-#include "diagnosis/diff/diff_shape.h"
+#include "diagnosis/diff/diff_answer.h"
+#include "diagnosis/diff/diff_parts.h"
 #include "diagnosis/diff/diff_side.h"
-#include "diagnosis/diff/new_causes.h"
 #include "diagnosis/diff/problems.h"
 
 namespace stageline {

@@ -1,10 +1,8 @@
-#include "diagnosis/profile/absorb.h"
-
 #include <algorithm>
 
 #include "base/number.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
-#include "diagnosis/profile/loss_findings.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -1,10 +1,9 @@
-#include "diagnosis/profile/allocator_findings.h"
-
 #include <algorithm>
 #include <set>
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/profile_findings.h"
 #include "model/finding.h"
 #include "profile/allocator_replay.h"
 

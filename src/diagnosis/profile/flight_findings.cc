@@ -1,5 +1,3 @@
-#include "diagnosis/profile/flight_findings.h"
-
 #include <algorithm>
 #include <ctime>
 #include <set>
@@ -7,6 +5,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "diagnosis/profile/profile_findings.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"
 

@@ -10,7 +10,10 @@
 #include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
-#include "profile/device_clock.h"
+#include "profile/device_time.h"
+#include "profile/device_timeline.h"
+#include "profile/meetings.h"
+#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -1,11 +1,10 @@
-#include "diagnosis/profile/loss_findings.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

@@ -8,7 +8,6 @@
 
 #include "base/json_members.h"
 #include "base/number.h"
-#include "model/only_communication.h"
 #include "model/row_names.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"

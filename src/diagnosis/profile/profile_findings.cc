@@ -6,12 +6,9 @@
 #include <string>
 
 #include "base/number.h"
-#include "diagnosis/profile/absorb.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
-#include "diagnosis/profile/loss_findings.h"
 #include "diagnosis/profile/phases.h"
-#include "diagnosis/profile/profile_headline.h"
-#include "diagnosis/profile/step_findings.h"
 #include "diagnosis/profile/transfer_findings.h"
 #include "model/finding.h"
 #include "model/statistics.h"

@@ -6,6 +6,7 @@
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"
 #include "facts/profile_sums.h"
+#include "facts/run.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -31,5 +32,20 @@ struct ProfileLosses {
   std::vector<Finding> list, before;
 };
 ProfileLosses profile_losses(const Run& run);
+
+// Findings from flight-recorder dumps: which rank hangs, where and since when, and which calls mismatch.
+
+// Findings "collective.missing", "collective.mismatch", "collective.stuck" and "collective.cycle", the first one for
+// each group and cause; none where all calls fit and have completed. Definitions: docs/analyses/flight-recorder.md.
+Findings flight_findings(const Run& run);
+
+// Findings from snapshots of PyTorch's allocator: the reason why memory ran out, and the held memory that is unusable.
+
+// Whether the trace is made of snapshots: its parts hold an allocator's memory and no times of work.
+bool has_allocators(const Trace& trace);
+
+// Returns the findings "memory.oom", one for each device and reason, and "memory.fragmented". Definitions:
+// docs/analyses/allocator-snapshot.md.
+Findings allocator_findings(const Run& run);
 
 }  // namespace stageline

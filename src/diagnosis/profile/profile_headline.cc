@@ -1,12 +1,10 @@
-#include "diagnosis/profile/profile_headline.h"
-
 #include <algorithm>
 #include <string>
 
 #include "base/number.h"
 #include "base/words.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "model/finding.h"
-#include "model/parts_text.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -1,11 +1,10 @@
-#include "diagnosis/profile/profile_what_if.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "diagnosis/profile/loss_findings.h"
+#include "diagnosis/profile/finding_parts.h"
+#include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "model/statistics.h"

@@ -1,5 +1,3 @@
-#include "diagnosis/profile/step_findings.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/phases.h"
 #include "model/message_names.h"
 #include "model/statistics.h"

@@ -8,7 +8,7 @@
 #include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/pipeline_facts.h"
-#include "plan/layouts.h"
+#include "plan/search.h"
 
 namespace stageline {
 namespace {

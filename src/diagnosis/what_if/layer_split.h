@@ -75,7 +75,7 @@ std::vector<DirectionCost> split_factors(const StageCosts& stages, const LayerCo
 // have the same. Errors: kUsage.
 Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, int32_t chunks, ChunkLayout layout);
 
-// Write the split as each framework does (Megatron: plan/layouts.h), with what holds the embedding first and the head
+// Write the split as each framework does (Megatron: plan/search.h), with what holds the embedding first and the head
 // last.
 std::string torchtitan_split(
     const std::vector<int32_t>& layers);  // "tok_embeddings, layers.0–8 | … | layers.27–31, norm, output"

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "diagnosis/what_if/layer_split.h"
-#include "diagnosis/what_if/order_cells.h"
 #include "diagnosis/what_if/order_plan.h"
 #include "model/schedule.h"
 #include "pipeline/order/rank_lists.h"

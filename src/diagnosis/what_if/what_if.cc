@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/problems.h"
-#include "model/machines.h"
+#include "model/run_extent.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "schedules/registry.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/what_if/fix.h"
 #include "diagnosis/what_if/stage_bytes.h"
 #include "diagnosis/what_if/what_if.h"
+#include "diagnosis/what_if/what_if_words.h"
 
 namespace stageline {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/number.h"
-#include "plan/layouts.h"
+#include "plan/search.h"
 
 namespace stageline {
 namespace {

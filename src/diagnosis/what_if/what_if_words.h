@@ -2,13 +2,30 @@
 // frameworks' own words; where it is a flag it is the same in both.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "diagnosis/what_if/fix.h"
+#include "base/words.h"
 #include "diagnosis/what_if/stage_bytes.h"
+#include "diagnosis/what_if/what_if.h"
 
 namespace stageline {
+
+// A fix: a change of the run with its price, the assumption on which the price rests, and how to make the change.
+
+// The layers that each virtual stage is assumed to have when the number is not given.
+inline constexpr int32_t kAssumedLayers = 8;
+
+struct Fix {
+  std::string id;  // stable: "balance", "worker", "order", "schedule", "micro-batches", "links", "launch", "jitter",
+                   // "fair-stage", "combined", "own"
+  Changes changes;
+  Price price;
+  Text name, assumes, how;
+  Text bytes;          // what it needs and what the run needs now, where known; `assumes` ends with it
+  bool bound = false;  // it is only a bound on the saving of fixes: jitter cannot be switched off
+};
 
 struct FixWords {
   Text name, assumes, how;

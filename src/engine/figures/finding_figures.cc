@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/figures/figure.h"
+#include "engine/figures/figures.h"
 #include "engine/model_tables.h"
 #include "pipeline/clocks/problems.h"
 

@@ -5,10 +5,10 @@
 
 #include "diagnosis/profile/rank_losses.h"
 #include "engine/engine.h"
-#include "engine/figures/figure.h"
+#include "engine/figures/figures.h"
 #include "facts/profile_sums.h"
 #include "facts/utilisation_facts.h"
-#include "model/only_communication.h"
+#include "model/run_extent.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "engine/engine.h"
-#include "engine/figures/figure.h"
+#include "engine/figures/figures.h"
 #include "facts/pipeline_facts.h"
 #include "model/run_extent.h"
 #include "pipeline/sums/step_ratios.h"

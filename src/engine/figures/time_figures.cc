@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "engine/figures/figure.h"
+#include "engine/figures/figures.h"
 
 namespace stageline {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "exporters/ascend_db/db_options.h"
+#include "exporters/ascend_db/plan.h"
 #include "model/trace.h"
 
 namespace stageline {

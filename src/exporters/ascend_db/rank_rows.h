@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/sqlite_db.h"
-#include "exporters/ascend_db/db_options.h"
 #include "exporters/ascend_db/plan.h"
 #include "model/intervals.h"
 

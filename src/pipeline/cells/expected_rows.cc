@@ -1,7 +1,6 @@
-#include "pipeline/cells/expected_rows.h"
-
 #include <algorithm>
 
+#include "pipeline/cells/range_rows.h"
 #include "schedules/registry.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include "pipeline/cells/impossible_times.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -9,7 +7,8 @@
 
 #include "base/number.h"
 #include "model/intervals.h"
-#include "model/lossy_steps.h"
+#include "model/run_extent.h"
+#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/problems.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include "pipeline/cells/infer_cells.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/host_work.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"

@@ -1,11 +1,10 @@
-#include "pipeline/cells/infer_layout.h"
-
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "pipeline/cells/problems.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

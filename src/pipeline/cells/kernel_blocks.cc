@@ -1,10 +1,9 @@
-#include "pipeline/cells/kernel_blocks.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "base/parallel.h"
+#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/kernel_runs.h"
 #include "pipeline/cells/problems.h"
 #include "schedules/registry.h"

@@ -1,4 +1,4 @@
-// The first half of pipeline/cells/kernel_blocks.h, which explains the method: cuts the kernels of one rank into blocks
+// The first half of find_cells.h, which explains the method: cuts the kernels of one rank into blocks
 // of forward, backward and optimizer work.
 #pragma once
 

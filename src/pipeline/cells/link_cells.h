@@ -1,6 +1,7 @@
 // Links: which cell waited for the result of which other cell. Exporters draw them as arrows.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "model/schedule.h"
@@ -31,5 +32,16 @@ std::vector<Link> links_over_missing(const Trace& trace);
 // is the one in which more cells start after their input's end, if clocks can be compared. Returns the loop when both
 // layouts explain the times equally well, and when there is one chunk.
 ChunkLayout guess_chunk_layout(const Trace& trace);
+
+// Finds links whose cell begins before the cell it waits for has ended. Either clocks disagree, or cells have wrong
+// labels.
+
+struct EarlyLinks {
+  int64_t count = 0, worst_ns = 0;  // how many links are early by more than was asked, and by how much the worst one is
+  const Link* first = nullptr;      // the first of them in Trace::links; nullptr when there is none
+};
+
+// Compares common times. O(links), in parallel.
+EarlyLinks early_links(const Trace& trace, int64_t beyond_ns);
 
 }  // namespace stageline

@@ -1,10 +1,9 @@
-#include "pipeline/cells/message_peers.h"
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
 
 #include "base/json_members.h"
+#include "pipeline/cells/host_work.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "pipeline/cells/range_cells.h"
-
 #include <algorithm>
 #include <map>
 
@@ -8,11 +6,10 @@
 #include "base/text.h"
 #include "model/message_names.h"
 #include "model/torch_facts.h"
-#include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/range_messages.h"
-#include "pipeline/cells/rank_places.h"
-#include "pipeline/cells/row_order.h"
+#include "pipeline/cells/range_rows.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

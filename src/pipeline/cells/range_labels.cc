@@ -1,5 +1,3 @@
-#include "pipeline/cells/range_labels.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,8 +5,8 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "pipeline/cells/range_rows.h"
 #include "pipeline/cells/row_alignment.h"
-#include "pipeline/cells/row_order.h"
 #include "schedules/registry.h"
 
 namespace stageline {

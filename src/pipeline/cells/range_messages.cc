@@ -1,5 +1,3 @@
-#include "pipeline/cells/range_messages.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -7,6 +5,7 @@
 
 #include "base/json_members.h"
 #include "base/parallel.h"
+#include "pipeline/cells/range_rows.h"
 
 namespace stageline {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
-#include "pipeline/cells/layout_check.h"
 
 namespace stageline {
 namespace {

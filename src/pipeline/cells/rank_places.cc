@@ -1,13 +1,11 @@
-#include "pipeline/cells/rank_places.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
 #include "base/text.h"
-#include "pipeline/cells/layout_check.h"
 #include "pipeline/cells/problems.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

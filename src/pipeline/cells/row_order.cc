@@ -1,8 +1,8 @@
-#include "pipeline/cells/row_order.h"
-
 #include <algorithm>
 #include <map>
 #include <tuple>
+
+#include "pipeline/cells/range_rows.h"
 
 namespace stageline {
 namespace {

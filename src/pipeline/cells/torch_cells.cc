@@ -1,5 +1,3 @@
-#include "pipeline/cells/torch_cells.h"
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -9,13 +7,10 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "pipeline/cells/layout_check.h"
-#include "pipeline/cells/loose_messages.h"
-#include "pipeline/cells/mark_numbers.h"
+#include "pipeline/cells/find_cells.h"
+#include "pipeline/cells/marks.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/stage_map.h"
-#include "pipeline/cells/torch_marks.h"
-#include "pipeline/cells/work_spans.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "pipeline/cells/torch_marks.h"
-
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -15,8 +13,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/message_names.h"
-#include "pipeline/cells/message_flow.h"
-#include "pipeline/cells/message_marks.h"
+#include "pipeline/cells/marks.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 

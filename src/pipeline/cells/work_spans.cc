@@ -1,11 +1,10 @@
-#include "pipeline/cells/work_spans.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "model/lane_of.h"
+#include "model/lanes.h"
 #include "model/message_names.h"
+#include "pipeline/cells/marks.h"
 
 namespace stageline {
 namespace {

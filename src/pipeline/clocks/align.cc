@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "pipeline/clocks/clock_graph.h"
-#include "pipeline/clocks/gather_net.h"
+#include "pipeline/clocks/clock_net.h"
 #include "pipeline/clocks/problems.h"
 
 namespace stageline {

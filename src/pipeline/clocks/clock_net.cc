@@ -1,12 +1,11 @@
+#include "pipeline/clocks/clock_net.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/parallel.h"
 #include "pipeline/clocks/clock_graph.h"
-#include "pipeline/clocks/gather_net.h"
-#include "pipeline/clocks/likely_error.h"
-#include "pipeline/clocks/wrong_edge.h"
 
 namespace stageline::align {
 namespace {

@@ -1,5 +1,3 @@
-#include "pipeline/clocks/gather_net.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,8 +8,8 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/intervals.h"
+#include "pipeline/clocks/clock_net.h"
 #include "pipeline/clocks/problems.h"
-#include "pipeline/clocks/stamp_grain.h"
 
 namespace stageline::align {
 namespace {

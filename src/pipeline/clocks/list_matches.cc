@@ -1,5 +1,3 @@
-#include "pipeline/clocks/list_matches.h"
-
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -10,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/message_names.h"
+#include "pipeline/clocks/match.h"
 
 namespace stageline::align {
 namespace {

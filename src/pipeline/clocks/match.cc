@@ -3,9 +3,8 @@
 #include <map>
 #include <tuple>
 
-#include "model/rank_ranges.h"
+#include "model/cells.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/clocks/list_matches.h"
 
 namespace stageline::align {
 namespace {

@@ -12,15 +12,61 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "model/trace.h"
-#include "pipeline/clocks/tie.h"
 
 namespace stageline::align {
+
+enum class TieKind : uint8_t { kMessages, kCollectives, kGaps, kOperator };
+
+// One match; each timestamp is on its own rank's clock. It always holds that the receiver cannot end before the sender
+// began. That the sender cannot end before the receiver began holds only when the sender waits for the receiver.
+struct Match {
+  int64_t send_start_ns = 0, send_end_ns = 0, recv_start_ns = 0, recv_end_ns = 0;
+  uint32_t tag = 0;    // the receiving cell, or the position in Tie::listed
+  bool from_a = true;  // a sends to b
+};
+
+// All sends of one kind from one rank to another. Chunk kUnknown stands for any chunk.
+struct Channel {
+  CellKind send, recv;
+  int32_t send_chunk = kUnknown, recv_chunk = kUnknown;
+  bool from_a = true;
+};
+
+// All matches of one kind between two ranks.
+struct Tie {
+  size_t part_a = 0, part_b = 0;  // a < b
+  TieKind kind = TieKind::kMessages;
+  std::vector<Channel> channels;  // for messages
+  std::vector<Match> listed;      // for all other kinds, in order of time
+  int32_t name = -1;              // for collectives: index into Matches::names
+};
+
+struct ByHand {  // --align-on A:B:NAME
+  int32_t rank_a = 0, rank_b = 0;
+  std::string name;
+};
+
+// The cells [begin, end) of one part in one step.
+struct StepCells {
+  int32_t step = kUnknown;
+  size_t begin = 0, end = 0;
+};
+
+struct Matches {
+  const Trace* trace = nullptr;
+  std::vector<std::vector<StepCells>> steps_of_part;
+  std::vector<Tie> ties;           // ordered by (a, b, kind, name)
+  bool messages_numbered = false;  // some messages name their micro-batch
+  std::vector<std::string> names;
+};
 
 using PartPairs = std::set<std::pair<size_t, size_t>>;  // the lower part first
 
@@ -116,5 +162,28 @@ void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmat
     }
   }
 }
+
+// Adds evidence that is listed match by match, because there is little of it or it has to be looked up in tables.
+
+// Adds gaps along trace.links, for pairs of parts that are not in `joined`.
+void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches);
+
+// Adds sends and receives whose ends, direction and number are recorded (jobs of the recorder); they are matched by
+// these, whatever their order. Numbers that a side has twice in a step are left out. Returns the pairs of parts that
+// got matches.
+std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Matches& matches);
+
+// Adds cells of kind C that end on every rank after they have begun on every rank (all-reduce, all-gather,
+// reduce-scatter, all-to-all; not broadcast). They are matched by name and by order within a step, over the replicas of
+// a stage. Each rank is matched with the first replica and with the next one, so the work grows with the number of
+// ranks and not with its square. Whether a name really spans the replicas shows in the fit.
+void add_cell_collectives(const Trace& trace, Matches& matches);
+
+// Adds the same from profiler traces: kernels that have a collective's facts.
+void add_profiler_collectives(const Trace& trace, Matches& matches);
+
+// Adds what the user named: the k-th slice of the name, or cell of that label, on both ranks. A rank or name that does
+// not exist adds nothing.
+void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches& matches);
 
 }  // namespace stageline::align

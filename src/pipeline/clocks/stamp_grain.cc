@@ -1,4 +1,4 @@
-#include "pipeline/clocks/stamp_grain.h"
+#include "pipeline/clocks/clock_net.h"
 
 namespace stageline::align {
 namespace {

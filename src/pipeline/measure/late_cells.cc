@@ -8,8 +8,8 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/lane_of.h"
-#include "pipeline/order/list_positions.h"
+#include "model/lanes.h"
+#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/sort_by_numbers.h"
+#include "base/sorting.h"
 
 namespace stageline {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/number.h"
 #include "model/intervals.h"
+#include "model/kind.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
-#include "model/step_work.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -8,7 +8,7 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/rank_ranges.h"
+#include "model/cells.h"
 #include "pipeline/measure/host_delays.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/json_members.h"
 #include "model/intervals.h"
-#include "model/lane_of.h"
+#include "model/lanes.h"
 
 namespace stageline {
 namespace {

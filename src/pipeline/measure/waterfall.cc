@@ -11,8 +11,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/order_graph.h"
-#include "pipeline/replay/order_replay.h"
-#include "pipeline/replay/schedule_sequence.h"
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

@@ -1,8 +1,6 @@
-#include "pipeline/order/divergence.h"
-
 #include <algorithm>
 
-#include "pipeline/order/edit_distance.h"
+#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

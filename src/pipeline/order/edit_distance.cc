@@ -1,11 +1,11 @@
 // The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986). The value row[k] is the position in `a`
 // that is reached with e edits on diagonal k = (position in b) − (position in a). For nearly equal lists it costs
 // little more than a comparison.
-#include "pipeline/order/edit_distance.h"
-
 #include <algorithm>
 #include <optional>
 #include <vector>
+
+#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,7 @@
-#include "pipeline/order/fuse_pairs.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "pipeline/order/schedule_places.h"
 
 namespace stageline {
 

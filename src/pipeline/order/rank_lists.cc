@@ -5,13 +5,15 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/cells.h"
 #include "model/intervals.h"
-#include "model/rank_ranges.h"
-#include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {
@@ -344,5 +346,19 @@ WorkLists work_lists(const RankLists& lists) {
 }
 
 WorkLists work_lists(const Trace& trace, LabelRule rule) { return work_lists(rank_lists(trace, rule)); }
+
+std::vector<int32_t> list_positions(const RankLists& lists, size_t parts) {
+  std::vector<int32_t> position(parts, kUnknown);
+  std::vector<std::tuple<int32_t, int32_t, int32_t>> order;  // (part, replica, stage)
+  for (const RankList& list : lists.lists)
+    if (position[list.part] == kUnknown) {
+      position[list.part] = 0;
+      order.emplace_back(list.part, list.dp, list.stage);
+    }
+  std::ranges::sort(order);
+  std::map<std::pair<int32_t, int32_t>, int32_t> seen;
+  for (const auto& [part, dp, stage] : order) position[part] = seen[{dp, stage}]++;
+  return position;
+}
 
 }  // namespace stageline

@@ -1,9 +1,15 @@
 // The operation orders of every rank in every step, in a form that can be compared with the orders of a schedule.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "model/trace.h"
 
 namespace stageline {
@@ -78,5 +84,46 @@ RankLists rank_lists(const Trace& trace, LabelRule rule);
 // Returns the same with equal lists of one stage kept once. O(tokens).
 WorkLists work_lists(const RankLists& lists);
 WorkLists work_lists(const Trace& trace, LabelRule rule);
+
+// Finds the position of a rank among the ranks of its stage.
+
+// Returns the tensor-parallel index of each part that has lists: its place among the parts of its (replica, stage);
+// kUnknown for other parts. O(lists).
+std::vector<int32_t> list_positions(const RankLists& lists, size_t parts);
+
+// Measures the difference of two operation orders.
+
+using SameToken = bool (*)(const WorkToken& a, const WorkToken& b);
+
+// Returns true when both are forwards, or both are backwards, of the same work; B counts as I.
+bool same_direction(const WorkToken& a, const WorkToken& b);
+// Returns true when both have the same kind, and both or neither are fused.
+bool same_work(const WorkToken& a, const WorkToken& b);
+
+// Returns how many insertions, deletions and replacements turn one list into the other. The number is exact up to
+// kExactDistance; above that it is an upper bound of at least kExactDistance + 1, from comparing position by position.
+// O(n + d · (n + d)) with d ≤ kExactDistance, usually O(n + d²).
+inline constexpr size_t kExactDistance = 96;
+size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same);
+
+// Finds the first deviation of a rank's operation order from its schedule, and describes it.
+
+// A place where lists first leave the recognised schedule; lists that leave it in the same way are counted together.
+struct Divergence {
+  int32_t stage = 0;
+  int64_t lists = 0;                   // how many lists (step, replica, rank) leave the schedule here in this way
+  int32_t step = 0, dp = 0, part = 0;  // the first such list
+  int64_t position = 0;                // counted among the forwards and backwards of the list, from 0
+  std::string expected, found;         // "F3", with several chunks "F3.c1"; "" where that list has ended
+  bool is_order = false;  // both cells are in the list, in the other order; so the recording has no gap there
+  Text sentence;
+};
+
+// Compares two lists that hold forwards and backwards only. Fills position, expected, found, is_order and the
+// sentences, without rank or step; nullopt when the lists are equal. `label`, where given, returns what the trace calls
+// a micro-batch of a chunk. O(length).
+using MicroBatchLabel = std::function<int32_t(int32_t micro_batch, int32_t chunk)>;
+std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, std::span<const WorkToken> found,
+                                           bool with_chunk, const MicroBatchLabel& label = {});
 
 }  // namespace stageline

@@ -7,8 +7,8 @@
 
 #include "base/number.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/order/edit_distance.h"
-#include "pipeline/order/fuse_pairs.h"
+#include "pipeline/order/rank_lists.h"
+#include "pipeline/order/schedule_places.h"
 #include "schedules/registry.h"
 
 namespace stageline {

@@ -13,7 +13,6 @@
 #include "base/words.h"
 #include "model/schedule.h"
 #include "model/trace.h"
-#include "pipeline/order/divergence.h"
 #include "pipeline/order/rank_lists.h"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 //     message                  ├──────▶│
 //     reduction                        │← delay →├───────────────┤  optimizer
 //
-// A cell in which ranks meet (inner_meetings.h) takes its own work alone. Behind it comes the meeting of all these
+// A cell in which ranks meet (peer_cells.h) takes its own work alone. Behind it comes the meeting of all these
 // ranks, a group that begins when the last of them has done its work, and later operations wait for that.
 #include <algorithm>
 #include <array>
@@ -26,7 +26,7 @@
 #include "base/spares.h"
 #include "model/intervals.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/replay/inner_meetings.h"
+#include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"

@@ -34,7 +34,7 @@ struct GraphType {
   CellKind kind;            // kind of its first operation
   bool communicates;        // the type communicates, so its fair time is the median and not the mean
   bool overlapped = false;  // halves of overlapped pairs, each of which has the time of both
-  bool inside = false;      // ranks meet in it inside their cells (inner_meetings.h)
+  bool inside = false;      // ranks meet in it inside their cells (peer_cells.h)
   bool operator==(const GraphType&) const = default;
 };
 

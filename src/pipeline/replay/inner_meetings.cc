@@ -1,5 +1,3 @@
-#include "pipeline/replay/inner_meetings.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,8 +6,9 @@
 #include <set>
 #include <tuple>
 
+#include "model/cells.h"
 #include "model/intervals.h"
-#include "model/rank_ranges.h"
+#include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {

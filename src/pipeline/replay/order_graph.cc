@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "model/intervals.h"
-#include "pipeline/order/list_positions.h"
+#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

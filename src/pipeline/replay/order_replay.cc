@@ -1,4 +1,4 @@
-#include "pipeline/replay/order_replay.h"
+#include "pipeline/replay/order_graph.h"
 
 namespace stageline {
 namespace {

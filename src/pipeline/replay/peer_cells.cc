@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "pipeline/replay/inner_meetings.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

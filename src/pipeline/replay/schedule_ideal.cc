@@ -1,5 +1,3 @@
-#include "pipeline/replay/schedule_ideal.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,6 +5,7 @@
 #include "base/number.h"
 #include "model/run_extent.h"
 #include "pipeline/replay/schedule_numbers.h"
+#include "pipeline/replay/theory.h"
 #include "schedules/registry.h"
 
 namespace stageline {

@@ -1,6 +1,6 @@
-#include "pipeline/replay/schedule_sequence.h"
-
 #include <algorithm>
+
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 

@@ -7,9 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "pipeline/order/fuse_pairs.h"
 #include "pipeline/order/schedule_places.h"
-#include "pipeline/replay/theory_pace.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -20,6 +18,41 @@ constexpr size_t kKinds = 5;     // F, B, I, W, F&B
 constexpr double kLongestNs = 1e18;
 // A step is replayed at its own pace only if at least one in this number of the schedule's cells is present.
 constexpr size_t kMinFilled = 4;
+
+constexpr double kMinPace = 0.02;
+constexpr double kSurePace = 4;
+
+// How fast a stage was in one step, compared with its means over the run.
+//
+// In a run whose steps differ (in sequence lengths, or through clocks that throttle), every cell of a slow step would
+// be late although its order is right. So if a stage's cells differ from the means by more than their own scatter, that
+// step's theory takes every stage at its own pace. The pace is the sum of its cells ÷ the sum of their means.
+struct StagePace {
+  // Adds one cell that has a place in the theory.
+  void add(int64_t actual_ns, int64_t mean_ns) {
+    const double a = actual_ns, m = mean_ns;
+    ++count;
+    actual += a;
+    mean += m;
+    actual_squares += a * a;
+    products += a * m;
+    mean_squares += m * m;
+  }
+  double pace() const { return mean > 0 && actual > 0 ? actual / mean : 1; }  // 1 when no cell was added
+  // Returns true when the pace differs from 1 by at least kMinPace and by kSurePace times its own standard error, from
+  // four cells or more.
+  bool sure() const {
+    constexpr double kMinCells = 4;
+    if (count < kMinCells || !(mean > 0)) return false;
+    // Computes the sum of squares of the residuals actual − pace · mean, and from it the standard error of the pace.
+    const double p = pace(), squares = std::max(0.0, actual_squares - 2 * p * products + p * p * mean_squares);
+    const double error = std::sqrt(squares * count / (count - 1)) / mean;
+    return std::abs(p - 1) >= kMinPace && std::abs(p - 1) >= kSurePace * error;
+  }
+
+  double count = 0, actual = 0, mean = 0;
+  double actual_squares = 0, products = 0, mean_squares = 0;
+};
 
 // Mean durations by stage, chunk and kind.
 class MeanCosts {

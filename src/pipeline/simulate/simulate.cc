@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "pipeline/replay/replay.h"
-#include "pipeline/simulate/simulate_faults.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,3 @@
-#include "pipeline/simulate/simulate_faults.h"
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -10,6 +8,7 @@
 #include "base/text.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/replay.h"
+#include "pipeline/simulate/simulate.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/step_work.h"
+#include "model/kind.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/stage_costs.h"
 

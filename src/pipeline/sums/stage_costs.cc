@@ -8,8 +8,8 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/cells.h"
 #include "model/intervals.h"
-#include "model/rank_ranges.h"
 
 namespace stageline {
 

@@ -12,9 +12,8 @@
 #include "model/torch_facts.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/problems.h"
-#include "readers/ascend/rank_db.h"
 #include "readers/ascend/text_trace.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/reader.h"
 
 namespace stageline {

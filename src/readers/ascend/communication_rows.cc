@@ -9,9 +9,9 @@
 #include <array>
 #include <cctype>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "base/word_list.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 

@@ -15,6 +15,7 @@
 
 #include "base/diagnostics.h"
 #include "base/result.h"
+#include "readers/ascend/part_builder.h"
 #include "readers/reader.h"
 
 namespace stageline::ascend {
@@ -35,5 +36,10 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
 // Returns true for "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db" and
 // "msmonitor_1_…_3.db".
 bool is_profiler_db(std::string_view name);
+
+// Reads a rank's profiler database into a Part.
+
+// The file is not changed. Memory: the columns of the part, and what joins need, at most some 100 bytes a task.
+RankPart read_rank_db(const RankFiles& files, const ReadOptions& options);
 
 }  // namespace stageline::ascend

@@ -9,7 +9,7 @@
 #include "model/source_limits.h"
 #include "readers/chakra/problems.h"
 #include "readers/chakra/trace_file.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/number.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/row_kinds.h"
 
 namespace stageline {

@@ -1,6 +1,6 @@
 #include "readers/common/launched_work.h"
 
-#include "base/sort_runs.h"
+#include "base/sorting.h"
 #include "model/intervals.h"
 #include "readers/common/number_map.h"
 

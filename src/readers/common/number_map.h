@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/hash_seed.h"
+#include "base/hashes.h"
 #include "model/slice_facts.h"
 
 namespace stageline {

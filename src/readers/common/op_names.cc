@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "base/by_enum.h"
 #include "base/text.h"
-#include "base/word_list.h"
 
 namespace stageline {
 namespace {

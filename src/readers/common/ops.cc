@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/freed_memory.h"
-#include "base/sort_by_numbers.h"
+#include "base/sorting.h"
 #include "model/intervals.h"
 #include "model/problems.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/sort_runs.h"
+#include "base/sorting.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
 #include "readers/common/absurd_times.h"

@@ -10,7 +10,7 @@
 #include "base/machine_memory.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
-#include "readers/common/join_ranks.h"
+#include "readers/common/ranks.h"
 #include "readers/digest/digest_file.h"
 #include "readers/digest/problems.h"
 #include "readers/reader.h"

@@ -1,11 +1,10 @@
-#include "readers/kineto/event_parser.h"
-
 #include <simdjson.h>
 
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/kineto/chunk_parser.h"
 
 namespace stageline::kineto {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/json_events.h"
 #include "base/text.h"
 #include "readers/common/rows/arg_keys.h"
-#include "readers/kineto/event_parser.h"
+#include "readers/kineto/chunk_parser.h"
 
 namespace stageline::kineto {
 namespace {

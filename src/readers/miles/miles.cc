@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,7 +15,6 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"

@@ -15,7 +15,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "model/collective_kind.h"
-#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/nsys/problems.h"

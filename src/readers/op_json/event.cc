@@ -1,7 +1,7 @@
 #include "readers/op_json/event.h"
 
+#include "base/by_enum.h"
 #include "base/json_token.h"
-#include "base/word_list.h"
 
 namespace stageline::op_json {
 namespace {

@@ -6,12 +6,11 @@
 #include "base/json_events.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/common/number_steps.h"
 #include "readers/common/op_names.h"
+#include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
-#include "readers/op_json/timeline_file.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <map>
 
+#include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
-#include "readers/op_json/timeline_file.h"
 
 namespace stageline::op_json {
 namespace {

@@ -1,5 +1,3 @@
-#include "readers/op_json/timeline_file.h"
-
 #include <algorithm>
 #include <optional>
 #include <unordered_map>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/by_enum.h"
 #include "base/csv.h"
 #include "base/text.h"
-#include "base/word_list.h"
 
 namespace stageline::op_table {
 namespace {

@@ -6,12 +6,10 @@
 #include <tuple>
 
 #include "base/number.h"
-#include "model/lossy_steps.h"
-#include "readers/common/files_by_head.h"
+#include "model/run_extent.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
-#include "readers/otlp/pipeline.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"
 #include "readers/reader.h"

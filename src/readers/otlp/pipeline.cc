@@ -1,13 +1,12 @@
-#include "readers/otlp/pipeline.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "readers/common/interleaved_position.h"
+#include "readers/common/ranks.h"
 #include "readers/otlp/problems.h"
+#include "readers/otlp/span_file.h"
 
 namespace stageline::otlp {
 namespace {

@@ -12,8 +12,10 @@
 #include "base/string_pool.h"
 #include "model/source_limits.h"
 #include "model/trace.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
+
 class Progress;
 }
 
@@ -97,5 +99,26 @@ Framing protobuf_framing(std::string_view head);
 
 void read_json(std::string_view text, SpanSink& sink);
 void read_protobuf(std::string_view bytes, SpanSink& sink);
+
+}  // namespace stageline::otlp
+
+namespace stageline::otlp {
+
+// The pipeline of Megatron's spans: which forward and backward is which micro-batch of which step.
+
+// The spans of a run, whose resources are one run's. Spans are ordered by start.
+struct Run {
+  std::vector<Resource> resources;
+  std::vector<Span> spans;
+  std::vector<ServedRequest> requests;  // of the spans, whatever their order
+};
+
+// Whether spans say their own stages (pipeline.stage).
+bool names_stages(const Run& run);
+
+// Returns an operation for each span of a rank. A forward or backward within a known iteration is a cell; all other
+// spans, messages among them, are calls of the host. Returns nothing where there is no cell. Counts what was inferred
+// or left out in trace.diagnostics, and adds Trace::lossy_steps.
+std::vector<Op> pipeline_ops(const Run& run, Trace& trace);
 
 }  // namespace stageline::otlp

@@ -6,7 +6,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/common/join_ranks.h"
+#include "readers/common/ranks.h"
 #include "readers/common/worker_logs.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "model/lossy_steps.h"
+#include "model/run_extent.h"
 #include "readers/common/read_files.h"
 #include "readers/primus/problems.h"
 #include "readers/primus/rank_file.h"

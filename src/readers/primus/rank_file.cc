@@ -11,7 +11,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/common/interleaved_position.h"
+#include "readers/common/ranks.h"
 #include "readers/primus/problems.h"
 
 namespace stageline::primus {

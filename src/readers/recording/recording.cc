@@ -8,10 +8,9 @@
 #include <set>
 
 #include "base/json_writer.h"
-#include "readers/common/machines.h"
-#include "readers/common/number_steps.h"
 #include "readers/common/ops.h"
 #include "readers/common/range_message.h"
+#include "readers/common/ranks.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/problems.h"

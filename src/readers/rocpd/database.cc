@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -11,7 +10,6 @@
 #include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
-#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 namespace {

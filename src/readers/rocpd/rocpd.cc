@@ -1,6 +1,4 @@
 // Reads records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
-#include "readers/rocpd/rocpd.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -10,11 +8,12 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 #include "readers/rocpd/problems.h"
+#include "readers/rocpd/processes.h"
 
 namespace stageline {
 namespace rocpd {

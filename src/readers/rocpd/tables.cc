@@ -11,7 +11,6 @@
 #include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
-#include "readers/rocpd/rocpd.h"
 
 namespace stageline::rocpd {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "base/json_tree.h"
 #include "base/number.h"
-#include "readers/common/files_by_head.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"

@@ -12,12 +12,11 @@
 #include "model/torch_facts.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
+#include "readers/common/op_names.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/row_kinds.h"
-#include "readers/common/xla_ops.h"
 #include "readers/xplane/events.h"
 #include "readers/xplane/problems.h"
-#include "readers/xplane/steps.h"
 
 namespace stageline::xplane {
 namespace {

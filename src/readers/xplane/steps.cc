@@ -1,11 +1,10 @@
-#include "readers/xplane/steps.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "base/by_enum.h"
+#include "readers/xplane/events.h"
 
 namespace stageline::xplane {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "readers/common/machines.h"
+#include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/relate_slices.h"
 #include "readers/reader.h"

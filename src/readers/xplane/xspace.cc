@@ -1,5 +1,3 @@
-#include "readers/xplane/xspace.h"
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -8,7 +6,8 @@
 #include "base/input.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "readers/common/xla_ops.h"
+#include "readers/common/op_names.h"
+#include "readers/xplane/events.h"
 #include "readers/xplane/problems.h"
 
 namespace stageline::xplane {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/base64.h"
 #include "base/gzip_bytes.h"
+#include "base/hashes.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/parallel.h"

@@ -10,9 +10,7 @@
 #include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/pipeline_what_if.h"
-#include "server/timeline/counters_and_flows.h"
-#include "server/timeline/histogram.h"
-#include "server/timeline/name_search.h"
+#include "server/timeline/answers.h"
 #include "server/timeline/selection.h"
 #include "server/timeline/slice_window.h"
 

@@ -1,7 +1,7 @@
 #include "server/pipeline/pipeline_what_if.h"
 
 #include "base/json_writer.h"
-#include "engine/schedule_list.h"
+#include "engine/answers.h"
 #include "server/http/api_answer.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/what_if_reply.h"

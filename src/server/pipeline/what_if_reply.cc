@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "diagnosis/what_if/what_if_answer.h"
-#include "engine/schedule_list.h"
+#include "engine/answers.h"
 #include "server/http/wire.h"
 
 namespace stageline {

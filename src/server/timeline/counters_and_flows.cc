@@ -1,10 +1,9 @@
-#include "server/timeline/counters_and_flows.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/number.h"
 #include "server/http/wire.h"
+#include "server/timeline/answers.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/slice_window.h"
 

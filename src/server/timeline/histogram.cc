@@ -1,12 +1,10 @@
-#include "server/timeline/histogram.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "server/timeline/name_search.h"
+#include "server/timeline/answers.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/selection.h"
 #include "server/timeline/slice_window.h"

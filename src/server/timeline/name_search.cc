@@ -1,11 +1,10 @@
-#include "server/timeline/name_search.h"
-
 #include <algorithm>
 
 #include "base/json_writer.h"
 #include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "server/timeline/answers.h"
 #include "server/timeline/slice_window.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
-#include "plan/layouts.h"
-
 #include <random>
 
+#include "plan/search.h"
 #include "unit/plan/megatron_layout.h"
 #include "unit/plan/planner_data.h"
 

@@ -1,6 +1,6 @@
 #include "diagnosis/causes/late_starts/late_starts.h"
 #include "diagnosis/causes/telling.h"
-#include "model/machines.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 

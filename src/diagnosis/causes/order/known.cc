@@ -7,9 +7,9 @@
 #include "diagnosis/causes/order/order.h"
 #include "diagnosis/causes/suspect.h"
 #include "model/statistics.h"
-#include "pipeline/replay/order_replay.h"
+#include "pipeline/replay/order_graph.h"
 #include "pipeline/replay/replay.h"
-#include "pipeline/replay/schedule_sequence.h"
+#include "pipeline/replay/theory.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "base/word_list.h"
+#include "base/by_enum.h"
+#include "readers/common/op_names.h"
 #include "readers/common/rows/file_rows.h"
-#include "readers/common/xla_ops.h"
 
 namespace stageline::rows {
 namespace {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/number.h"
-#include "model/open_slices.h"
+#include "model/lanes.h"
 #include "readers/common/absurd_times.h"
 #include "readers/common/order_facts.h"
 #include "readers/common/rows/graph_marks.h"
