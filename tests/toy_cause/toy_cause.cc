@@ -1,5 +1,5 @@
 // A cause for tests, with its own list of causes: all that the author of a new cause writes. The program is linked with
-// this list instead of that of src/diagnosis/causes/cause_kinds.cc; run.py runs it.
+// this list instead of that of src/diagnosis/causes/cause_kind.cc; run.py runs it.
 #include <algorithm>
 #include <map>
 #include <vector>

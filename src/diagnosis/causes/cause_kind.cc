@@ -6,4 +6,14 @@ namespace stageline {
 
 bool CauseKind::takes(std::string_view line) const { return std::ranges::find(takes_from, line) != takes_from.end(); }
 
+// Weak: a program with another list of causes (tests/toy_cause) defines another one.
+[[gnu::weak]] std::span<const CauseKind* const> cause_kinds() {
+  static constexpr const CauseKind* kKinds[] = {
+#define CAUSE(id) &id##_cause,
+#include "diagnosis/causes/causes.def"
+#undef CAUSE
+  };
+  return kKinds;
+}
+
 }  // namespace stageline

@@ -1,9 +1,9 @@
-// Ranks that meet inside cells: uneven experts, longer sequences of some, slow exchanges, pauses between them.
+// The data of causes in ranks that meet inside cells.
 #pragma once
 
-#include <vector>
+#include <cstdint>
 
-#include "diagnosis/causes/cause_kind.h"
+#include "model/cells.h"
 
 namespace stageline {
 
@@ -15,7 +15,5 @@ struct PeersOwn {
   int32_t layer = kUnknown;             // of the hottest rank
   double own_ns = 0, others_ns = 0;     // a transfer, and that of the others
 };
-
-Telling tell_peers(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

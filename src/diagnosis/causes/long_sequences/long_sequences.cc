@@ -1,0 +1,63 @@
+// Long sequences: some micro-batches take longer forward and backward, on every stage.
+#include <set>
+#include <string>
+
+#include "diagnosis/causes/suspect.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+namespace {
+
+// Returns the micro-batch that is the only long one in each of a few steps, kUnknown where there is none: more steps
+// would show whether its place makes it long (find_positions()).
+int32_t same_in_few_steps(const CauseScene& scene) {
+  if (!few_steps(scene)) return kUnknown;
+  std::set<size_t> steps;
+  bool same = true;
+  int32_t number = kUnknown;
+  scene.each_op([&](uint32_t op, size_t step) {
+    if (!(scene.times.long_factor(op) > 1)) return;
+    if (number == kUnknown) number = scene.graph.micro_batch[op];
+    same = same && scene.graph.micro_batch[op] == number;
+    steps.insert(step);
+  });
+  return same && steps.size() > 1 && std::cmp_equal(steps.size(), std::ranges::count(scene.counts, true)) ? number
+                                                                                                          : kUnknown;
+}
+
+void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
+  const CellTimes::Sequences& all = scene.times.sequences();
+  if (!scene.times.sequence_factor_known()) return;
+  Suspect suspect;
+  suspect.cause.kind = &long_sequences_cause;
+  suspect.cause.figures = {.ratio = all.long_factor, .count = all.long_ones, .of = all.all};
+  if (const int32_t number = same_in_few_steps(scene); number != kUnknown)
+    suspect.cause.or_else = {{.kind = PlaceKind::kMicroBatches, .first = number, .last = number}};
+  suspect.without = [&scene](uint32_t op, double& dur, double&) { dur /= scene.times.long_factor(op); };
+  suspect.evened = [&scene](uint32_t op, double& dur, double&) { dur *= scene.times.even_factor(op); };
+  out.push_back(std::move(suspect));
+}
+
+Telling tell_long_sequences(std::span<const Cause* const> causes, const TellContext& context) {
+  Args args = context.args(*causes.front());
+  if (!causes.front()->or_else.empty()) args.set("same", std::to_string(causes.front()->or_else.front().first));
+  Telling telling = say_cause("sequence.long", "sequence.long", std::move(args));
+  telling.key = "sequences";
+  telling.table = {"stragglers", "forward-backward"};
+  return telling;
+}
+
+// If they are distributed evenly, jitter is gone too.
+constexpr std::string_view kLines[] = {"jitter", "replica-jitter"};
+
+}  // namespace
+
+const CauseKind long_sequences_cause = {.id = "long_sequences",
+                                        .name = "long sequences",
+                                        .measured = Measured::kCounted,
+                                        .takes_from = kLines,
+                                        .of_work = true,
+                                        .suspect = suspect_long_sequences,
+                                        .tell = tell_long_sequences};
+
+}  // namespace stageline

@@ -1,0 +1,174 @@
+// Slow ranks together: those of a replica, of a machine, or several with the same excess. The search below finds
+// replicas that all differ, that of slow_rank the others.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "diagnosis/causes/replica_levels.h"
+#include "diagnosis/causes/suspect.h"
+#include "diagnosis/causes/telling.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+struct SlowRanksOwn {
+  // No two replicas are alike, so none of them is the usual one: the replica that the others are compared with.
+  int32_t fastest = kUnknown;
+  bool graded() const { return fastest != kUnknown; }
+};
+
+// The replica that is held up by none, and the one that holds the others up most.
+struct Extremes {
+  int32_t fastest, slowest;
+};
+
+// Returns the fastest and the slowest of replicas that all differ; nothing where half of them are alike, or where one
+// is known in fewer than two steps.
+std::optional<Extremes> extremes_of(const ReplicaLevels& levels) {
+  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
+  Extremes out{levels.by_step.begin()->first, levels.by_step.begin()->first};
+  size_t max_alike = 0;
+  for (const auto& [own, values] : levels.by_step) {
+    if (known_ratios(values).size() < 2) return {};
+    const double mine = levels.mean(own);
+    if (mine < levels.mean(out.fastest)) out.fastest = own;
+    if (mine > levels.mean(out.slowest)) out.slowest = own;
+    const auto alike = std::ranges::count_if(levels.by_step, [&](const auto& other) {
+      const double its = levels.mean(other.first);
+      return std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
+                                             kErrors * std::hypot(levels.error(own), levels.error(other.first)));
+    });
+    max_alike = std::max<size_t>(max_alike, alike);
+  }
+  if (2 * max_alike > levels.by_step.size()) return {};
+  return out;
+}
+
+// Returns the ratios of the slowest replica to the fastest, in the steps that know both.
+std::vector<double> ratios_of(const ReplicaLevels& levels, const Extremes& extremes) {
+  std::vector<double> ratios = levels.by_step.at(extremes.slowest);
+  for (size_t s = 0; s < ratios.size(); ++s) ratios[s] /= levels.by_step.at(extremes.fastest)[s];
+  std::erase_if(ratios, [](double ratio) { return std::isnan(ratio); });
+  return ratios;
+}
+
+// How much faster each worker would be as one of the fastest replica, or of the median one.
+struct Factors {
+  std::vector<double> to_fastest, to_median;      // by worker
+  std::map<int32_t, std::vector<int32_t>> ranks;  // by replica, without the fastest
+};
+
+// Returns nothing where the stages do not agree: one slow rank does not make a slow replica.
+std::optional<Factors> factors_of(const CauseScene& scene, const Ratios& loads, const ReplicaLevels& levels,
+                                  int32_t fastest) {
+  const auto& workers = scene.times.workers();
+  Factors out{std::vector<double>(loads.size(), 1.0), std::vector<double>(loads.size(), 1.0), {}};
+  std::vector<double> means;
+  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
+  const double median = median_of(means);
+  std::map<int32_t, double> best;  // by stage: the load of the fastest replica's worker
+  for (size_t w = 0; w < loads.size(); ++w)
+    if (workers[w].dp == fastest) best[workers[w].stage] = mean_of(known_ratios(loads[w]));
+  for (size_t w = 0; w < loads.size(); ++w) {
+    const auto& [stage, dp] = std::tie(workers[w].stage, workers[w].dp);
+    if (!(best[stage] > 0)) return {};
+    if (dp == fastest) continue;
+    const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
+    if (!(own / best[stage] - 1 >= kAlikeSlow / 2 * beyond)) return {};
+    out.to_fastest[w] = own / best[stage];
+    out.to_median[w] = std::max(1.0, levels.mean(dp) / median);
+    out.ranks[dp].push_back(scene.trace.parts[workers[w].part].rank);
+  }
+  return out;
+}
+
+// Returns a world in which the work of each worker takes its time ÷ its factor.
+CauseWorld divided_by(const CauseScene& scene, std::vector<double> factors) {
+  return [&scene, of = std::make_shared<const std::vector<double>>(std::move(factors))](uint32_t op, double& dur,
+                                                                                        double&) {
+    if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*of)[w];
+  };
+}
+
+// Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
+// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
+void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
+  if (!levels_are_affordable(scene)) return;
+  const Ratios loads = scene.times.worker_loads();
+  const ReplicaLevels levels = levels_of(scene, loads);
+  if (levels.by_step.size() < 3) return;
+  const std::optional<Extremes> extremes = extremes_of(levels);
+  if (!extremes) return;
+  const std::vector<double> ratios = ratios_of(levels, *extremes);
+  if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
+  std::optional<Factors> factors = factors_of(scene, loads, levels, extremes->fastest);
+  if (!factors) return;
+  Suspect suspect;
+  Cause& cause = suspect.cause;
+  cause.kind = &slow_ranks_cause;
+  for (auto& [dp, ranks] : factors->ranks) {
+    std::ranges::sort(ranks);
+    cause.places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(ranks), .replica = dp});
+  }
+  // The slowest replica comes first.
+  std::ranges::stable_partition(cause.places, [&](const Place& place) { return place.replica == extremes->slowest; });
+  cause.own = SlowRanksOwn{.fastest = extremes->fastest};
+  cause.figures.ratio = levels.mean(extremes->slowest) / levels.mean(extremes->fastest);
+  cause.in_steps = {std::ranges::count_if(ratios, [](double r) { return r >= kSlowCause; }), std::ssize(ratios)};
+  cause.certain = true;
+  suspect.without = divided_by(scene, factors->to_fastest);
+  suspect.otherwise = divided_by(scene, std::move(factors->to_median));
+  out.push_back(std::move(suspect));
+  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, factors->to_fastest[w]);
+}
+
+Telling tell_graded(const Cause& c, const TellContext& context) {
+  Args args = context.args(c);
+  args.set("fastest", int64_t{c.own.as<SlowRanksOwn>().fastest}).set("otherwise", context.share(c.price.otherwise_ns));
+  return say_cause("ranks.slow", "ranks.slow.graded", args);
+}
+
+Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext& context) {
+  constexpr size_t kShown = 8;
+  const Cause& c = *causes.front();
+  Telling telling;
+  if (c.own.as<SlowRanksOwn>().graded()) {
+    telling = tell_graded(c, context);
+  } else {
+    std::vector<std::string> ranks, replicas;
+    for (const Place& place : c.places) {
+      for (const int32_t rank : place.ranks) ranks.push_back(std::to_string(rank));
+      if (place.kind == PlaceKind::kReplicas) replicas.push_back(std::to_string(place.replica));
+    }
+    Args args = context.args(c);
+    args.set("group", some_of(ranks, kShown)).set("replicas", some_of(replicas, replicas.size()));
+    args.set("machine", c.place().name);
+    const char* who = replicas.size() > 1       ? "ranks.slow.replicas"
+                      : replicas.size() == 1    ? "ranks.slow.replica"
+                      : !c.place().name.empty() ? "ranks.slow.machine"
+                                                : "ranks.slow.ranks";
+    const Text course = {std::string(args.of("course", false)), std::string(args.of("course", true))};
+    args.set("slow", words(who, args));
+    args.set("when", !course.empty() ? course : c.sometimes ? words("ranks.slow.when", args) : Text());
+    telling = say_cause("ranks.slow", "ranks.slow", args);
+  }
+  telling.table = {"stragglers", "straggler-workers"};
+  return telling;
+}
+
+constexpr std::string_view kLines[] = {"replica-jitter"};
+
+}  // namespace
+
+const CauseKind slow_ranks_cause = {.id = "slow_ranks",
+                                    .name = "slow ranks together",
+                                    .takes_from = kLines,
+                                    .of_work = true,
+                                    .suspect = suspect_graded_replicas,
+                                    .tell = tell_slow_ranks};
+
+}  // namespace stageline
