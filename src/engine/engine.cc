@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
+#include "base/zip_archive.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/model_tables.h"
@@ -93,9 +94,12 @@ Status take_file_ranks(const std::vector<std::string>& paths, const std::vector<
         "give one number per file");
   for (size_t i = 0; i < paths.size(); ++i) {
     std::error_code unknown;
-    if (std::filesystem::is_directory(paths[i], unknown))
-      return make_error(ErrorCode::kUsage, "--file-ranks is for files; " + valid_utf8(paths[i]) + " is a folder",
-                        "name the files in it");
+    const bool packed = std::filesystem::is_regular_file(paths[i], unknown) && is_zip(paths[i]);
+    if (packed || std::filesystem::is_directory(paths[i], unknown))
+      return make_error(
+          ErrorCode::kUsage,
+          "--file-ranks is for files; " + valid_utf8(paths[i]) + (packed ? " is an archive" : " is a folder"),
+          "name the files in it");
     options.file_ranks.emplace(paths[i], ranks[i]);
   }
   const std::set<int32_t> distinct(ranks.begin(), ranks.end());

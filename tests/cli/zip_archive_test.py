@@ -87,6 +87,10 @@ class ZipArchiveTest(Case):
         self.assertEqual(about['ranks'], 2)
         self.assertEqual(flaws(about)['source.repeated']['count'], 1)
 
+    def test_ranks_by_file_are_for_files(self):
+        path = self.packed(zip_archive.archive(FILES))
+        self.assertIn('is an archive', run('info', path, '--file-ranks', 3, check=2).err)
+
     def test_an_archive_next_to_its_files_counts_as_a_file(self):
         folder = self.folder(FILES)
         (folder / 'run.zip').write_bytes(zip_archive.archive(FILES))
