@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/input.h"
 #include "base/json_tree.h"
@@ -63,30 +64,35 @@ std::optional<std::pair<std::string, int64_t>> root_of(const Entries& entries, s
 }  // namespace
 
 void apply_clock_manifest(const Source& source, Trace& trace) {
+  Entries entries;  // of all manifests
+  std::vector<std::string> manifests;
+  bool good = true;
   for (size_t i = 0; i < source.files.size() && trace.cells.size() == 0; ++i) {
     if (!is_manifest(source.head(i))) continue;
-    const std::string& path = source.files[i].path;
-    Result<Entries> entries = read_manifest(path);
-    bool good = static_cast<bool>(entries);
-    std::set<std::string> roots;
-    for (Part& part : trace.parts) {
-      const auto root = good ? root_of(*entries, part.source) : std::nullopt;
-      if (!(good = root.has_value())) break;
-      roots.insert(root->first);
-    }
-    trace.diagnostics.add(good ? problem::source_manifest : problem::source_bad_manifest, {path});
-    if (!good) continue;
-    for (Part& part : trace.parts) {
-      const int64_t by_ns = root_of(*entries, part.source)->second;
-      shift_part(part, by_ns);
-      part.base_time_ns += by_ns;
-      if (const auto at = entries->find(part.source); at != entries->end() && !at->second.machine.empty())
-        part.machine_name = at->second.machine;
-    }
-    number_machines(trace);
-    if (roots.size() == 1) trace.clock = ClockState::kShared;
-    return;
+    manifests.push_back(source.files[i].path);
+    Result<Entries> own = read_manifest(manifests.back());
+    good &= static_cast<bool>(own);
+    if (own)
+      for (const auto& [path, entry] : *own) good &= entries.emplace(path, entry).second;
   }
+  std::set<std::string> roots;
+  for (const Part& part : trace.parts) {
+    const auto root = good ? root_of(entries, part.source) : std::nullopt;
+    if (!(good = root.has_value())) break;
+    roots.insert(root->first);
+  }
+  for (const std::string& path : manifests)
+    trace.diagnostics.add(good ? problem::source_manifest : problem::source_bad_manifest, {path});
+  if (!good || manifests.empty()) return;
+  for (Part& part : trace.parts) {
+    const int64_t by_ns = root_of(entries, part.source)->second;
+    shift_part(part, by_ns);
+    part.base_time_ns += by_ns;
+    if (const auto at = entries.find(part.source); at != entries.end() && !at->second.machine.empty())
+      part.machine_name = at->second.machine;
+  }
+  number_machines(trace);
+  if (roots.size() == 1) trace.clock = ClockState::kShared;
 }
 
 }  // namespace stageline

@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import shutil
 import unittest
 import zipfile
 
@@ -58,6 +59,25 @@ class ClockManifestTest(Case):
             self.assertEqual(starts(path), plain)
             self.assertEqual(flaws(info(path))['source.bad_manifest']['count'], 1)
         self.assertEqual(starts(self.run_of(2, huge)), plain)
+
+    def test_manifests_of_two_folders_and_two_of_one_file(self):
+        files = [relation('r1.json', 'r0.json', 3_000_000)]
+        whole = self.dir / 'both'
+        for name in ('a', 'b'):
+            shutil.copytree(self.run_of(2, files), whole / name)
+        (whole / 'b' / 'r0.json').rename(whole / 'b' / 'r2.json'), (whole / 'b' / 'r1.json').rename(whole / 'b' / 'r3.json')
+        for rank in (2, 3):
+            path = whole / 'b' / f'r{rank}.json'
+            path.write_text(path.read_text().replace(f'"rank": {rank - 2}', f'"rank": {rank}').replace('"world_size": 2', '"world_size": 4'))
+        (whole / 'b' / 'perfetto_manifest.json').write_text(json.dumps({'perfetto_manifest': {'version': 1, 'files': [relation('r3.json', 'r2.json', 3_000_000)]}}))
+        got = {rank: ns for rank, _, ns in starts(whole)}
+        self.assertEqual((got[1] - got[0], got[3] - got[2]), (3_001_000, 3_001_000))
+        self.assertEqual(flaws(info(whole))['source.manifest']['count'], 2)
+        folder = self.run_of(2, files)
+        plain = starts(self.run_of(2))
+        (folder / 'another.json').write_text((folder / 'perfetto_manifest.json').read_text())
+        self.assertEqual(starts(folder), plain)
+        self.assertEqual(flaws(info(folder))['source.bad_manifest']['count'], 2)
 
     @needs_shared
     def test_the_sample(self):
