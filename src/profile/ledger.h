@@ -81,6 +81,8 @@ struct Ledger {
     int32_t low = -1, high = -1;  // of a message whose other side is known
   };
   std::vector<Unmatched> unmatched;
+  bool has_steps = false;
+  bool in_steps(const LedgerInstance& x) const { return !has_steps || parts[x.begin].call->step >= 0; }
 };
 
 // The calls and the groups of one rank. O(n log n) in the rows.

@@ -89,6 +89,7 @@ class LedgerMatcher {
 
   void add_entries(const LedgerCall& call) {
     const auto group = int64_t{call.group}, kind = static_cast<int64_t>(call.kind);
+    out_.has_steps |= call.step >= 0;
     if (call.kind == kSendRecv) {
       const bool known = std::ranges::all_of(call.peers, [](const LedgerPeer& peer) { return peer.rank >= 0; });
       if (!known || call.peers.empty()) return out_.unmatched.push_back({&call});

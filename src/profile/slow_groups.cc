@@ -73,7 +73,7 @@ std::vector<SlowGroup> slow_groups(const TorchRun& run, const Ledger& ledger) {
   for (size_t i = 0; i < ledger.instances.size(); ++i) {
     const LedgerInstance& instance = ledger.instances[i];
     if (!instance.complete || instance.low >= 0 || instance.bytes <= 0 || instance.took_ns <= 0 || instance.group < 0 ||
-        instance.kind == CollectiveKind::kAllToAllV)
+        instance.kind == CollectiveKind::kAllToAllV || !ledger.in_steps(instance))
       continue;
     const LedgerGroup& group = ledger.groups[static_cast<size_t>(instance.group)];
     if (group.members.empty()) continue;

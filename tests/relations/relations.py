@@ -515,6 +515,8 @@ def merged(case):
         if style == 'tracefuse':  # it keeps no devices, so nothing is known of tensor cores
             how['ignore'] = how.get('ignore', 'problem:') + r'|.*tensor_cores|ns:finding\.\d'
             one = {**one, 'findings': tuple(f for f in one.get('findings', ()) if f != 'tensor_cores.unused')}
+            # nor of their links
+            one = {name: re.sub(', where NCCL reckons with .*? for these sizes', '', value) if name.startswith('text:comm.exposed') else value for name, value in one.items()}
         found += [f'{style}: {line}' for line in compare(one, told, **how)]
     return found
 

@@ -22,7 +22,7 @@ JobReplay::JobReplay(const Trace& trace) {
   parallel_for(timelines_.size(),
                [&](size_t r) { timelines_[r] = device_timeline(trace, trace.parts[run->parts[r]]); });
   for (const DeviceTimeline& timeline : timelines_)
-    if (!timeline.linked) return;
+    if (!timeline.linked && !timeline.device.empty()) return;
   meetings_ = find_meetings(*run, timelines_);
   if (meetings_.known < kMostlyKnown) return;
   std::vector<int64_t> before = replayed_together(timelines_, std::vector<TakenOut>(timelines_.size()), meetings_.list);

@@ -22,7 +22,6 @@ namespace {
 constexpr double kMinSaving = 0.02;              // share of a step that another bucket size has to save
 constexpr int64_t kUsualBucketBytes = 25 << 20;  // of DistributedDataParallel
 constexpr double kMostly = 0.5;
-constexpr int64_t kMostPieces = 32;
 constexpr double kMinSpan = 4;       // sizes from which a latency is read are this many times apart
 constexpr double kLostShare = 0.01;  // share of the longest span of a rank
 
@@ -79,7 +78,9 @@ double latency_of(const LedgerOfRun& run, const Calls& calls) {
 std::vector<Calls> calls_of(const LedgerOfRun& run) {
   std::map<std::pair<int32_t, CollectiveKind>, Calls> all;
   for (const LedgerInstance& instance : run.ledger.instances) {
-    if (!instance.complete || instance.low >= 0 || instance.group < 0 || instance.bytes <= 0) continue;
+    if (!instance.complete || instance.low >= 0 || instance.group < 0 || instance.bytes <= 0 ||
+        !run.ledger.in_steps(instance))
+      continue;
     Calls& calls = all[{instance.group, instance.kind}];
     calls.kind = instance.kind, calls.group = &run.ledger.groups[static_cast<size_t>(instance.group)];
     calls.list.push_back(&instance);
@@ -208,8 +209,8 @@ class TransferFindings {
     return out;
   }
 
-  // Gradients of which most go in one piece after all were computed: with more pieces, the first of them start while
-  // the last are computed.
+  // Gradients of which most go in one piece after all were computed: in usual buckets, all but the last can start while
+  // the others are computed.
   JobReplay::Shorter in_pieces(const Calls& calls) {
     if (calls.kind != CollectiveKind::kAllReduce && calls.kind != CollectiveKind::kReduceScatter) return {};
     JobReplay::Shorter out;
@@ -225,13 +226,10 @@ class TransferFindings {
       const LedgerInstance* largest = *std::ranges::max_element(list, {}, &LedgerInstance::bytes);
       const auto sum = sum_over<double>(list, [](const LedgerInstance* x) { return static_cast<double>(x->bytes); });
       if (static_cast<double>(largest->bytes) < kMostly * sum || largest != list.back()) return {};
-      double best = 0;
-      const auto took = static_cast<double>(largest->took_ns), ready = computed_before(first_call(largest)) / 2;
-      for (int64_t pieces = 2; pieces <= kMostPieces; ++pieces) {
-        const auto n = static_cast<double>(pieces);
-        best = std::max(best, std::min(ready, took * (1 - 1 / n)) - (n - 1) * calls.latency_ns);
-      }
-      if (best > 0) out.emplace_back(&first_call(largest), std::llround(best));
+      const int64_t pieces = largest->bytes / kUsualBucketBytes;
+      if (pieces < 2) return {};
+      const double later = static_cast<double>(largest->took_ns) * (1 - 1 / static_cast<double>(pieces));
+      out.emplace_back(&first_call(largest), std::llround(std::min(later, computed_before(first_call(largest)) / 2)));
     }
     return out;
   }
@@ -342,7 +340,9 @@ Text rate_of_exposed(const LedgerOfRun& run) {
   };
   std::map<std::tuple<CollectiveKind, int64_t, int64_t>, Sum> sums;
   for (const LedgerInstance& x : run.ledger.instances) {
-    if (!x.complete || x.low >= 0 || x.group < 0 || x.bytes <= 0 || x.basis == TransferBasis::kAtLeast) continue;
+    if (!x.complete || x.low >= 0 || x.group < 0 || x.bytes <= 0 || x.basis == TransferBasis::kAtLeast ||
+        !run.ledger.in_steps(x))
+      continue;
     const TransferRoute route = route_of(run, x.kind, run.ledger.groups[static_cast<size_t>(x.group)]);
     Sum& sum = sums[{x.kind, route.ranks, route.hosts}];
     sum.route = route;
