@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
-#include "readers/recording/recover.h"
+#include "readers/recording/recordings.h"
 
 namespace stageline {
 

@@ -10,7 +10,6 @@
 #include "cli/questions.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
-#include "diagnosis/what_if/what_if_answer.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"
 

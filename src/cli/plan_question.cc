@@ -11,7 +11,7 @@
 #include "cli/questions.h"
 #include "cli/run_common.h"
 #include "diagnosis/what_if/what_if.h"
-#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "diagnosis/what_if/what_if_words.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"

@@ -6,7 +6,6 @@
 #include "base/crc32c.h"
 #include "fuzz.h"
 #include "readers/recording/recordings.h"
-#include "readers/recording/recover.h"
 
 namespace stageline::fuzz {
 namespace {

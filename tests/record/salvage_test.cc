@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/crc32c.h"
-#include "readers/recording/recover.h"
+#include "readers/recording/recordings.h"
 #include "record_fixture.h"
 
 namespace {

@@ -1,10 +1,10 @@
-#include "server/http/drop_box.h"
-
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include "server/http/http_site.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "readers/paddle_log/scan.h"
-#include "readers/paddle_log/steps.h"
 
 using namespace stageline;
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "server/timeline/name_kinds.h"
+#include "server/timeline/timeline_sums.h"
 #include "torch_traces.h"
 
 namespace stageline {

@@ -9,11 +9,10 @@
 #include <random>
 
 #include "make_trace.h"
-#include "server/timeline/area_sums.h"
-#include "server/timeline/duration_counts.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/selection.h"
 #include "server/timeline/slice_window.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 namespace {

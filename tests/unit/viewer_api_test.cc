@@ -11,8 +11,8 @@
 #include "server/page/routes.h"
 #include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
-#include "server/timeline/duration_counts.h"
 #include "server/timeline/name_index.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 namespace {

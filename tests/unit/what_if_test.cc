@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/parallel.h"
-#include "diagnosis/what_if/what_if_answer.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/engine.h"
 #include "pipeline/cells/link_cells.h"

@@ -12,7 +12,7 @@
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
-#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"
 #include "engine/engine.h"
 #include "engine/figures/figures.h"

@@ -1,10 +1,9 @@
-#include "compat/paddle_timeline/inputs.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/text.h"
+#include "compat/paddle_timeline/paddle_timeline.h"
 #include "compat/paddle_timeline/problems.h"
 #include "readers/common/worker_logs.h"
 

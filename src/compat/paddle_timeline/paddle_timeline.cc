@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "compat/paddle_timeline/problems.h"
 #include "readers/paddle_log/problems.h"
-#include "readers/paddle_log/steps.h"
+#include "readers/paddle_log/scan.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "compat/paddle_timeline/inputs.h"
+#include "compat/paddle_timeline/paddle_timeline.h"
 
 namespace stageline {
 namespace {

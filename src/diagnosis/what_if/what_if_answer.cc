@@ -1,9 +1,8 @@
-#include "diagnosis/what_if/what_if_answer.h"
-
 #include <algorithm>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "model/statistics.h"
 
 namespace stageline {

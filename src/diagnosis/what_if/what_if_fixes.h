@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "diagnosis/what_if/stage_bytes.h"
 #include "diagnosis/what_if/what_if.h"
 #include "diagnosis/what_if/what_if_words.h"
+#include "model/table.h"
 
 namespace stageline {
 
@@ -47,5 +50,17 @@ FixList price_fixes(WhatIf& model, const FixOptions& options);
 // no order is known.
 Text bytes_of_change(const WhatIf& model, const StageBytes& bytes, const Changes& changes,
                      const std::vector<int32_t>& before, const std::vector<int32_t>& after);
+
+// `stageline what-if`: parses the user's own changes and writes the answer as tables.
+
+// Parses "stage=3,kind=F,by=0.9": keys stage, rank, dp, kind, chunk, micro-batch (mb), step, and by=FACTOR or set=TIME
+// (in milliseconds where it has no unit). Errors: kUsage, which shows the forms.
+Result<CellScale> parse_scale(std::string_view text);
+
+// The memory of a run's stages as measured and as the model says.
+Table memory_table(const std::vector<MeasuredStage>& memory);
+// Tables "what-if-base" and "fixes", "layers" where layers are known, and "memory" where it was measured. A profile has
+// no model (nullptr).
+std::vector<Table> what_if_tables(const WhatIf* model, const FixList& list);
 
 }  // namespace stageline

@@ -10,7 +10,6 @@
 #include "readers/common/worker_logs.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
-#include "readers/paddle_log/steps.h"
 #include "readers/reader.h"
 
 namespace stageline {

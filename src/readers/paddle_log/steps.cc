@@ -1,11 +1,10 @@
-#include "readers/paddle_log/steps.h"
-
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "readers/paddle_log/problems.h"
+#include "readers/paddle_log/scan.h"
 
 namespace stageline {
 namespace {

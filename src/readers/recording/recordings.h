@@ -64,4 +64,20 @@ bool is_cold(std::string_view head);
 std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
                                        int64_t newest_bytes = 0);
 
+// Makes complete files from what is left of recordings that were damaged or whose processes were killed.
+
+struct Recovered {
+  std::string path;
+  int32_t rank = -1;
+  int64_t ranges = 0;         // ranges, marks, counters and steps
+  int64_t from_memory = 0;    // those of them that were only in the hot file
+  int64_t unfinished = 0;     // ranges that were still open
+  int64_t skipped_bytes = 0;  // bytes of damage that were left out
+};
+
+// Writes one file per recording into `folder`, which is made if it does not exist: every intact chunk unchanged, then
+// the contents of the hot file. No existing file is changed or overwritten. Errors: kBadInput without recordings, kIo,
+// kUsage when a file of that name exists.
+Result<std::vector<Recovered>> recover(const Source& source, const std::string& folder, Diagnostics& diagnostics);
+
 }  // namespace stageline::recording

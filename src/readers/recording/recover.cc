@@ -1,5 +1,3 @@
-#include "readers/recording/recover.h"
-
 #include <algorithm>
 #include <filesystem>
 

@@ -1,11 +1,10 @@
-#include "server/http/drop_box.h"
-
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/text.h"
+#include "server/http/http_site.h"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,7 @@
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"
-#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"
 #include "engine/engine.h"
 #include "engine/model_tables.h"

@@ -22,7 +22,6 @@
 #include "server/page/page_slices.h"
 #include "server/page/run_notes.h"
 #include "server/pipeline/pipeline_view.h"
-#include "server/pipeline/pipeline_what_if.h"
 #include "server/timeline/slice_window.h"
 
 namespace stageline {

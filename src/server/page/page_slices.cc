@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "server/timeline/lane_walk.h"
-#include "server/timeline/name_kinds.h"
 #include "server/timeline/slice_window.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 namespace {

@@ -9,7 +9,6 @@
 #include "server/page/run_shelf.h"
 #include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
-#include "server/pipeline/pipeline_what_if.h"
 #include "server/timeline/answers.h"
 #include "server/timeline/selection.h"
 #include "server/timeline/slice_window.h"

@@ -19,7 +19,7 @@
 
 #include "server/http/answer_desk.h"
 #include "server/http/api_answer.h"
-#include "server/http/drop_box.h"
+#include "server/http/http_site.h"
 #include "server/page/view_run.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include "server/pipeline/pipeline_what_if.h"
-
 #include "base/json_writer.h"
 #include "engine/answers.h"
 #include "server/http/api_answer.h"

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "diagnosis/what_if/what_if_answer.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"
 #include "server/http/wire.h"
 

@@ -1,7 +1,6 @@
-#include "server/timeline/duration_counts.h"
-
 #include "base/parallel.h"
 #include "server/timeline/lane_walk.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,6 @@
-// Blocks that lie whole in an area are added up from the timeline's sums by name (area_sums.h); only slices at its ends
+// Blocks that lie whole in an area are added up from the timeline's sums by name (AreaSums); only slices at its ends
 // are looked at one by one. Quantiles of a large area need all durations, but nothing else: durations are counted in
-// bins, and for whole stretches of the run the timeline has these counts already (duration_counts.h).
+// bins, and for whole stretches of the run the timeline has these counts already (DurationCounts).
 //
 //      border      t0        border                border     t1
 //        ├─────────┊───────────┼─────────────────────┼──────────┊───
@@ -18,11 +18,10 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "server/timeline/area_sums.h"
-#include "server/timeline/duration_counts.h"
 #include "server/timeline/lane_walk.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/slice_window.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 namespace {

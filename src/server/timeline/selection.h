@@ -27,7 +27,7 @@ struct Selection {
   bool exact = true;  // quantiles are exact; false: they come from bins that are 1/32 of an octave wide
 };
 
-// Where `lanes` are whole groups (area_sums.h): O(blocks of sums in the area + slices at its edges), parallel. For
+// Where `lanes` are whole groups (AreaSums): O(blocks of sums in the area + slices at its edges), parallel. For
 // other lanes also O(slices that start in the area). Quantiles are exact up to kExactQuantiles slices.
 inline constexpr size_t kExactQuantiles = 1'000'000;
 Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lanes, const TimeWindow& window,

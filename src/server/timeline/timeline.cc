@@ -5,11 +5,9 @@
 
 #include "base/by_enum.h"
 #include "base/parallel.h"
-#include "server/timeline/area_sums.h"
-#include "server/timeline/duration_counts.h"
 #include "server/timeline/name_index.h"
-#include "server/timeline/name_kinds.h"
 #include "server/timeline/row_index.h"
+#include "server/timeline/timeline_sums.h"
 
 namespace stageline {
 

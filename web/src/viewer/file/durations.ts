@@ -1,4 +1,4 @@
-// Durations counted in bins of 1/32 of an octave (src/server/timeline/duration_counts.h), nearest-rank quantiles, and
+// Durations counted in bins of 1/32 of an octave (src/server/timeline/timeline_sums.h), nearest-rank quantiles, and
 // the answer to /api/histogram.
 import {bitsOf, firstStartingFrom, kindOf, rowPlace, type Lane, type Store} from './lanes';
 import {forMeant, namesMeant} from './names';
