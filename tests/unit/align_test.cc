@@ -64,7 +64,7 @@ void check_against(const ClockAlignment& found, const std::vector<Clock>& clocks
 }
 
 // Dependencies that seem to begin before what they wait for has ended.
-int64_t early_links(const Trace& trace, int64_t tolerance_ns) {
+int64_t links_early_by(const Trace& trace, int64_t tolerance_ns) {
   int64_t early = 0;
   for (const Link& link : trace.links)
     early += trace.common_ns(trace.cells.part[link.to_cell], trace.cells.start_ns[link.to_cell]) + tolerance_ns <
@@ -99,7 +99,7 @@ TEST_CASE("align: no message arrives before it was sent, and the answer does not
   add_messages(trace, {}, 4);
   add_collectives(trace, "grads_reduce_scatter", 3);
   disturb(trace, random_clocks(trace.parts.size(), 11), middle);
-  CHECK(early_links(trace, 0) > 100);
+  CHECK(links_early_by(trace, 0) > 100);
   AlignOptions options;
   options.mode = AlignMode::kAuto;
   options.refuse_untied = true;
@@ -117,11 +117,11 @@ TEST_CASE("align: no message arrives before it was sent, and the answer does not
   REQUIRE(map_clocks(trace, options));
   CHECK(trace.cells.start_ns == raw);  // columns stay raw until something is drawn
   CHECK(check_one_clock(trace, options));
-  CHECK(early_links(trace, 2) == 0);
+  CHECK(links_early_by(trace, 2) == 0);
   for (const Finding& finding : find_findings(trace).list) CHECK(finding.id != "clock.causality");
   trace = drawn_copy(trace);
   CHECK(trace.clock == ClockState::kAligned);
-  CHECK(early_links(trace, 2) == 0);
+  CHECK(links_early_by(trace, 2) == 0);
   CHECK(trace.diagnostics.count("clock.aligned") == 1);
   CHECK(trace.alignment_half_ns() > 0);
 }
