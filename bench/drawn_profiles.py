@@ -1,4 +1,4 @@
-"""What explain says of profiles that are drawn at random (tests/gen/drawn_jobs.py): healthy runs that it finds fault with, and planted faults that it names.
+"""Asks explain about profiles of jobs drawn at random (tests/gen/drawn_jobs.py). It counts healthy runs with a false finding, and planted faults that are named.
 
   STAGELINE_BIN=PROGRAM python3 bench/drawn_profiles.py FIRST:COUNT [--healthy] [--keep DIR] [--verbose]
 
@@ -22,7 +22,7 @@ LEAST = 0.01
 NAMES = {'nic': ('comm.slow_link',), 'link': ('comm.slow_link',), 'late': ('rank.late', 'input.loading', 'host.busy', 'device.idle'), 'slow': ('rank.slow',),
          'storm': ('comm.small',), 'bucket': ('comm.bucket',), 'saturated': ('comm.exposed',)}
 EVERYBODYS = ('storm', 'bucket', 'saturated')
-# What a healthy run may be told: communication that nothing covers is a fact of its layout.
+# Findings that a healthy run may have: communication that nothing covers is a fact of its layout.
 FACTS = ('none', 'comm.exposed', 'device.unused')
 
 
