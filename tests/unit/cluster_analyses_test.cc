@@ -1,7 +1,7 @@
 // The analyses of clusters on traces made in memory, so that every fact is the test's own.
 #include <algorithm>
 
-#include "diagnosis/profile/finding_parts.h"
+#include "diagnosis/profile/transfer_findings.h"
 #include "model/message_names.h"
 #include "torch_traces.h"
 
