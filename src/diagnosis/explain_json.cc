@@ -95,12 +95,11 @@ Text closing_words(const Explanation& e) {
   if (!e.why_not.empty()) return words(e.unpriced ? "closing.unpriced" : "closing.not_analysed");
   if (!e.headline.closing.empty()) return e.headline.closing;
   const bool any = !e.findings.empty();
+  const Text quiet = any || e.part_read || much_is_left(e.account, e.step_ns) ? Text() : quiet_title(e);
+  const Text limits = any || e.part_read ? Text() : quiet_limits(e);
   Args args;
-  args.flag("any", any)
-      .set("next", e.next)
-      .set("sum", e.account.sum)
-      .set("quiet", any || e.part_read || much_is_left(e.account, e.step_ns) ? Text() : quiet_title(e))
-      .set("limits", any || e.part_read ? Text() : quiet_limits(e));
+  args.flag("any", any).set("next", e.next).set("sum", e.account.sum).set("quiet", quiet).set("limits", limits);
+  args.set("before", quiet.empty() ? limits : words("closing.quiet", args));
   const auto closed = [&](Text text) {
     return any || e.bubble.empty() ? text : joined({std::move(text), e.bubble}, {" ", ""});
   };
