@@ -4,6 +4,7 @@
 // Input: byte 0 chooses the reader (STAGELINE_FUZZ_READER=name fixes it; fuzz_replay tries all), byte 1 the way the
 // files are offered, byte 2 the exporter. The rest are files as split_texts() cuts them.
 #include "base/parallel.h"
+#include "base/zip_archive.h"
 #include "look_at_trace.h"
 #include "readers/reader.h"
 
@@ -102,7 +103,8 @@ Result<Source> offer(const TempFolder& folder, std::string_view bytes, uint8_t h
     for (const std::string& name : names) paths.push_back(folder / name);
   }
   Result<Source> source = scan_source(paths);
-  const bool archive = std::find(names.begin(), names.end(), "run.zip") != names.end();
+  const bool archive =
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return is_zip(folder / name); });
   FUZZ_CHECK(source || (archive && source.error().code != ErrorCode::kNotFound), source.error().text());
   return source;
 }
