@@ -256,7 +256,8 @@ class ReplayTogether {
     gathering.later_ns = std::max(gathering.later_ns, replays_[rank].delay_ns(item) - before_last);
     if (--gathering.waited_for > 0) return;
     for (const auto& [member, work] : meetings_[m].members)
-      replays_[member].close(work, timelines_[member].device[work].end_ns + gathering.later_ns - meetings_[m].shorter_ns);
+      replays_[member].close(work,
+                             timelines_[member].device[work].end_ns + gathering.later_ns - meetings_[m].shorter_ns);
   }
 
   const std::vector<DeviceTimeline>& timelines_;

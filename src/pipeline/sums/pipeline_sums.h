@@ -14,10 +14,10 @@ namespace stageline {
 // One step over all ranks.
 struct StepSums {
   int32_t step = 0;
-  // First start and last end of the step's own work (is_step_work() of model/kind.h), or of all its cells where it has none of that.
-  // So neither a receive posted while the previous step still runs nor a checkpoint after the optimizer lengthens a
-  // step. Steps follow one another: work other than compute that starts before the previous step is over does not count
-  // either.
+  // First start and last end of the step's own work (is_step_work() of model/kind.h), or of all its cells where it has
+  // none of that. So neither a receive posted while the previous step still runs nor a checkpoint after the optimizer
+  // lengthens a step. Steps follow one another: work other than compute that starts before the previous step is over
+  // does not count either.
   int64_t start_ns = 0, end_ns = 0;
   // First start and last end of the compute cells (F, B, I, W, F&B).
   int64_t pipeline_start_ns = 0, pipeline_end_ns = 0;
