@@ -91,8 +91,9 @@ void compare_few_steps(const Search& search, const Kept& kept, const GoneTogethe
     rest_ns.push_back(steps[s].span_ns - together.times.ns(s, 0) + together.times.ns(s, 1));
   const auto [shortest, longest] = std::ranges::minmax_element(rest_ns);
   const size_t from = shortest - rest_ns.begin(), to = longest - rest_ns.begin();
-  search.list.evens_out = *longest < kOutlierStep * *shortest;
-  if (search.list.evens_out) return;
+  const bool even = *longest < kOutlierStep * *shortest;
+  search.list.evens_out = even && !kept.gone.empty();
+  if (even) return;
   LongStep step;
   step.step = steps[to].step, step.usual_step = steps[from].step;
   step.span_ns = steps[to].span_ns, step.usual_ns = steps[from].span_ns, step.excess_ns = *longest - *shortest;
