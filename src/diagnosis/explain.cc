@@ -37,7 +37,7 @@ Text suspicion(const Cause& c) {
 
 // Returns a sentence on the largest cause that costs enough but may be noise (CauseList::doubtful). Otherwise it is on
 // the error of an estimated price, or else on jitter of at least 5 % of a step that the breakdown leaves. "" if there
-// is none of these. A cause that makes one of a few steps long is told with that step.
+// is none of these. A cause that makes one of a few steps long is reported with that step.
 Text doubt_words(const CauseList& causes, const std::vector<Finding>& known) {
   if (causes.not_analysable || !(causes.step_ns > 0)) return {};
   Args args;
@@ -73,7 +73,7 @@ Text hidden_words(const CauseList& causes) {
   return words("doubt.hidden", args.flag("one", causes.causes.size() == 1));
 }
 
-// The name of words on where nothing was found, for what was looked at.
+// The name of the words for a run in which nothing was found.
 std::string quiet_words(const Explanation& e) {
   return e.left_out > 0 ? "quiet.left_out" : e.run.empty() || e.steps > int64_t{kMaxFewSteps} ? "quiet" : "quiet.few";
 }
@@ -237,7 +237,7 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
   return account_of(causes, reported, facts);
 }
 
-// Ranks that meet inside cells lengthen the cells of a stage: what that costs is no imbalance of stages in the bar.
+// Ranks that meet inside cells lengthen the cells of a stage. In the bar, that cost is not an imbalance of stages.
 void tell_peers_apart(const CauseList& causes, std::vector<SpanPart>& parts) {
   double lost_ns = 0;
   for (const Cause& cause : causes.causes)

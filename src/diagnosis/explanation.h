@@ -42,9 +42,10 @@ struct Explanation {
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };
-// What is said where nothing was found: "No problem found", or less than that of a single step and of a run of which
-// steps were left out; and a sentence on what was not looked at, "" where that is nothing.
+// Title where nothing was found: "No problem found"; of a few steps, and of a run with excluded steps, only that these
+// steps show no problem.
 Text quiet_title(const Explanation& e);
+// A sentence on the steps that were excluded, or on what a few steps cannot show; "" for other runs.
 Text quiet_limits(const Explanation& e);
 inline constexpr size_t kMaxFindings = 12;
 

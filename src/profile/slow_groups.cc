@@ -24,7 +24,7 @@ using Like = std::tuple<StringId, CollectiveKind, int64_t, size_t, int64_t>;
 struct Account {
   std::map<int32_t, std::vector<double>> by_step;  // ratios
   SlowGroup slow;
-  double lost_ns = 0, usual_ns = 0, most_ns = 0;  // most_ns: of one kind and size
+  double lost_ns = 0, usual_ns = 0, max_ns = 0;  // max_ns: of one kind and size
 };
 
 // Compares the k-th collective of each group with the k-th of the others.
@@ -49,8 +49,8 @@ void compare(const Ledger& ledger, const Like& like, const std::map<int32_t, std
       lost += took - usual, own_ns += took, others_ns += usual, bus += instance.bus_bytes;
     }
     account.lost_ns += lost, account.usual_ns += others_ns;
-    if (!(lost > account.most_ns)) continue;
-    account.most_ns = lost;
+    if (!(lost > account.max_ns)) continue;
+    account.max_ns = lost;
     account.slow.kind = std::get<1>(like), account.slow.machines = std::get<3>(like);
     account.slow.bytes = std::get<4>(like);
     account.slow.own_gbps = bus / own_ns, account.slow.others_gbps = bus / others_ns;

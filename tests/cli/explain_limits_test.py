@@ -167,7 +167,7 @@ class Steps(Limits):
         self.assertEqual(uneven['places'], [{'kind': 'host', 'ranks': [2]}])
         self.assertIn('rank 2 started work late, 300\u202fms in total', uneven['title_en'])
         self.assertAlmostEqual(uneven['lost_ns'] / 1e6, 150, delta=5)  # two pauses of 150 ms over two steps
-        self.assertNotIn('within noise', found['closing_en'])  # the cause is told once
+        self.assertNotIn('within noise', found['closing_en'])  # the cause is reported once
 
     def test_a_step_that_a_cause_makes_long_is_told_once(self):
         for seed in (2, 4, 7):

@@ -149,7 +149,7 @@ class Follow(Followed):
         self.assertEqual(named, list(range(named[0], named[-1] + 1)))
         self.assertLess(named[-1], 16 + 6)  # and gone when the last few steps are well again
         self.assertEqual(here[22:], [[]] * 3)
-        # Its long steps are told until the rank is, and not again when only they are left.
+        # Its long steps are reported until the rank is, and not again when only they are left.
         ranks = [any(title.startswith('Rank 5 ') for title in titles) for titles in here]
         self.assertFalse([titles for titles in here[ranks.index(True):] if any(title.startswith('Step ') for title in titles)])
         recorder.close()

@@ -87,7 +87,7 @@ constexpr size_t kMaxFiles = 8;
 // zstd makes gigabytes of four bytes; fuzz_input has its own cap and takes care of compressed files.
 bool is_bomb(std::string_view bytes) { return bytes.find("\x28\xb5\x2f\xfd") != std::string_view::npos; }
 
-// An archive that contradicts itself is no source.
+// An archive that contradicts itself is not a source.
 Result<Source> offer(const TempFolder& folder, std::string_view bytes, uint8_t how) {
   std::vector<std::string> names;
   for (const NamedText& text : split_texts(bytes)) {

@@ -81,8 +81,8 @@ OpWorld world_without(const Search& search, const Kept& kept) {
   return [&](uint32_t op, double& dur, double& delay) { search.model.operation(op, kept.gone, dur, delay); };
 }
 
-// Of two or three steps it is unknown which is usual, so all of them count. Where the longest is far longer than the
-// shortest even without the causes, finds what makes it so.
+// It is unknown which of two or three steps is usual, so all of them count. Where the longest is far longer than the
+// shortest even without the causes, finds the reason.
 void compare_few_steps(const Search& search, const Kept& kept, const GoneTogether& together) {
   const std::vector<GraphStep>& steps = search.scene.graph.steps;
   if (steps.size() < 2 || steps.size() > kMaxFewSteps || !search.steps.all()) return;

@@ -114,9 +114,9 @@ double certain_wait(const RankFacts& r) {
   return r.wait_ns > 0 ? std::clamp(r.exposed_comm_ns - transfers, 0.0, r.wait_ns) : 0;
 }
 
-// Of ranks that come one after another, somebody is always last. A rank is late that waits less than the others by
-// `least_ns` or more, and by more than these differ, alone or with a minority of ranks. True where nothing is known.
-bool comes_apart(const LedgerOfRun& run, int32_t rank, double least_ns) {
+// Some rank is always last. A rank is late that waits less than the others by
+// `min_ns` or more, and by more than these differ, alone or with a minority of ranks. True where nothing is known.
+bool comes_apart(const LedgerOfRun& run, int32_t rank, double min_ns) {
   std::map<int32_t, double> waits;
   for (const LedgerInstance& instance : run.ledger.instances)
     for (size_t k = instance.begin; instance.complete && synchronises(instance.kind) && k < instance.end; ++k) {
@@ -130,7 +130,7 @@ bool comes_apart(const LedgerOfRun& run, int32_t rank, double least_ns) {
   if (n < 3 || !waits.contains(rank)) return true;
   for (size_t k = 1; 2 * k < n; ++k) {
     const double gap = sorted[k] - sorted[k - 1];
-    const double differ = std::max({least_ns, sorted[n - 1] - sorted[k], sorted[k - 1] - sorted[0]});
+    const double differ = std::max({min_ns, sorted[n - 1] - sorted[k], sorted[k - 1] - sorted[0]});
     if (waits[rank] < sorted[k] && gap >= differ) return true;
   }
   return false;

@@ -1,4 +1,4 @@
-// Answers about profiles beside explain's: two of them compared, and what each would save without its losses.
+// Answers about profiles besides explain's: two of them compared, and what each would save without its losses.
 #pragma once
 
 #include "base/result.h"

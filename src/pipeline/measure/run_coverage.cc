@@ -172,7 +172,7 @@ bool RunCoverage::fed_in_part(size_t cell) const {
   return (missing_[at] & needed) == needed;
 }
 
-// In 1F1B a stage runs (stages − stage) forwards before its first backward, or all of them if it has fewer: three of
+// In 1F1B a stage runs (stages − stage) forwards before its first backward, or all of them if it has fewer. Three of
 // stage 1 mean four stages, even if the last one was not read. Returns the number of stages where all lists agree on
 // it; otherwise 0.
 int32_t RunCoverage::stages_by_warm_up() const {
@@ -193,7 +193,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
       if (stage == kUnknown || !backward) continue;
       if (stage > kMaxStage) return 0;
       const int32_t own = before + stage;
-      // A list whose forwards all come first, as in GPipe, only says that there are at least so many stages.
+      // A list whose forwards all come first, as in GPipe, gives only the minimum number of stages.
       min_stages = std::max(min_stages, own);
       if (before == forwards) continue;
       if (stages != 0 && own != stages) return 0;

@@ -330,7 +330,7 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     say(text);
     tell(seen.is_gone ? "finding.ends" : "finding.begins", text, seen, step);
   };
-  // A slow rank makes steps long. These are not told beside it, neither at its onset nor when only they are left.
+  // A slow rank makes steps long. These are not reported next to it, neither at its onset nor when only they are left.
   const auto is_part_of = [](const Seen& one, const std::vector<Seen>& others) {
     return one.finding.step && !key_of(one.finding).empty() && std::ranges::any_of(others, [&](const Seen& all) {
              const bool in_time = all.last_step == 0 || (*one.finding.step <= all.last_step &&

@@ -8,8 +8,8 @@
 namespace stageline {
 namespace {
 
-// Returns the micro-batch that is the only long one in each of a few steps, kUnknown where there is none: more steps
-// would show whether its place makes it long (find_positions()).
+// Returns the micro-batch that is the only long one in each of a few steps; kUnknown: there is none. Only more steps
+// show whether its place makes it long (find_positions()).
 int32_t same_in_few_steps(const CauseScene& scene) {
   if (!few_steps(scene)) return kUnknown;
   std::set<size_t> steps;
