@@ -1,8 +1,14 @@
 """Random incidents for the shared simulator: the shape of the run, one fault or two of any class, their place, size and
 course, all from one number. Random cases cannot be fitted to: `cases(first, count)` draws any number of them;
-STAGELINE_DRAWN=FIRST:COUNT chooses (default 2000:100)."""
+STAGELINE_DRAWN=FIRST:COUNT chooses (default 2000:100).
+
+FIRST:COUNT:CHANGE draws the same with what happens to recordings: `lost` (the file of one rank is missing), `partial` (a third of one
+rank's steps is), `skew` (clocks up to an hour apart, with messages), `blocking` (ranks wait for their sends), `few` (one to three steps),
+`mixed` (two of them)."""
+import math
 import os
 import random
+from dataclasses import replace
 
 import simulate as sim
 
@@ -91,13 +97,42 @@ def fault(r, run, seed):
     return made or None
 
 
-def drawn(seed):
+CHANGES = ("lost", "partial", "skew", "blocking", "few")
+
+
+def recorded(r, run, change):
+    """The run as a recording with this change has it."""
+    if change == "mixed":
+        for one in r.sample(CHANGES, 2):
+            run = recorded(r, run, one)
+        return run
+    n = run.p * run.dp
+    lost = r.randrange(n)
+    return {
+        "": lambda: run,
+        "lost": lambda: replace(run, drop=((lost, None),)) if n > 2 else run,
+        "partial": lambda: replace(run, drop=tuple((lost, st) for st in r.sample(range(run.steps), max(1, run.steps // 3)))),
+        "skew": lambda: replace(run, messages=True, skew=math.exp(r.uniform(math.log(5), math.log(3.6e6)))),
+        "blocking": lambda: replace(run, messages=True, blocking=True, latency=max(run.latency, 0.2)),
+        "few": lambda: replace(run, steps=r.randint(1, 3)),
+    }[change]()
+
+
+def possible(r, run, seed):
+    """A fault, or None where the run is too short or too small for the one drawn."""
+    try:
+        return fault(r, run, seed)
+    except ValueError:
+        return None
+
+
+def drawn(seed, change=""):
     r = random.Random(seed)
-    run, faults = healthy(r, seed), []
+    run, faults = recorded(r, healthy(r, seed), change), []
     for _ in range(1 if r.random() < 0.7 else 2):
         one = None
         while one is None:
-            one = fault(r, run, seed)
+            one = possible(r, run, seed)
         if not faults or faults[0].cls != one.cls:
             faults.append(one)
     if r.random() < 0.12:
@@ -106,5 +141,5 @@ def drawn(seed):
 
 
 def cases():
-    first, count = map(int, os.environ.get("STAGELINE_DRAWN", "2000:100").split(":"))
-    return [drawn(seed) for seed in range(first, first + count)]
+    first, count, change = (os.environ.get("STAGELINE_DRAWN", "2000:100") + ":").split(":")[:3]
+    return [drawn(seed, change) for seed in range(int(first), int(first) + int(count))]
