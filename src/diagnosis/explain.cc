@@ -82,7 +82,7 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   const Extent extent = extent_of(trace);
   Args args;
   // The schedule of a part says nothing of the whole run's.
-  args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
+  args.set("schedule", recognition.recognised && !coverage.lacks_end() ? recognition.best().name : "");
   args.set("what", run_text(trace, extent, coverage.stages(), coverage.part(), coverage.part_of_all()));
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));

@@ -101,10 +101,35 @@ TEST_CASE("run coverage: the warm-up tells of stages that are missing at the end
     if (part.stage >= 3) part.stage = kUnknown;
   trace.pipeline_stages = 3;
   const RunCoverage coverage(trace, theory_of(trace));
-  CHECK(coverage.by_warm_up());
+  CHECK(coverage.lacks_end());
   CHECK(coverage.stages() == 5);
   CHECK(coverage.part().en == "stages 0 to 2 of 5");
   CHECK(unfed(trace, coverage) == std::vector<std::string>{"B2"});
+}
+
+TEST_CASE("run coverage: messages of the last stage tell of one that is missing, those of a ring do not") {
+  const auto without_last = [](std::initializer_list<std::pair<int32_t, CellKind>> messages) {
+    Trace trace = made({.stages = 3, .micro_batches = 3, .steps = 2});
+    keep_parts(trace, [](const Part& part) { return part.stage < 2; });
+    for (Part& part : trace.parts)
+      if (part.stage >= 2) part.stage = kUnknown;
+    trace.pipeline_stages = 2;
+    for (const auto& [stage, kind] : messages)
+      for (size_t i = 0; i < trace.cells.size(); ++i)
+        if (trace.parts[trace.cells.part[i]].stage == stage) {
+          Cell cell = trace.cells.at(i);
+          cell.kind = kind;
+          trace.cells.add(cell);
+          break;
+        }
+    trace.cells.sort();
+    return RunCoverage(trace, theory_of(trace)).part().en;
+  };
+  CHECK(without_last({}).empty());
+  CHECK(without_last({{0, CellKind::kSendForward}}).empty());
+  CHECK(without_last({{1, CellKind::kSendForward}}) == "stages 0 and 1 of at least 3");
+  CHECK(without_last({{1, CellKind::kRecvBackward}}) == "stages 0 and 1 of at least 3");
+  CHECK(without_last({{1, CellKind::kSendForward}, {0, CellKind::kRecvForward}}).empty());
 }
 
 TEST_CASE("run coverage: work that is there twice is found, a few repetitions do not spoil the rest") {

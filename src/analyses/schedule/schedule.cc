@@ -42,7 +42,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   AnalysisResult result;
   result.add(recognition_table(r), divergence_table(*input.trace, r));
   // The tables then describe an order of fewer stages than the run has.
-  if (const RunCoverage& coverage = coverage_of(input.run()); coverage.by_warm_up())
+  if (const RunCoverage& coverage = coverage_of(input.run()); coverage.lacks_end())
     coverage.note("schedule", result.notes);
   std::string apart;  // schedules that differ from the best one only in weight gradients and kinds of backward
   for (const ScheduleCandidate& c : r.candidates)

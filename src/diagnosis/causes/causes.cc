@@ -43,7 +43,7 @@ bool is_mostly_read(const RunCoverage& coverage, const StepGraph& graph) {
 
 // Where only a small part of the run was read, the trace does not show what the rest did between steps.
 bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
-  return ((coverage.whole() && !coverage.by_warm_up()) || is_mostly_read(coverage, graph)) &&
+  return ((coverage.whole() && !coverage.lacks_end()) || is_mostly_read(coverage, graph)) &&
          std::ranges::any_of(graph.kind, [](CellKind kind) { return is_backward(kind); });
 }
 

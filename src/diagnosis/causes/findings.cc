@@ -47,7 +47,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   const double unknown = w.unnumbered + w.without_producer;
   // Where only a part of the run was read, work repeats, or several steps are under way at once, the sum says nothing.
   const bool steps_meet = f.coverage.forwards_alone() && f.usual_period_ns < mean.span_ns;
-  if (!replays || steps_meet || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() ||
+  if (!replays || steps_meet || f.coverage.lacks_end() || f.coverage.not_analysable() || !w.known() ||
       !(mean.span_ns > 0) || unknown > kMaxUnknownWaits * w.units)
     return of_period(f.usual_period_ns, f.mean_step_ns,
                      {span_part("compute", "part.compute", f.compute), span_part("waiting", "part.waiting", f.bubble),

@@ -175,7 +175,7 @@ bool RunCoverage::fed_in_part(size_t cell) const {
 // In 1F1B a stage runs (stages − stage) forwards before its first backward, or all of them if it has fewer. Three of
 // stage 1 mean four stages, even if the last one was not read. Returns the number of stages where all lists agree on
 // it; otherwise 0.
-int32_t RunCoverage::stages_by_warm_up() const {
+int32_t RunCoverage::stages_lacks_end() const {
   const Cells& cells = trace_.cells;
   int32_t stages = 0, min_stages = 0;
   for (const StepRange& range : step_ranges(cells)) {
@@ -203,6 +203,22 @@ int32_t RunCoverage::stages_by_warm_up() const {
   return min_stages <= stages ? stages : 0;
 }
 
+// Whether the last of `stages` stages sends activations or receives gradients: then a stage follows that was not read.
+// In a ring, as with chunks, stage 0 receives activations or sends gradients too, and nothing follows. O(cells).
+bool RunCoverage::sends_beyond(int32_t stages) const {
+  const Cells& cells = trace_.cells;
+  bool first_read = false, beyond = false;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const int32_t stage = trace_.parts[cells.part[i]].stage;
+    const CellKind kind = cells.kind[i];
+    const bool next = kind == CellKind::kSendForward || kind == CellKind::kRecvBackward;
+    if (stage == 0 && (kind == CellKind::kRecvForward || kind == CellKind::kSendBackward)) return false;
+    first_read = first_read || (stage == 0 && is_compute(kind));
+    beyond = beyond || (next && stage + 1 == stages && cells.end_ns[i] > cells.start_ns[i]);
+  }
+  return first_read && beyond;
+}
+
 void RunCoverage::find_places(const TheoryRun& theory) {
   const Extent extent = extent_of(trace_);
   const Cells& cells = trace_.cells;
@@ -211,8 +227,12 @@ void RunCoverage::find_places(const TheoryRun& theory) {
     if (is_compute(cells.kind[i])) chunks = std::max(chunks, cells.chunk[i] < INT32_MAX ? cells.chunk[i] + 1 : 1);
   if (trace_.chunks_are_pieces) chunks = 1;
   stages_ = std::max({1, extent.stage_count, trace_.pipeline_stages});
-  if (chunks == 1)
-    if (const int32_t stages = stages_by_warm_up(); stages > stages_) stages_ = stages, by_warm_up_ = true;
+  if (chunks == 1) {
+    if (const int32_t stages = stages_lacks_end(); stages > stages_)
+      stages_ = stages, by_warm_up_ = true;
+    else if (!trace_.chunks_are_pieces && stages_ == extent.stage_count && sends_beyond(stages_))
+      ++stages_, by_messages_ = true;
+  }
   shape_.sizes.stages = stages_;
   shape_.sizes.chunks = chunks;
   shape_.layout = theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace_);
@@ -277,7 +297,7 @@ void RunCoverage::say_places() {
     part_is_counted_ = true;
     part_is_one_ = !list.empty() && stages.size() == 1;
     part_of_all_ = list.empty() && read.size() > 1;
-    args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("pipelines", read.size() > 1);
+    args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("more", by_messages_).flag("pipelines", read.size() > 1);
     args.set("places", grouped(places)).set("all", grouped(all));
     part_ = words(list.empty() ? "coverage.places" : "coverage.stages", args);
   } else if (!missing_.empty()) {
@@ -296,7 +316,7 @@ Text RunCoverage::part_note() const {
   if (part_is_run_) return words("coverage.part.lacks", Args().set("part", part_));
   Args args;
   args.set("part", part_).flag("one", part_is_one_).flag("number", part_is_counted_);
-  return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)));
+  return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)).flag("beyond", by_messages_));
 }
 
 Text RunCoverage::replicas_note() const {

@@ -69,8 +69,8 @@ class RunCoverage {
 
   // Whether no backwards were recorded, so that steps may run into one another.
   bool forwards_alone() const { return no_backwards_; }
-  // Returns true if only the length of the warm-up shows that stages at the end are missing.
-  bool by_warm_up() const { return by_warm_up_; }
+  // Returns true if only the length of the warm-up, or messages, show that stages at the end are missing.
+  bool lacks_end() const { return by_warm_up_ || by_messages_; }
   int32_t stages() const { return stages_; }  // of the whole run, as far as known; at least 1
   // Returns the number of replicas that were not read. The recorded ones may wait for them at every place where
   // replicas meet: in collectives, before these, and between steps.
@@ -91,7 +91,8 @@ class RunCoverage {
   bool fed_in_part(size_t cell) const;
   void find_places(const TheoryRun& theory);
   void say_places();
-  int32_t stages_by_warm_up() const;
+  int32_t stages_lacks_end() const;
+  bool sends_beyond(int32_t stages) const;
   void find_repetitions();
   void find_holes();
   struct StepCount;
@@ -114,7 +115,7 @@ class RunCoverage {
   const Trace& trace_;
   Schedule shape_;  // sizes and layout only
   int32_t stages_ = 1, ways_ = 1, vstages_ = 1, replicas_ = 1, replicas_read_ = 1;
-  bool by_warm_up_ = false, no_backwards_ = false;
+  bool by_warm_up_ = false, by_messages_ = false, no_backwards_ = false;
   std::vector<uint8_t> has_;  // for each slot, the kinds of work that were read
   std::vector<bool> whole_replicas_;
   std::vector<int32_t> replicas_at_;  // for each stage, the number of replicas of which it was read

@@ -192,7 +192,7 @@ std::vector<OrderSpans> step_spans(const StepGraph& g, const TheoryRun& theory, 
 void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   const TheoryRun& theory = facts.theory;
   // Where only the warm-up shows that stages at the end are missing, the recognised order is one of fewer stages.
-  if (facts.coverage.by_warm_up() || !theory.theory.known() || theory.sizes.empty()) return;
+  if (facts.coverage.lacks_end() || !theory.theory.known() || theory.sizes.empty()) return;
   const Recognition& recognition = theory.recognition;
   Cause order{.kind = &order_cause};
   order.certain = true;  // the lists are facts, and both orders are replayed with the same durations
