@@ -52,6 +52,18 @@ class SamePlace(Doubts):
         reported = self.reported(self.made('numbered', '--fault', 'wrong-order:1', '--marks', 'helper', how=('--format', 'ascend')))
         self.assertEqual(reported['findings'][0]['id'], 'schedule.order')
 
+    def test_a_stage_without_a_file_looks_like_a_late_first_backward_of_gpipe(self):
+        path = self.made('gpipe', schedule='fthenb')
+        for last in (2, 3):
+            with self.subTest(last=last):
+                without = self.changed(f'to{last}', path, lambda rows, last=last: [row for row in rows if int(row['stage']) <= last])
+                findings = self.reported(without)['findings']
+                if last == 3:
+                    self.assertEqual(findings, [])
+                    continue
+                self.assertEqual([f['id'] for f in findings], ['host.pauses'])
+                self.assertTrue(findings[0]['detail_en'].endswith('A later stage that has no file here looks the same: its forward and backward would fill the time.'))
+
     def test_a_collector_is_still_one(self):
         first = self.reported(self.made('gc', '--steps', 20, '--fault', 'gc:60ms,0.02'))['findings'][0]
         self.assertEqual(first['id'], 'host.pauses')

@@ -297,7 +297,11 @@ void RunCoverage::say_places() {
     part_is_counted_ = true;
     part_is_one_ = !list.empty() && stages.size() == 1;
     part_of_all_ = list.empty() && read.size() > 1;
-    args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("more", by_messages_).flag("pipelines", read.size() > 1);
+    args.flag("one", part_is_one_)
+        .set("list", list)
+        .set("of", grouped(stages_))
+        .flag("more", by_messages_)
+        .flag("pipelines", read.size() > 1);
     args.set("places", grouped(places)).set("all", grouped(all));
     part_ = words(list.empty() ? "coverage.places" : "coverage.stages", args);
   } else if (!missing_.empty()) {
@@ -316,7 +320,8 @@ Text RunCoverage::part_note() const {
   if (part_is_run_) return words("coverage.part.lacks", Args().set("part", part_));
   Args args;
   args.set("part", part_).flag("one", part_is_one_).flag("number", part_is_counted_);
-  return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)).flag("beyond", by_messages_));
+  return words("coverage.part",
+               args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)).flag("beyond", by_messages_));
 }
 
 Text RunCoverage::replicas_note() const {

@@ -20,6 +20,9 @@ struct PausesOwn {
   // Where they are at the same places of every step: one cell for each place, the most frequently late first.
   std::vector<uint32_t> at = {};
   std::vector<int32_t> at_steps = {};  // of one or two pauses: their steps
+  // All are where the last stage's backwards begin after all its forwards: a further stage, if one was not read, would
+  // be at work.
+  bool at_end = false;
 };
 
 constexpr double kFarLate = 10;  // a single start that is this many median cells late is an event by itself
@@ -174,6 +177,7 @@ class PauseSearch {
     // Where micro-batches were not numbered, it is a guess what a rank's first cell waits for.
     if (part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
       find_what_comes_first(part, all, cause, own);
+    own.at_end = own.name.empty() && std::ranges::all_of(all, [&](const Pause& pause) { return turns(pause); });
     if (!own.first_of_step) own.name = name_that_fills(scene_.trace, windows_of(all));
     own.collector = rare && parts.size() > 1 && (senders.size() > 2 || scene_.times.stages() == 1) && own.at.empty() &&
                     own.name.empty() && each_ns >= kLongPause * starts_.cell_ns();
@@ -188,6 +192,21 @@ class PauseSearch {
     double ns = 0;
     for (size_t i = 0; i + 1 < all.size(); ++i)
       if ((ns += all[i].ns) >= max && all[i].ns >= kStandsOut * all[i + 1].ns) return all.resize(i + 1);
+  }
+
+  // Whether a pause is at the first backward of the last stage and of a list in which all forwards come first.
+  bool turns(const Pause& pause) const {
+    const Cells& cells = scene_.trace.cells;
+    const uint32_t at = g_.cell[pause.op];
+    if (at == kNoCell || !is_backward(cells.kind[at]) ||
+        scene_.trace.parts[pause.part].stage + 1 != scene_.times.stages())
+      return false;
+    bool after = false;
+    for (size_t i = at; i-- > 0 && cells.step[i] == cells.step[at] && cells.part[i] == cells.part[at];)
+      if (is_backward(cells.kind[i])) return false;
+    for (size_t i = at; i < cells.size() && cells.step[i] == cells.step[at] && cells.part[i] == cells.part[at]; ++i)
+      after = after || cells.kind[i] == CellKind::kForward;
+    return !after;
   }
 
   std::vector<RankWindow> windows_of(const std::vector<Pause>& all) const {
@@ -300,6 +319,7 @@ Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext
                         args);
   }
   if (!own.at_steps.empty()) telling.step = own.at_steps.front();
+  if (own.at_end) telling.more = words("host.pauses.at_end");
   return telling;
 }
 
