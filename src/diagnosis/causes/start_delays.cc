@@ -37,18 +37,23 @@ std::vector<Send> sorted_sends(const Cells& cells) {
 }  // namespace
 
 // A send that does not block runs while its rank does something else, so few late cells start just when a send ends. If
-// nearly all do, they waited for it.
+// nearly all do, they waited for it: on all ranks, or on some where a late host hides it on the others.
 std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double cell_ns) {
   const StepGraph& graph = scene.graph;
   if (graph.source != GraphSource::kComputeCells) return nullptr;
   const std::vector<Send> sends = sorted_sends(scene.trace.cells);
   if (sends.empty()) return nullptr;
-  auto found = std::make_shared<RankSends>();
-  double late_ns = 0;  // delays of cells that started while a send of their rank ran, or just after its end
+  struct OfRank {
+    std::map<uint32_t, RankSends::Blocked> blocked;
+    double ns = 0, late_ns = 0;  // of these; delays of all cells that started while a send of the rank ran, or after it
+    bool waits() const { return std::ssize(blocked) >= kMinLateCells && ns >= kBySend * late_ns; }
+  };
+  std::map<int32_t, OfRank> ranks;
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];
     if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay >= kLateWorker * cell_ns)) return;
     const Cell cell = scene.trace.cells.at(graph.cell[op]);
+    OfRank& rank = ranks[cell.part];
     const auto begin = cell.start_ns - static_cast<int64_t>(delay);
     const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
     // Finds the last send that ended by the cell's start, and whether one still ran then.
@@ -56,19 +61,26 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
       return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
     });
     if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
-      late_ns += delay;  // a send goes on, so this cell did not wait for it
+      rank.late_ns += delay;  // a send goes on, so this cell did not wait for it
       return;
     }
     if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
-    late_ns += delay;
+    rank.late_ns += delay;
     if (cell.start_ns - at->end_ns > slack) return;
     const double blocked = std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns);
     if (!(blocked > 0)) return;
-    found->ns += std::min(blocked, delay);
-    found->blocked[op] = {std::min(blocked, delay), at->forward};
-    ++found->count;
+    rank.ns += std::min(blocked, delay);
+    rank.blocked[op] = {std::min(blocked, delay), at->forward};
   });
-  return found->count >= kMinLateCells && found->ns >= kBySend * late_ns ? found : nullptr;
+  OfRank all;
+  for (const auto& [part, rank] : ranks) {
+    all.blocked.insert(rank.blocked.begin(), rank.blocked.end());
+    all.ns += rank.ns, all.late_ns += rank.late_ns;
+  }
+  auto found = std::make_shared<RankSends>();
+  for (auto& [part, rank] : ranks)
+    if (all.waits() || rank.waits()) found->blocked.merge(rank.blocked);
+  return found->blocked.empty() ? nullptr : found;
 }
 
 namespace {

@@ -34,8 +34,6 @@ struct RankSends {
     bool forward = false;  // that was sent
   };
   std::map<uint32_t, Blocked> blocked;  // by operation
-  int64_t count = 0;
-  double ns = 0;
 
   double blocked_by(uint32_t op) const {
     const auto at = blocked.find(op);

@@ -56,7 +56,7 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
 std::vector<int32_t> incomplete_steps(const Trace& trace, const PipelineSums& sums) {
   std::vector<size_t> steps_of(trace.parts.size(), 0);
   for (const RankSums& rank : sums.ranks) ++steps_of[rank.part];
-  const auto usual = [&](size_t steps) { return 2 * steps > sums.steps.size(); };
+  const auto usual = [&](size_t steps) { return 2 * steps >= sums.steps.size(); };
   const auto expected = static_cast<size_t>(std::ranges::count_if(steps_of, usual));
   std::vector<int32_t> incomplete;
   auto rank = sums.ranks.begin();
