@@ -9,7 +9,9 @@
 #include <string>
 #include <tuple>
 
+#include "diagnosis/causes/start_delays.h"
 #include "pipeline/measure/op_values.h"
+#include "pipeline/replay/recorded_messages.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -38,7 +40,7 @@ class UsualTimes {
   };
 
   UsualTimes(const CauseScene& of, const std::vector<bool>& steps, const OpWorld& world)
-      : scene(of), messages(scene.trace, scene.graph), world_(world) {
+      : scene(of), messages(scene.trace, scene.graph), sends(scene.trace), world_(world) {
     const std::vector<OpStretch> counted = counted_ops(scene.graph, steps);
     const size_t keys = scene.times.place_count() + scene.graph.types.size();
     const auto key = [this](uint32_t op) { return key_of(op); };
@@ -60,6 +62,7 @@ class UsualTimes {
 
   const CauseScene& scene;
   const ReceivedMessages messages;
+  const RecordedMessages sends;
 
  private:
   uint32_t key_of(uint32_t op) const {
@@ -139,6 +142,28 @@ class StepSearch {
     (delay ? world.delay_ns : world.dur_ns)[op - step_.begin] = usual_ns(op, delay);
   }
 
+  // Takes from cells that began when their rank's own send of one of these messages ended what passed during that send:
+  // the rank waited for it.
+  void release_senders(OpTimes& world, const std::vector<uint32_t>& messages) const {
+    const Cells& cells = usual_.scene.trace.cells;
+    for (const uint32_t message : messages) {
+      if (!is_message(g_.kind[message]) || g_.waits(message).size() != 1) continue;
+      const uint32_t made = g_.cell[g_.waits(message).front()];
+      if (made == kNoCell) continue;
+      const Cell from = cells.at(made);
+      const bool forward = g_.kind[message] == CellKind::kRecvForward;
+      const auto* sent = usual_.sends.sent({from.part, from.step, forward, std::max(from.chunk, 0), from.micro_batch});
+      for (uint32_t op = step_.begin; sent && op < step_.end; ++op) {
+        if (g_.part[op] != from.part || !usual_.computes(op) || g_.cell[op] == kNoCell) continue;
+        const int64_t start = cells.start_ns[g_.cell[op]];
+        if (std::abs(static_cast<double>(start - sent->end_ns)) > kAtOnce * usual_ns(op, false)) continue;
+        double& delay = world.delay_ns[op - step_.begin];
+        const double held = std::min(delay, static_cast<double>(sent->end_ns - sent->start_ns));
+        delay = std::max(std::min(delay, usual_ns(op, true)), delay - held);
+      }
+    }
+  }
+
   // The operations that take the same time as this one: a send and its receive; otherwise just itself.
   std::vector<uint32_t> members_of(uint32_t op) const {
     if (g_.group(op) == kNoGroup) return {op};
@@ -188,6 +213,7 @@ class StepSearch {
       for (const Suspect& suspect : list) {
         OpTimes world = base_;
         for (const uint32_t op : suspect.ops) set_usual(world, op, suspect.delay);
+        if (!suspect.delay) release_senders(world, suspect.ops);
         const double gain_ns = gain(world);
         if (gain_ns > beyond_best * best_ns) best_ns = gain_ns, best = &suspect;
       }
@@ -302,6 +328,7 @@ class StepSearch {
       if (link.first == kUnknown || link.second == kUnknown) continue;
       OpTimes world = base_;
       for (const uint32_t op : ops) set_usual(world, op, false);
+      release_senders(world, ops);
       const double gain_ns = gain(world);
       if (!enough(gain_ns) || gain_ns <= best_ns) continue;
       best_ns = gain_ns, best = &ops;

@@ -12,7 +12,6 @@ namespace {
 
 // Minimum delay of a late worker's median cell, and of a cell that waited for a send, as a share of the median cell.
 constexpr double kLateWorker = 0.05;
-constexpr double kAtOnce = 0.05;  // share of the median cell; a cell that starts this soon after a send waited for it
 // Minimum share of the late time around a rank's sends in cells that start when the send ends.
 constexpr double kBySend = 0.8;
 

@@ -48,6 +48,7 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
 // Workers that are late, and by how much.
 using LateWorkers = std::vector<std::pair<uint32_t, double>>;
 
+inline constexpr double kAtOnce = 0.05;     // share of a cell; a cell that starts this soon after a send waited for it
 inline constexpr double kRareLate = 0.1;    // maximum share of cells that pauses hit
 inline constexpr int64_t kMinCertain = 16;  // fewer late cells of a rank may be noise
 // Minimum share of late cells of a direction in a step for the link to be slow in that step.
