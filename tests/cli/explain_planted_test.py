@@ -572,6 +572,33 @@ class ExplainPlanted(Case):
                 self.priced(found, f'link:{a}-{b}', (ill.period - well.period) * 1e6, ill.period)
                 self.assertEqual([f['id'] for f in found['findings']], ['link.slow'])
 
+    def test_a_link_that_is_slow_in_every_second_step_is_not_noise(self):
+        options = dict(WELL, micro_batches=12, messages=True, blocking=True)
+        well, ill = Planted(**options), Planted(**options, message=lambda st, d, i, j, mb, k: 15 if (i, j) == (2, 1) and st % 2 == 0 else 0)
+        self.priced(self.reported('alternating', ill)[1], 'link:2-1', (ill.period - well.period) * 1e6, ill.period)
+
+    def test_a_hang_counts_its_sender_where_ranks_wait_for_their_sends(self):
+        options = dict(WELL, micro_batches=12, messages=True, blocking=True)
+        well, ill = Planted(**options), Planted(**options, message=lambda st, d, i, j, mb, k: 900 if (st, i, j, mb, k) == (3, 1, 2, 5, 'F') else 0)
+        first = self.priced(self.reported('hang', ill)[1], 'link:1-2', (ill.period - well.period) * 1e6, ill.period)
+        self.assertEqual(first['step'], 3)
+
+    def test_a_late_host_does_not_hide_that_ranks_wait_for_their_sends(self):
+        options = dict(WELL, stages=6, micro_batches=12, messages=True, blocking=True)
+        host = lambda st, d, s, k, mb: 2.0 if s == 3 else 0.0  # noqa: E731
+        well = Planted(**options, pause=host)
+        ill = Planted(**options, pause=host, message=lambda st, d, i, j, mb, k: 15 if (i, j) == (1, 0) and st > 3 else 0)
+        found = self.reported('host-and-link', ill)[1]
+        self.priced(found, 'link:1-0', (ill.period - well.period) * 1e6, ill.period)
+        self.assertFalse([f['title_en'] for f in found['findings'] if 'host:1' in keys_of(f)])
+
+    def test_a_stage_that_nothing_can_be_moved_from_is_named(self):
+        # As many micro-batches as stages: what counts is the sum over all stages, which moving layers leaves as it is.
+        options = dict(WELL, stages=6, micro_batches=6, jitter=0.005)
+        well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: 1.15 if s == 2 else 1.0)
+        first = self.priced(self.reported('unmovable', ill)[1], 'stage:2', (ill.period - well.period) * 1e6, ill.period)
+        self.assertEqual(first['id'], 'stage.slow')
+
     def test_pauses_stand_out_from_late_starts_everywhere(self):
         # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone has occasional long pauses.
         busy = lambda st, d, s, k, mb: 3.0 if chance('busy', st, s, k, mb) < 0.2 else 0.0  # noqa: E731

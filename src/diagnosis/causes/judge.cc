@@ -10,8 +10,6 @@ using World = CauseWorlds::World;
 namespace {
 
 constexpr int64_t kMinEvents = 3;  // with this many, the steps that they hit are not random
-// Share of a step; a cause that costs this much is named even though nothing can be moved.
-constexpr double kMuchOfStep = 0.05;
 constexpr size_t kMaxHidden = 16;  // suspicions that are replayed again without the causes that were found
 
 // Returns whether a cause is not worth saying: it loses too little or, where work can only be evened out, evening out
@@ -20,10 +18,10 @@ bool costs_little(const CausePrice& price, double step_ns, bool evened) {
   const double min = kMinLost * step_ns;
   return !(price.lost_ns >= min) || (evened && price.saving_ns < min && !price.unmovable);
 }
-// A stage that costs a twentieth of a step is named all the same: it is slow, whatever can be done about it.
+// A slow stage that costs enough is named all the same: it is slow, whatever can be done about it.
 bool is_unmovable(const Cause& cause, double step_ns) {
   return cause.kind->of_layers && cause.price.saving_ns < kMinLost * step_ns &&
-         cause.price.lost_ns >= kMuchOfStep * step_ns;
+         cause.price.lost_ns >= kMinLost * step_ns;
 }
 
 // Counted events are real by themselves, as pauses, which are far longer than cells differ; only their number per step
@@ -81,8 +79,9 @@ class Judge {
           keep(s);
           break;
         case Verdict::kDoubtful:
-          // A step that is long only for this cause proves that it is there, however much its mean scatters.
-          if (!explains_long_step(s)) break;
+          // A step that is long only for this cause proves that it is there, however much its mean scatters. So does a
+          // loss that comes from one step on, in every n-th, or more with each: it scatters because it has that shape.
+          if (!explains_long_step(s) && !lost_in_shape(s)) break;
           list_.causes.push_back(std::move(list_.doubtful.back()));
           list_.doubtful.pop_back();
           keep(s);
@@ -178,6 +177,14 @@ class Judge {
       if (!steps.counts[s] && steps.complete[s] && without_ns < kOutlierStep * usual_ns) return true;
     }
     return false;
+  }
+
+  // Whether the loss follows a shape over the steps. A few events fit one by chance.
+  bool lost_in_shape(size_t suspect) const {
+    if (priced_.all[suspect].cause.kind->measured == Measured::kCounted) return false;
+    const Course course = course_of(lost_by_step(suspect));
+    const bool two_levels = course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery;
+    return course.kind == CourseKind::kTrend || (two_levels && std::cmp_greater_equal(course.high_count, kMinEvents));
   }
 
   std::vector<double> lost_by_step(size_t suspect) const {

@@ -418,7 +418,8 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
 std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {
   std::map<uint32_t, double> held;
   each_blocked(scene, all, [&](uint32_t op, const StagePair& way, uint32_t edge, double ns) {
-    if (way == link.link && link.factors.contains(edge)) held[op] = std::min(ns, link.own_ns - link.others_ns);
+    if (way != link.link) return;
+    if (const auto factor = link.factors.find(edge); factor != link.factors.end()) held[op] = ns * (1 - factor->second);
   });
   return held;
 }
