@@ -40,6 +40,8 @@ class RankMeter {
 
   RankUse read() {
     for (const ModuleFact& module : part_.modules) modules_.insert(module.slice);
+    for (const RangeFact& range : part_.ranges)
+      if (is_module_range(trace_, range)) modules_.insert(range.slice);
     for (const OperatorCall& call : done_.calls)
       if (call.work.is_matrix && call.device_ns > 0) add(call);
     for (auto& [key, use] : uses_) out_.operators.push_back(std::move(use));

@@ -168,7 +168,8 @@ struct TaskFact {
   uint32_t slice = 0;
   StringId op_type = 0;  // "MatMulV2"
   StringId unit = 0;     // the task's type: "AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", …
-  auto texts() { return std::array{&op_type, &unit}; }
+  StringId outputs = 0;  // shapes: "\"1024,3072\""
+  auto texts() { return std::array{&op_type, &unit, &outputs}; }
 };
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).

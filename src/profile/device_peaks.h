@@ -26,7 +26,8 @@ struct DevicePeaks {
 // `name`: "NVIDIA H100 80GB HBM3".
 std::optional<DevicePeaks> published_peaks(std::string_view name);
 
-// The precision of arithmetic on elements of a type as torch names it, "c10::BFloat16"; none for other types. On tensor
+// The precision of arithmetic on elements of a type as torch names it, "c10::BFloat16", or Ascend, "DT_BF16"; none for
+// other types. On tensor
 // cores, matrices of FP32 are multiplied in TF32.
 std::optional<Precision> precision_of(std::string_view type, bool on_tensor_cores);
 

@@ -375,6 +375,7 @@ std::vector<std::vector<int64_t>> input_shapes(std::string_view dims) {
 }
 
 std::string shapes_text(std::string_view dims) {
+  if (dims.starts_with('"')) return std::string(dims.substr(1, dims.size() - 2));  // of Ascend's kernels
   std::string out = "[";
   for (const std::vector<int64_t>& shape : input_shapes(dims)) {
     out += out.size() > 1 ? ", [" : "[";

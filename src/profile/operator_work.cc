@@ -4,7 +4,10 @@
 #include <array>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
+#include "base/json_members.h"
+#include "base/number.h"
 #include "model/torch_facts.h"
 #include "profile/device_peaks.h"
 
@@ -19,7 +22,10 @@ class Reader {
   OperatorWork read() {
     out_.device = device_name(part_);
     out_.published = published_peaks(out_.device);
-    out_.has_shapes = !part_.inputs.empty();
+    if (!out_.published) out_.published = recorded_peaks(part_);
+    for (const RangeFact& range : part_.ranges)
+      if (const auto flops = recorded_flops(trace_, range)) recorded_.emplace(range.slice, flops->flops);
+    out_.has_shapes = !part_.inputs.empty() || !recorded_.empty();
     find_tensor_cores();
     if (out_.has_shapes) add_operators();
     add_device_work();
@@ -60,9 +66,25 @@ class Reader {
       const FunctionEvent& e = made_.events[i];
       if (e.parent != FunctionEvent::kNone && call_of_[e.parent] >= 0) {
         call_of_[i] = call_of_[e.parent];
+        OperatorCall& call = out_.calls[call_of_[i]];
+        if (e.category == Category::kCpuOp && recorded_.contains(call.slice))
+          call.slice = e.slice, call.name = part_.slices.name_id[e.slice];
         continue;
       }
       if (e.on_device || e.slice == kNoSliceIndex) continue;
+      if (const auto flops = recorded_.find(e.slice); flops != recorded_.end()) {
+        static const InputFact nothing;
+        call_of_[i] = static_cast<int32_t>(out_.calls.size());
+        const OpWork work{flops->second, flops->second, 0, {}, true};
+        out_.calls.push_back({e.slice,
+                              part_.slices.name_id[e.slice],
+                              &nothing,
+                              work,
+                              {},
+                              e.start_ns,
+                              std::max<int64_t>(e.device_ns, 0)});
+        continue;
+      }
       const auto fact = inputs.find(e.slice);
       if (fact == inputs.end()) continue;
       const InputFact& in = *fact->second;
@@ -91,8 +113,20 @@ class Reader {
     for (const FunctionEvent& e : made_.events) {
       if (!is_work(e)) continue;
       const int32_t call = e.owner == FunctionEvent::kNone ? -1 : call_of_[e.owner];
+      if (call >= 0 && !recorded_.empty()) see_kernel(e, out_.calls[call]);
       out_.work.push_back({e.start_ns, e.end_ns, call, kind_of(e.slice), is_tensor_kernel(e)});
     }
+  }
+
+  // The longest kernel of a call with recorded FLOPs says which precision it has.
+  void see_kernel(const FunctionEvent& e, OperatorCall& call) {
+    const InputFact* inputs = fact_of(part_.inputs, e.slice);
+    int64_t& longest = longest_of_[call.slice];
+    if (!inputs || call.work.min_bytes != 0 || e.end_ns - e.start_ns <= longest) return;
+    longest = e.end_ns - e.start_ns;
+    call.inputs = inputs;
+    const std::string_view types = trace_.names.text(inputs->types);
+    call.precision = precision_of(types.substr(0, types.find(';')), true);
   }
 
   KernelClass kind_of(uint32_t slice) const {
@@ -112,9 +146,60 @@ class Reader {
   std::vector<int32_t> call_of_;       // for each event: the call that it is or is inside of; −1: none
   std::vector<bool> on_tensor_cores_;  // for each event: some work inside it ran on tensor or matrix units
   std::unordered_map<StringId, bool> has_formula_, tensor_name_;
+  std::unordered_map<uint32_t, int64_t> recorded_, longest_of_;  // by slice: FLOPs of a range; time of a kernel
 };
 
 }  // namespace
+
+std::optional<RecordedFlops> recorded_flops(const Trace& trace, const RangeFact& range) {
+  if (trace.names.text(range.domain) != "mfu_flops") return std::nullopt;
+  const std::string_view text = trace.names.text(range.message);
+  const size_t dash = text.find('-');
+  const auto flops = parse_int(text.substr(0, dash));
+  if (!flops || *flops <= 0 || dash == std::string_view::npos) return std::nullopt;
+  return RecordedFlops{*flops, text.substr(dash + 1)};
+}
+
+std::vector<RecordedKernel> recorded_kernels(const Trace& trace, const Part& part) {
+  const Slices& s = part.slices;
+  const DevicePeaks peaks = recorded_peaks(part).value_or(DevicePeaks());
+  std::vector<RecordedKernel> all, out;
+  for (const TaskFact& task : part.tasks)
+    if (const uint32_t op = s.parent[task.slice]; op != kNoSliceIndex) all.push_back({task.slice, op, {}, 0});
+  const auto start = [&](const RecordedKernel& k) { return std::pair(s.start_ns[k.op], s.start_ns[k.slice]); };
+  std::ranges::sort(all, {}, start);
+  for (const RangeFact& range : part.ranges) {
+    const auto flops = recorded_flops(trace, range);
+    if (!flops) continue;
+    double peak = -1;
+    for (auto at = std::ranges::lower_bound(all, std::pair(s.start_ns[range.slice], INT64_MIN), {}, start);
+         at != all.end() && s.start_ns[at->op] <= s.end_ns(range.slice); ++at) {
+      if (peak < 0) {
+        const InputFact* inputs = fact_of(part.inputs, at->slice);
+        const std::string_view types = inputs ? trace.names.text(inputs->types) : std::string_view();
+        auto precision = precision_of(types.substr(0, types.find(';')), false);
+        if (precision == Precision::kFp32) precision = Precision::kFp16;  // msprof-analyze has one peak for both
+        peak = precision ? peaks.tflops[*precision] : 0;
+      }
+      out.push_back({at->slice, at->op, *flops, peak});
+    }
+  }
+  return out;
+}
+
+std::optional<DevicePeaks> recorded_peaks(const Part& part) {
+  for (const JsonMember& device : json_members(meta_json(part, "DeviceInfo"), 1)) {
+    const auto cores = json_integer(json_member(device.value, "ai_core_num"));
+    const auto mhz = json_integer(json_member(device.value, "aic_frequency"));
+    if (!cores || !mhz || *cores < 1 || *cores > 4096 || *mhz < 1 || *mhz > 100'000) continue;
+    const double tflops = static_cast<double>(*cores * *mhz) * 8192 / 1e6;
+    DevicePeaks peaks{.source = kRecordedPeaks};
+    peaks.tflops[Precision::kFp16] = peaks.tflops[Precision::kBf16] = tflops;
+    peaks.tflops[Precision::kInt8] = 2 * tflops;
+    return peaks;
+  }
+  return std::nullopt;
+}
 
 OperatorWork operator_work(const Trace& trace, const Part& part, const FunctionNames& names) {
   return Reader(trace, part, names).read();

@@ -4,6 +4,9 @@
 //     aten::addmm            ← counted: the outermost operator with a formula that fits
 //       aten::mm             ← inside of it, so not counted again
 //       cudaLaunchKernel ──▶ gemm kernel, of the call aten::addmm
+//
+// Where the program recorded the FLOPs of an operator (torch_npu's with_flops: a range of the domain "mfu_flops" around
+// it, "12884901888-linear"), these count, for all kernels that were launched within, and no formula.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +23,8 @@ namespace stageline {
 struct OperatorCall {
   uint32_t slice = 0;
   StringId name = 0;
-  const InputFact* inputs = nullptr;
-  OpWork work;
+  const InputFact* inputs = nullptr;  // never null; of recorded FLOPs those of the longest kernel
+  OpWork work;                        // recorded FLOPs have 0 bytes: nothing says how many were needed
   std::optional<Precision> precision;
   int64_t start_ns = 0, device_ns = 0;  // device_ns: sum of the kernels, 0 for work of the host
 };
@@ -41,6 +44,31 @@ struct OperatorWork {
   int64_t without_work = 0;  // operators whose formula does not fit; nothing around or inside them is counted instead
   bool has_shapes = false;
 };
+
+// Returns the FLOPs that a range of the domain "mfu_flops" states; nullopt for other ranges. `name`: "linear".
+struct RecordedFlops {
+  int64_t flops = 0;
+  std::string_view name;
+};
+std::optional<RecordedFlops> recorded_flops(const Trace& trace, const RangeFact& range);
+
+// A kernel of an operator that starts within such a range, as msprof-analyze counts it: each has all FLOPs of the
+// range, against the peak of the type that the first kernel of the range reads (0: unknown).
+struct RecordedKernel {
+  uint32_t slice = 0, op = 0;
+  RecordedFlops of;
+  double peak_tflops = 0;
+  double tflops(const Part& part) const {
+    return static_cast<double>(of.flops) / static_cast<double>(part.slices.dur_ns[slice]) / 1e3;
+  }
+};
+// In the order of the ranges, and of starts within them. O(n log n).
+std::vector<RecordedKernel> recorded_kernels(const Trace& trace, const Part& part);
+
+// Returns the peaks of the cube cores that the profiler of Ascend wrote down (info.json: cores · clock · 8192
+// operations a cycle on 16 bits, 16384 on 8), without those of memory. nullopt where a rank has no such file.
+std::optional<DevicePeaks> recorded_peaks(const Part& part);
+inline constexpr std::string_view kRecordedPeaks = "info.json";  // DevicePeaks::source
 
 // It covers the slices that pass the trace's filter. O(n).
 OperatorWork operator_work(const Trace& trace, const Part& part, const FunctionNames& names);

@@ -24,6 +24,7 @@ MODES = {  # mode: {files of the answer, which are rows of one table here: (anal
     'ep_load_balance': {'EPTokensSummary': ('expert-load', 'expert-load'), 'TopEPTokensInfo': ('expert-load', 'expert-groups')},
     'freq_analysis': {'AbnormalFrequencyRanks FreeFrequencyRanks': ('slow-rank', 'device-clocks')},
     'module_statistic': {'ModuleStatistic': ('tb-module', 'modules')},
+    'operator_mfu': {'OperatorMFU': ('roofline', 'roofline'), 'ModuleMFU': ('tb-module', 'module-totals')},
     'communication_group_map': {'CommunicationGroupMapping': ('hccl-sum', 'hccl-group-work')},
 }
 
@@ -34,12 +35,12 @@ def rows_of(text):
 
 
 def value(text):
-    """Rounds to nine digits, because quotients may differ in the last bit."""
-    return f'{float(text):.9g}' if re.fullmatch(r'-?\d+\.\d+(e-?\d+)?', text) else text
+    """Rounds to nine digits, because quotients may differ in the last bit; times since the epoch have more digits."""
+    return f'{float(text):.9g}' if re.fullmatch(r'-?\d{1,15}(\.\d+)?(e[+-]?\d+)?', text) else text
 
 
 def ask(folder, analysis, table, *options):
-    done = subprocess.run([STAGELINE, 'analyze', analysis, folder, '--format', 'csv', '--table', table, '-q', *options],
+    done = subprocess.run([STAGELINE, 'analyze', analysis, *([folder] if folder else []), '--format', 'csv', '--table', table, '-q', *options],
                           capture_output=True, text=True)
     assert done.returncode == 0, f'{analysis}: exit {done.returncode}\n{done.stderr}'
     return rows_of(done.stdout)
@@ -71,6 +72,26 @@ def compare(case, folder):
                 wrong.append(f'{case.name} {mode.name} {name}: columns {got[0]}, missing {list(missing.items())[:2]}, '
                              f'too many {list(extra.items())[:2]} of {sum(want[1].values())}')
     return wrong, asked
+
+
+def extracted(case, scratch):
+    with tarfile.open(case / 'input.tar.xz') as archive:
+        archive.extractall(scratch, **({'filter': 'data'} if hasattr(tarfile, 'data_filter') else {}))  # Debian 12 has no filters
+    return pathlib.Path(scratch) / 'cluster'
+
+
+def compare_two(case, folder):
+    """The rows of cluster_time_compare_summary, of a case against moe_base."""
+    golden = case / 'cluster_time_compare_summary' / 'ClusterTimeCompareSummary.csv'
+    if not golden.exists():
+        return [], 0
+    want = rows_of(golden.read_text())
+    with tempfile.TemporaryDirectory() as scratch:
+        got = ask(None, 'cluster-time-diff', 'cluster-time-diff', '--compat', 'msprof', '--control', extracted(CASES / 'moe_base', scratch),
+                  '--test', folder)
+    wrong = [] if got == want else [f'{case.name} cluster_time_compare_summary: missing {list((want[1] - got[1]).items())[:2]}, too many '
+                                    f'{list((got[1] - want[1]).items())[:2]}']
+    return wrong, sum(want[1].values())
 
 
 def tables_of(text):
@@ -152,12 +173,11 @@ def main():
     wrong, asked = [], 0
     for case in sorted(path for path in CASES.iterdir() if (path / 'input.tar.xz').exists()):
         with tempfile.TemporaryDirectory() as scratch:
-            with tarfile.open(case / 'input.tar.xz') as archive:
-                archive.extractall(scratch, **({'filter': 'data'} if hasattr(tarfile, 'data_filter') else {}))  # Debian 12 has no filters
-            folder, truth = pathlib.Path(scratch) / 'cluster', pathlib.Path(scratch) / 'truth'
-            found, rows = compare(case, folder)
-            wrong += found
-            asked += rows
+            folder, truth = extracted(case, scratch), pathlib.Path(scratch) / 'truth'
+            for asking in (compare, compare_two):
+                found, rows = asking(case, folder)
+                wrong += found
+                asked += rows
             if (case / 'all').is_dir():
                 found, rows = compare_cluster_db(case, folder)
                 wrong += found

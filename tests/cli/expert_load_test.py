@@ -57,7 +57,7 @@ class ExpertLoadTest(Case):
             self.assertIn(f'no analysis "{mode}"', said.err)
             self.assertIn(hint, said.err)
         for mode, hint in (('all', 'export --to cluster-db'), ('cluster_time_summary', 'analyze cluster-time-summary DIR --compat msprof'), ('slow_link', 'analyze slow-link DIR'),
-                           ('operator_mfu', 'analyze mfu'), ('pp_chart', 'pp-chart -d DIR')):
+                           ('operator_mfu', 'analyze roofline --compat msprof'), ('pp_chart', 'pp-chart -d DIR')):
             self.assertIn(hint, run('cluster', '-m', mode, '-d', 'DIR', check=2).err)
         for command, hint in (('advisor', 'explain'), ('compare', 'diff')):
             self.assertIn(hint, run(command, 'all', '-d', 'DIR', check=2).err)

@@ -38,9 +38,9 @@ TABLES = {
 LEVEL1 = {
     'COMPUTE_TASK_INFO': {
         '1.0.0': 'name INTEGER, globalTaskId INTEGER PRIMARY KEY, blockDim INTEGER, mixBlockDim INTEGER, taskType INTEGER, '
-                 'opType INTEGER, inputDataTypes INTEGER, inputShapes INTEGER',
+                 'opType INTEGER, inputDataTypes INTEGER, inputShapes INTEGER, outputShapes INTEGER',
         '1.2.0': 'name INTEGER, globalTaskId INTEGER PRIMARY KEY, blockNum INTEGER, mixBlockNum INTEGER, taskType INTEGER, '
-                 'opType INTEGER, inputDataTypes INTEGER, inputShapes INTEGER, opState INTEGER'},
+                 'opType INTEGER, inputDataTypes INTEGER, inputShapes INTEGER, outputShapes INTEGER, opState INTEGER'},
     'COMMUNICATION_OP': {
         '1.0.0': 'opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, opId INTEGER PRIMARY KEY, '
                  'relay INTEGER, retry INTEGER, dataType INTEGER, algType INTEGER, count NUMERIC, opType INTEGER',
@@ -106,7 +106,7 @@ class Rank:
         self.rows['CANN_API'].append((host + 60 * US, host + 70 * US, 10000, self.queue, connection, self.text('launch')))
         task = self.task(start, end, connection, 'KERNEL_AICORE', 2)
         self.rows['COMPUTE_TASK_INFO'].append((self.text(name), task, 24, 0, self.text('AI_CORE'), self.text('MatMulV2'),
-                                               self.text('FLOAT;FLOAT'), self.text('"4,8;8,16"'))
+                                               self.text('FLOAT;FLOAT'), self.text('"4,8;8,16"'), self.text('"4,16"'))
                                               + ((0,) if self.o.schema == '1.2.0' else ()))
 
     def operation(self, host, start, end, kind, peer, count):
@@ -201,8 +201,8 @@ def ddl(table, options):
     return f'CREATE TABLE {table} ({columns if isinstance(columns, str) else columns[options.schema]})'
 
 
-def write_rank(rank, options, stamp='20250521091718000'):
-    r = Rank(rank, options)
+def write_rank(rank, options, stamp='20250521091718000', make=Rank):
+    r = make(rank, options)
     r.fill()
     r.identity()
     r.spoil()

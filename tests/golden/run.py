@@ -239,7 +239,7 @@ def pdf_objects(data):
 
 def facts(kind, data):
     """Returns the checked part of an exporter's bytes, as text."""
-    if kind in ('chrome', 'csv', 'json', 'otlp', 'trace-with-counters'):
+    if kind in ('chrome', 'csv', 'json', 'otlp', 'trace-with-counters', 'kernel-details'):
         return data.decode()
     if kind == 'perfetto':
         return '\n'.join(protobuf_text(data)) + '\n'
@@ -491,7 +491,8 @@ def main():
     for name in topics['exporters']:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'out'
-            sample = {'trace-with-counters': [TORCH, '--ranks', '0'], 'cluster-db': [pathlib.Path('readers/ascend-1f1b/input')]}.get(name, [SAMPLE])
+            sample = {'trace-with-counters': [TORCH, '--ranks', '0'], 'cluster-db': [pathlib.Path('readers/ascend-1f1b/input')],
+                      'kernel-details': [pathlib.Path('readers/ascend/input'), '--ranks', '0']}.get(name, [SAMPLE])
             stageline('export', *sample, '--to', name, '-o', path, '-q', '--title', 'golden', '--lang', 'en')
             data = path.read_bytes()
         compare(HERE / 'exporters' / f'{name}.txt', without_version(facts(name, data)))

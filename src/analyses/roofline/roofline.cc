@@ -19,8 +19,10 @@ struct Roof {
   double flops_per_ns = 0, bytes_per_ns = 0;
 
   // Additions and multiplications need at most half a FLOP for each byte. That is far below the ridge of every device
-  // in the table of peaks, so their arithmetic needs no peak.
-  bool known(bool is_matrix) const { return bytes_per_ns > 0 && (flops_per_ns > 0 || !is_matrix); }
+  // in the table of peaks, so their arithmetic needs no peak. Recorded FLOPs have no bytes, and so no roof of memory.
+  bool known(bool is_matrix, int64_t bytes = 1) const {
+    return (bytes_per_ns > 0 || bytes == 0) && (flops_per_ns > 0 || !is_matrix);
+  }
   double compute_ns(int64_t flops) const { return share_or_zero(flops, flops_per_ns); }
   double memory_ns(int64_t bytes) const { return share_or_zero(bytes, bytes_per_ns); }
   // The shortest time in which the work can be done.
@@ -128,7 +130,7 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
       flops = sum_or_limit(flops, op.flops);
       bytes = sum_or_limit(bytes, op.min_bytes);
       peak_ns += roof.compute_ns(op.flops);
-      if (!roof.known(op.is_matrix)) continue;
+      if (!roof.known(op.is_matrix, op.min_bytes)) continue;
       const double ns = roof.min_ns(op.flops, op.min_bytes);
       with_roof_ns += op.device_ns;
       roof_ns += ns;
@@ -136,9 +138,9 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
     }
     const bool has_roof = with_roof_ns > 0;
     table.add_row({int64_t{rank.rank}, rank.device, calls, known_ns, share_of(known_ns, rank.work_ns), flops,
-                   flops / static_cast<double>(known_ns) / 1e3, bytes, has_roof ? with_roof_ns : kNullInteger,
-                   whole_ns(has_roof ? roof_ns : kNaN), whole_ns(has_roof ? above_ns : kNaN),
-                   peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
+                   flops / static_cast<double>(known_ns) / 1e3, bytes > 0 ? bytes : kNullInteger,
+                   has_roof ? with_roof_ns : kNullInteger, whole_ns(has_roof ? roof_ns : kNaN),
+                   whole_ns(has_roof ? above_ns : kNaN), peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
   }
   return table;
 }
@@ -154,7 +156,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
     std::vector<Row> rows;
     for (const OpSum& op : rank.ops) {
       const Roof roof = given.roof(rank.published, op.precision);
-      const double ns = roof.known(op.is_matrix) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
+      const double ns = roof.known(op.is_matrix, op.min_bytes) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
       rows.push_back({&op, roof, ns, op.device_ns - ns});
     }
     std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
@@ -167,10 +169,11 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
       const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.min_bytes);
       table.add_row({int64_t{rank.rank}, std::string(trace.names.text(op.name)), op.shapes,
                      op.precision ? std::string(precision_name(*op.precision)) : "", op.calls, op.device_ns, op.flops,
-                     op.min_bytes, share_of(op.flops, op.min_bytes), op.flops / ns / 1e3, op.min_bytes / ns,
-                     std::string(!row.roof.known(op.is_matrix) ? ""
-                                 : by_compute                  ? "compute"
-                                                               : "memory"),
+                     op.min_bytes > 0 ? op.min_bytes : kNullInteger, share_of(op.flops, op.min_bytes),
+                     op.flops / ns / 1e3, or_nan(op.min_bytes / ns),
+                     std::string(!row.roof.known(op.is_matrix, op.min_bytes) ? ""
+                                 : by_compute                                ? "compute"
+                                                                             : "memory"),
                      whole_ns(row.roof_ns), row.roof_ns / ns, whole_ns(row.above_ns)});
     }
   }
@@ -187,10 +190,38 @@ Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& give
       const bool all = given.tflops > 0 && given.gbps > 0, some = given.tflops > 0 || given.gbps > 0;
       table.add_row({rank.device, std::string(precision_name(*op.precision)), or_nan(roof.flops_per_ns / 1e3),
                      or_nan(roof.bytes_per_ns), roof.known(true) ? roof.flops_per_ns / roof.bytes_per_ns : kNaN,
-                     std::string(all              ? "given"
-                                 : some           ? "given in part"
-                                 : rank.published ? "published"
-                                                  : "unknown")});
+                     std::string(all                                        ? "given"
+                                 : some                                     ? "given in part"
+                                 : !rank.published                          ? "unknown"
+                                 : rank.published->source == kRecordedPeaks ? "recorded"
+                                                                            : "published")});
+    }
+  return table;
+}
+
+double rounded(double value, double scale) { return std::round(value * scale) / scale; }
+
+std::string without_quotes(std::string_view text) {
+  std::string out(text);
+  std::erase(out, '"');
+  return out;
+}
+
+// OperatorMFU of msprof-analyze's mode operator_mfu.
+Table msprof_table(const Trace& trace) {
+  Table table(declared_table("roofline/roofline", "msprof"));
+  const auto text = [&](StringId id) { return std::string(trace.names.text(id)); };
+  for (const Part& part : trace.parts)
+    for (const RecordedKernel& k : recorded_kernels(trace, part)) {
+      const Slices& s = part.slices;
+      const InputFact* inputs = fact_of(part.inputs, k.slice);
+      const double tflops = k.tflops(part);
+      table.add_row({int64_t{part.rank}, text(s.name_id[k.op]), text(s.name_id[k.slice]), s.start_ns[k.slice],
+                     s.end_ns(k.slice), static_cast<double>(s.dur_ns[k.slice]),
+                     k.peak_tflops > 0 ? rounded(tflops / k.peak_tflops, 1e4) : kNaN, rounded(tflops, 100),
+                     rounded(k.peak_tflops, 100), static_cast<double>(k.of.flops), std::string(k.of.name),
+                     inputs ? without_quotes(trace.names.text(inputs->dims)) : "",
+                     without_quotes(trace.names.text(fact_of(part.tasks, k.slice)->outputs))});
     }
   return table;
 }
@@ -207,6 +238,7 @@ Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
 
 Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
+  if (input.msprof) return AnalysisResult{}.with(msprof_table(trace));
   TRY(given, read_peaks(input.options));
   const FunctionNames names(trace);
   std::vector<RankRoofline> ranks(trace.parts.size());
@@ -232,6 +264,6 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis roofline_analysis = {.run = run_roofline, .needs = AnalysisNeeds::kTorch};
+extern const Analysis roofline_analysis = {.run = run_roofline, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

@@ -11,7 +11,9 @@
 
 #include "analyses/tb_module/tb_module.h"
 #include "model/lanes.h"
+#include "model/statistics.h"
 #include "model/torch_facts.h"
+#include "profile/operator_work.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {
@@ -23,8 +25,8 @@ constexpr std::string_view kLightning = "[pl][module]";
 
 class Answer {
  public:
-  Answer(const TorchRun& run, size_t part)
-      : trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), n_(s_.size()) {
+  Answer(const TorchRun& run, size_t part, const FunctionNames& names)
+      : trace_(*run.trace), part_(trace_.parts[part]), names_(names), s_(part_.slices), n_(s_.size()) {
     answer_.rank = run.ranks[part];
     const auto held = torch_rank(run, part);  // without what --steps and --range remove
     const TorchRank& rank = *held;
@@ -151,6 +153,7 @@ class Answer {
       above.operators += op;
       if (lane_of(part_, i) == lane_of(part_, around)) above.self_host_ns -= s_.dur_ns[i];
     }
+    add_flops();
     for (ModuleSums& sums : sums_) {
       sums.device_ns = sums.self_device_ns;
       sums.backward_host_ns = sums.self_backward_host_ns;
@@ -164,6 +167,20 @@ class Answer {
       above.device_ns += below.device_ns;
       above.backward_host_ns += below.backward_host_ns;
       above.backward_device_ns += below.backward_device_ns;
+      above.flops += below.flops, above.flops_ns += below.flops_ns, above.peak_ns += below.peak_ns;
+    }
+  }
+
+  void add_flops() {
+    const OperatorWork done = operator_work(trace_, part_, names_);
+    for (const OperatorCall& call : done.calls) {
+      if (module_[call.slice] < 0 || root_[call.slice] != kNoSliceIndex) continue;
+      if (!call.work.is_matrix || call.work.max_flops > call.work.flops) continue;
+      ModuleSums& sums = sums_[module_[call.slice]];
+      const double peak = done.published && call.precision ? done.published->tflops[*call.precision] : 0;
+      sums.flops += static_cast<double>(call.work.flops);
+      sums.flops_ns += static_cast<double>(call.device_ns);
+      sums.peak_ns += peak > 0 ? static_cast<double>(call.work.flops) / peak / 1e3 : kNaN;
     }
   }
 
@@ -240,6 +257,7 @@ class Answer {
 
   const Trace& trace_;
   const Part& part_;
+  const FunctionNames& names_;
   const Slices& s_;
   size_t n_;
   ModuleAnswer answer_;
@@ -265,6 +283,7 @@ void ModuleSums::add(const ModuleSums& o) {
   self_backward_host_ns += o.self_backward_host_ns;
   backward_device_ns += o.backward_device_ns;
   self_backward_device_ns += o.self_backward_device_ns;
+  flops += o.flops, flops_ns += o.flops_ns, peak_ns += o.peak_ns;
 }
 
 std::string module_name(std::string_view name) {
@@ -277,6 +296,8 @@ std::string module_name(std::string_view name) {
   return std::string(name);
 }
 
-ModuleAnswer module_answer(const TorchRun& run, size_t part) { return Answer(run, part).answer(); }
+ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names) {
+  return Answer(run, part, names).answer();
+}
 
 }  // namespace stageline

@@ -7,11 +7,14 @@
 
 #include "analyses/analysis.h"
 #include "base/error_words.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/message_names.h"
+#include "model/statistics.h"
 #include "model/table.h"
 #include "model/torch_facts.h"
+#include "profile/operator_work.h"
 
 namespace stageline {
 namespace {
@@ -35,11 +38,15 @@ struct Event {  // a call of a module, or an operator
 struct Work {  // of an operator
   std::string kernels;
   int64_t ns = 0;
+  std::vector<double> mfu;  // of each kernel that has recorded FLOPs
 };
 
 struct Line {
   std::string parent, module, op, kernels;
   int64_t place = 0, sequence = 0, first_ns = 0, ns = 0, count = 0;
+  bool backward = false;
+  std::vector<double> mfu;  // by place of the kernel, the sum over `known` calls
+  int64_t known = 0;
   auto key() const { return std::tuple(parent, module, op, place, kernels, sequence); }
 };
 
@@ -116,6 +123,8 @@ class Statistic {
         append_item(works[op].kernels, communicates ? hccl_type(name(row.slice)) : name(row.slice), ", ");
         works[op].ns += row.dur_ns;
       }
+    for (const RecordedKernel& k : recorded_kernels(trace_, part_))
+      if (k.peak_tflops > 0) works[k.op].mfu.push_back(k.tflops(part_) / k.peak_tflops);
     return works;
   }
 
@@ -135,6 +144,7 @@ class Statistic {
       Line line;
       line.parent = path_above(events, call);
       line.module = (backward ? "[Backward]" : "") + events[call].name;
+      line.backward = backward;
       line.sequence = sequences.try_emplace(sequence, std::ssize(sequences)).first->second;
       for (const uint32_t op : ops) {
         line.op = name(op);
@@ -144,6 +154,10 @@ class Statistic {
         to.first_ns = std::min(to.first_ns, line.first_ns);
         to.ns += work.at(op).ns;
         ++to.count;
+        const std::vector<double>& mfu = work.at(op).mfu;
+        to.known += !mfu.empty();
+        if (to.mfu.size() < mfu.size()) to.mfu.resize(mfu.size());
+        for (size_t k = 0; k < mfu.size(); ++k) to.mfu[k] += mfu[k];
         ++line.place;
       }
     }
@@ -175,15 +189,30 @@ class Statistic {
   std::vector<Event> calls_;
 };
 
-Table msprof_module_statistic(const TorchRun& run) {
-  Table table(declared_table("tb-module/modules/msprof"));
+// "151.14%,47.83%": the mean share of the peak of each kernel.
+std::string mean_mfu(const Line& line) {
+  std::string out;
+  for (const double sum : line.mfu) {
+    std::string percents = fixed(100 * sum / static_cast<double>(line.known), 2);
+    if (percents.ends_with('0')) percents.pop_back();  // as Python writes it: 48.2, 48.0
+    append_item(out, percents + "%", ",");
+  }
+  return out;
+}
+
+// Returns ModuleStatistic, and ModuleMFU of operator_mfu, which has the same rows without the backward.
+AnalysisResult msprof_modules(const TorchRun& run) {
+  Table table(declared_table("tb-module/modules", "msprof")), mfu(declared_table("tb-module/module-totals", "msprof"));
   const auto ranks = ask_ranks(run, [&](const TorchRank& rank) { return Statistic(*run.trace, rank).lines(); });
   for (size_t k = 0; k < ranks.size(); ++k)
-    for (const Line& line : ranks[k])
-      table.add_row({line.parent, line.module, line.op, line.kernels, static_cast<double>(line.ns),
-                     static_cast<double>(line.ns) / static_cast<double>(line.count), line.count,
-                     int64_t{run.ranks[run.parts[k]]}});
-  return table;
+    for (const Line& line : ranks[k]) {
+      const auto ns = static_cast<double>(line.ns), mean = ns / static_cast<double>(line.count);
+      const int64_t rank = run.ranks[run.parts[k]];
+      table.add_row({line.parent, line.module, line.op, line.kernels, ns, mean, line.count, rank});
+      if (!line.backward)
+        mfu.add_row({rank, line.parent, line.module, line.op, line.kernels, ns, mean, line.count, mean_mfu(line)});
+    }
+  return AnalysisResult{}.with(std::move(table), std::move(mfu));
 }
 
 // limit, because a path of a hundred thousand names would be written a hundred thousand times.
@@ -206,6 +235,8 @@ void append_sums(std::vector<Table::Value>& row, const ModuleSums& s) {
                               (s.device_ns > 0 ? s.device_ns : s.host_ns) / calls, s.backward_host_ns,
                               s.self_backward_host_ns, s.backward_device_ns, s.self_backward_device_ns})
     row.emplace_back(value);
+  row.emplace_back(s.flops_ns > 0 ? s.flops / s.flops_ns / 1e3 : kNaN);
+  row.emplace_back(s.peak_ns > 0 ? s.peak_ns / s.flops_ns : kNaN);
 }
 
 Table tree_table(const std::vector<ModuleAnswer>& ranks) {
@@ -236,7 +267,10 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
       const Key key{node.name, node.module_id};
       auto& [sums, count] = by_module[key];
       ModuleSums added = node.sums;
-      if (count > 0) added.host_ns = added.device_ns = added.backward_host_ns = added.backward_device_ns = 0;
+      if (count > 0) {
+        added.host_ns = added.device_ns = added.backward_host_ns = added.backward_device_ns = 0;
+        added.flops = added.flops_ns = added.peak_ns = 0;
+      }
       sums.add(added);
       ++count;
       open.emplace_back(&node, key);
@@ -261,9 +295,10 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
 
 Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {false, true}));
-  if (input.msprof) return AnalysisResult{}.with(msprof_module_statistic(*torch));
+  if (input.msprof) return msprof_modules(*torch);
+  const FunctionNames names(*input.trace);
   std::vector<ModuleAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k], names); });
   if (std::ranges::all_of(ranks, [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return worded_error(ErrorCode::kNotFound, "refused.not_recorded:modules", {}, {},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/function_events.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -14,6 +15,8 @@ struct ModuleSums {
   int64_t host_ns = 0, self_host_ns = 0, device_ns = 0, self_device_ns = 0;
   // Time of backward operators whose forward operator the module called.
   int64_t backward_host_ns = 0, self_backward_host_ns = 0, backward_device_ns = 0, self_backward_device_ns = 0;
+  // Of operators whose FLOPs are known, modules below included: device work, FLOPs, and the time of these at the peak.
+  double flops = 0, flops_ns = 0, peak_ns = 0;
   void add(const ModuleSums& other);
 };
 
@@ -32,7 +35,7 @@ struct ModuleAnswer {
 };
 
 // Counts every call once, on whatever thread it is. O(slices), and O(n log n) in modules.
-ModuleAnswer module_answer(const TorchRun& run, size_t part);
+ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names);
 
 // Returns the name without the profiler's prefix: "nn.Module: ", "[pl][module]Type: ".
 std::string module_name(std::string_view slice_name);

@@ -101,7 +101,7 @@ struct TransferInfo {  // a row of COMMUNICATION_TASK_INFO
 };
 
 struct ComputeInfo {  // a row of COMPUTE_TASK_INFO
-  uint32_t name = 0, shapes = 0, types = 0, op_type = 0, unit = 0;
+  uint32_t name = 0, shapes = 0, types = 0, outputs = 0, op_type = 0, unit = 0;
   int32_t blocks = -1;
 };
 

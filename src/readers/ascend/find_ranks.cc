@@ -165,9 +165,25 @@ class Folders {
   std::map<std::string, Candidate> candidates_;
 };
 
-// Finds files of the rank that lie above what the user named.
+// Returns device_N/info.json.N of a PROF_ folder, or of those that a rank's folder holds.
+std::set<std::string> device_infos(const std::string& folder) {
+  std::error_code ignored;
+  std::set<std::string> found;
+  for (const fs::directory_entry& inner : fs::directory_iterator(folder, ignored)) {
+    const std::string name = inner.path().filename().string();
+    if (!inner.is_directory(ignored)) continue;
+    if (name.starts_with("PROF_")) found.merge(device_infos(inner.path().string()));
+    if (!name.starts_with("device_")) continue;
+    for (const fs::directory_entry& file : fs::directory_iterator(inner.path(), ignored))
+      if (file.path().filename().string().starts_with("info.json.")) found.insert(file.path().string());
+  }
+  return found;
+}
+
+// Finds files of the rank that lie above what the user named, and below it.
 void find_siblings(RankFiles& files) {
   std::error_code ignored;
+  if (const auto infos = device_infos(files.folder); infos.size() == 1) files.device_info = *infos.begin();
   if (files.profiler_metadata.empty())
     if (const fs::path path = fs::path(files.folder) / "profiler_metadata.json"; fs::is_regular_file(path, ignored))
       files.profiler_metadata = path.string();
@@ -187,14 +203,7 @@ int32_t json_rank(std::string_view value) {
 
 // Returns the rank by PROF_…/device_0/info.json.0.
 int32_t rank_of_prof(const std::string& folder) {
-  std::error_code ignored;
-  std::set<std::string> found;
-  for (const fs::directory_entry& device : fs::directory_iterator(folder, ignored)) {
-    if (!device.is_directory(ignored) || !device.path().filename().string().starts_with("device_")) continue;
-    for (const fs::directory_entry& file : fs::directory_iterator(device.path(), ignored))
-      if (file.path().filename().string().starts_with("info.json.")) found.insert(file.path().string());
-  }
-  for (const std::string& path : found)
+  for (const std::string& path : device_infos(folder))
     if (const int32_t rank = json_rank(json_member(read_head(path, kMaxJsonBytes), "rank_id")); rank >= 0) return rank;
   return -1;
 }

@@ -24,7 +24,7 @@ struct RankFiles {
   int32_t rank = -1;
   std::string folder, stamp;
   // Paths; "" where there is no such file.
-  std::string profiler_db, analysis_db, profiler_info, profiler_metadata;
+  std::string profiler_db, analysis_db, profiler_info, profiler_metadata, device_info;
   std::string kernel_details, trace_view, communication, communication_matrix, step_trace_time;
   bool mindspore = false, msmonitor = false, msprof = false;
 };

@@ -69,6 +69,11 @@ void read_metadata(RankDb& rank) {
   if (!rank.files.profiler_info.empty())
     if (std::string text = read_head(rank.files.profiler_info, kMaxFileBytes); trim(text).starts_with("{"))
       part.metadata.push_back({"profiler_info", std::move(text)});
+  if (!rank.files.device_info.empty()) {
+    const std::string text = read_head(rank.files.device_info, kMaxFileBytes);
+    if (const std::string_view devices = json_member(text, "DeviceInfo"); !devices.empty())
+      part.metadata.push_back({"DeviceInfo", std::string(devices)});
+  }
   for (const MetaField& field : part.metadata)
     if (field.key == "SCHEMA_VERSION" && !json_text(field.json).starts_with("1."))
       rank.out.notes.add(problem::ascend_unknown_schema, Args().set("version", json_text(field.json)),

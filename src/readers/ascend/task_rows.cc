@@ -102,24 +102,25 @@ std::string copy_name(RankDb& rank, std::string_view type, const CopyInfo& copy)
 }
 
 void read_compute_info(RankDb& rank) {
-  rank.scan(
-      "COMPUTE_TASK_INFO",
-      {"globalTaskId", "name", "inputShapes?", "inputDataTypes?", "blockNum?", "blockDim?", "opType?", "taskType?"},
-      [&](const SqliteRows& rows) {
-        rank.has_compute_info = true;
-        if (rank.only_ranges) return;
-        ComputeInfo info;
-        info.name = rank.texts.of(rows, 1);
-        info.shapes = rank.texts.of(rows, 2);
-        info.types = rank.texts.of(rows, 3);
-        info.op_type = rank.texts.of(rows, 6);
-        info.unit = rank.texts.of(rows, 7);
-        // Since schema 1.2.0 blockNum is what blockDim was before.
-        const int64_t blocks = rows.is_null(4) ? rows.integer_or(5, -1) : rows.integer(4);
-        info.blocks = static_cast<int32_t>(std::clamp<int64_t>(blocks, -1, INT32_MAX));
-        const auto index = static_cast<uint32_t>(rank.computes.size());
-        if (rank.compute_of_task.put(rows.integer_or(0, -1), index) == index) rank.computes.push_back(info);
-      });
+  rank.scan("COMPUTE_TASK_INFO",
+            {"globalTaskId", "name", "inputShapes?", "inputDataTypes?", "blockNum?", "blockDim?", "opType?",
+             "taskType?", "outputShapes?"},
+            [&](const SqliteRows& rows) {
+              rank.has_compute_info = true;
+              if (rank.only_ranges) return;
+              ComputeInfo info;
+              info.name = rank.texts.of(rows, 1);
+              info.shapes = rank.texts.of(rows, 2);
+              info.types = rank.texts.of(rows, 3);
+              info.op_type = rank.texts.of(rows, 6);
+              info.unit = rank.texts.of(rows, 7);
+              info.outputs = rank.texts.of(rows, 8);
+              // Since schema 1.2.0 blockNum is what blockDim was before.
+              const int64_t blocks = rows.is_null(4) ? rows.integer_or(5, -1) : rows.integer(4);
+              info.blocks = static_cast<int32_t>(std::clamp<int64_t>(blocks, -1, INT32_MAX));
+              const auto index = static_cast<uint32_t>(rank.computes.size());
+              if (rank.compute_of_task.put(rows.integer_or(0, -1), index) == index) rank.computes.push_back(info);
+            });
   rank.scan("MEMCPY_INFO", {"globalTaskId", "size?", "memcpyOperation?"}, [&](const SqliteRows& rows) {
     const auto index = static_cast<uint32_t>(rank.copies.size());
     if (rank.copy_of_task.put(rows.integer_or(0, -1), index) == index)
@@ -187,7 +188,7 @@ class Tasks {
       fact.grid = rank_.out.text("[" + std::to_string(info.blocks) + ", 1, 1]");
       rank_.out.kernels.push_back(fact);
     }
-    if (info.op_type != 0 || info.unit != 0) rank_.out.tasks.push_back({row, info.op_type, info.unit});
+    if (info.op_type != 0 || info.unit != 0) rank_.out.tasks.push_back({row, info.op_type, info.unit, info.outputs});
     if (info.shapes != 0 || info.types != 0) rank_.out.inputs.push_back({row, info.shapes, info.types, 0});
   }
 

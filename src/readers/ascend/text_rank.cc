@@ -147,6 +147,12 @@ class Kernels {
   void add_facts(const KernelRow& row, uint32_t at) {
     if (row.blocks > 0)
       builder_.kernels.push_back({.slice = at, .grid = builder_.text("[" + std::to_string(row.blocks) + ", 1, 1]")});
+    if (row.type != 0 || row.core != 0) {
+      TaskFact task{.slice = at};
+      task.op_type = builder_.text(table_.texts.text(row.type));
+      task.unit = builder_.text(table_.texts.text(row.core));
+      builder_.tasks.push_back(task);
+    }
     if (row.shapes == 0 && row.dtypes == 0) return;
     InputFact fact;
     fact.slice = at;
