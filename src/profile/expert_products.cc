@@ -66,9 +66,11 @@ std::vector<ExpertProduct> expert_products(const TorchRun& run, const TorchRank&
     const auto tokens = inputs ? tokens_of(run.trace->names.text(inputs->dims)) : std::nullopt;
     if (!tokens) continue;
     const auto [at, fresh] = product_of.emplace(shaped, out.size());
-    if (fresh) out.push_back({row.iteration, in_backward(*run.trace, part.slices, owner), *tokens, row.start_ns, 0});
+    if (fresh)
+      out.push_back({row.iteration, in_backward(*run.trace, part.slices, owner), *tokens, row.start_ns, 0, {}});
     out[at->second].start_ns = std::min(out[at->second].start_ns, row.start_ns);
     out[at->second].kernel_ns += row.dur_ns;
+    out[at->second].kernels.push_back(row.slice);
   }
   std::ranges::stable_sort(out, {}, &ExpertProduct::start_ns);
   return out;

@@ -21,6 +21,7 @@ struct ExpertProduct {
   int32_t step = -1;
   bool backward = false;
   int64_t tokens = 0, start_ns = 0, kernel_ns = 0;
+  std::vector<uint32_t> kernels;  // their slices
 };
 
 // Returns the tokens of a product by its input shapes, "1024,2048;512,2048;2,2048,8192;2" or "[[1536, 2048], …]": the

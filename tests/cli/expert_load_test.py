@@ -1,12 +1,15 @@
 """Tokens of experts, and communication under computation by kind of group: a torch trace of two ranks that share experts."""
 import csv
+import json
 import sys
 import unittest
+from unittest import mock
 
 from support import SOURCE, Case, run
 
 sys.path.insert(0, str(SOURCE / 'tests/gen'))
-from experts import TOKENS, Writer, write  # noqa: E402
+import experts  # noqa: E402
+from experts import PRODUCTS, TOKENS, Writer, write  # noqa: E402
 
 
 class ExpertLoadTest(Case):
@@ -43,6 +46,23 @@ class ExpertLoadTest(Case):
             rank, step, kind, communication, both, exposed, _ = row
             self.assertEqual((kind, int(communication)), ('mesh_ep', TOKENS[int(rank)] * 1000 // 16))
             self.assertEqual((int(both), int(exposed)), (int(communication), 0))
+
+    def explained(self, tokens):
+        with mock.patch.object(experts, 'TOKENS', tokens):
+            write(self.dir / 'meets', meets=True)
+        return json.loads(run('explain', self.dir / 'meets', '--json', '-q', check=0).out)['findings']
+
+    def test_uneven_experts_are_found_instead_of_a_slow_rank(self):
+        found = self.explained(TOKENS)
+        self.assertEqual([x['id'] for x in found if x['id'] in ('experts.uneven', 'rank.slow', 'rank.late')], ['experts.uneven'])
+        first = next(x for x in found if x['id'] == 'experts.uneven')
+        self.assertIn('Rank 0 gets 1.50× the mean tokens of the ranks that share experts with it (0-1)', first['detail_en'])
+        # The product for the gradient of the weights does not say its tokens, and keeps its time.
+        saving_us = (PRODUCTS - 1 / 4) * (TOKENS[0] - TOKENS[1]) / 2
+        self.assertAlmostEqual(first['lost_ns'] / 1000 / saving_us, 1, delta=0.05)
+
+    def test_even_experts_are_not_reported(self):
+        self.assertNotIn('experts.uneven', [x['id'] for x in self.explained([1024, 1024])])
 
     def test_a_trace_without_shapes_says_what_is_missing(self):
         (self.dir / 'bare.json').write_text(Writer(0).text().replace('Input Dims', 'Other Dims'))

@@ -9,13 +9,15 @@ import json
 import pathlib
 
 TOKENS = [1536, 512]  # of the experts of each rank, in each forward product
+PRODUCTS = 1 / 8 + 1 / 8 + 1 / 4 + 1 / 4  # µs of a step's products for each token
 ENGINE = 'autograd::engine::evaluate_function: GroupedMmBackward0'
 
 
 class Writer:
     """One rank: an operator launches a kernel; times are in µs, a kernel takes tokens ÷ 8."""
 
-    def __init__(self, rank):
+    def __init__(self, rank, meets=False):
+        self.meets = meets
         self.rank, self.events, self.now, self.device, self.number = rank, [], 0.0, 20.0, 100
 
     def slice(self, category, name, start, duration, tid, args):
@@ -36,13 +38,13 @@ class Writer:
                    {'correlation': self.number, 'External id': self.number, 'stream': stream, 'device': self.rank, **args})
         self.device += duration if advance else 0
 
-    def reduce(self, description, duration):
-        """Starts with the kernel that is launched next."""
+    def reduce(self, description, duration, advance=False):
+        """Starts with the kernel that is launched next, or stands before it."""
         self.number += 1
         self.slice('cuda_runtime', 'cudaLaunchKernel', self.now, 1, 7, {'correlation': self.number})
         self.kernel('ncclDevKernel_AllReduce_Sum_bf16_RING_LL', 20, duration,
                     {'Collective name': 'allreduce', 'Process Group Name': description[-1], 'Process Group Description': description,
-                     'Process Group Ranks': '[0, 1]', 'Group size': 2}, advance=False)
+                     'Process Group Ranks': '[0, 1]', 'Group size': 2}, advance)
         self.now += 2
 
     def step(self, index):
@@ -52,7 +54,13 @@ class Writer:
         self.product([[tokens, 256], [2, 256, 64], [2]], tokens / 8)
         self.product([[tokens, 64], [2, 64, 256], [2]], tokens / 4, ENGINE)  # the gradient of the tokens
         self.product([[256, tokens], [tokens, 64], [2]], tokens / 4, ENGINE)  # of the weights: no input of three dimensions
+        if self.meets:
+            self.meet()
         self.slice('user_annotation', f'ProfilerStep#{index}', start, self.now - start, 7, {})
+
+    def meet(self):
+        """An all-reduce at the end of the step; the rank with fewer tokens waits in it."""
+        self.reduce('mesh_dp', PRODUCTS * (max(TOKENS) - TOKENS[self.rank]) + 100, advance=True)
 
     def text(self):
         for index in (3, 4):
@@ -63,10 +71,10 @@ class Writer:
         return f'{{"schemaVersion": 1, "distributedInfo": {json.dumps(about)}, "traceEvents": [\n{events}\n]}}'
 
 
-def write(out):
+def write(out, meets=False):
     out.mkdir(parents=True, exist_ok=True)
     for rank in range(2):
-        (out / f'rank{rank}.json').write_text(Writer(rank).text() + '\n')
+        (out / f'rank{rank}.json').write_text(Writer(rank, meets).text() + '\n')
 
 
 if __name__ == '__main__':

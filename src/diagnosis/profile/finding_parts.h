@@ -22,6 +22,10 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& headl
 // Findings about the losses of a profile's devices, from the breakdown of its ranks. They name the cause of idle time,
 // exposed communication and copies, and the saving of a step without each.
 
+// Adds experts.uneven, priced by a replay in which the ranks of a group get equally many tokens, in the place of
+// rank.slow and rank.late where these are about it.
+void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, std::vector<Finding>& list);
+
 // Adds host.blocked, host.allocator, host.collector, host.collective, host.busy, host.sync, input.loading,
 // launch.bound, device.idle and comm.contention.
 void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);

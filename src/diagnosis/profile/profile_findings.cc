@@ -272,6 +272,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
   add_pageable(facts, list);
   add_slow_steps(facts, list);
   add_waiting(facts, list);
+  if (facts.accounted) add_uneven_experts(trace, facts, list);
   add_step_findings(trace, facts, sums, list);
   add_link_findings(trace, facts, sums, list);
   if (facts.accounted) name_largest(facts, account, list);

@@ -80,6 +80,7 @@ bool tells(std::string_view id, std::string_view part) {
                                     {"comm-wait", "comm.waiting"},
                                     {"comm-wait", "rank.late"},
                                     {"comm-wait", "rank.slow"},
+                                    {"comm-wait", "experts.uneven"},
                                     {"memory", "memory.exposed"},
                                     {"memory", "copies.pageable"},
                                     {"idle-input", "input.loading"},

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/number.h"
+#include "diagnosis/profile/finding_parts.h"
+#include "diagnosis/profile/job_replay.h"
+#include "model/statistics.h"
+#include "pipeline/cells/rank_layout.h"
+#include "profile/expert_products.h"
+#include "profile/ledger.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMinCost = 0.02;  // of a step
+constexpr double kExplains = 0.5;  // minimum part of a rank's longer computing, or its lateness
+
+struct RankExperts {
+  const Part* part = nullptr;
+  std::vector<int32_t> group;  // the ranks that share experts with it
+  std::vector<ExpertProduct> products = {};
+  double tokens = 0, mean_tokens = 0;  // of forwards
+  double longer_ns = 0;                // than the same products of the group's fastest rank
+  std::map<uint32_t, int64_t> even_ns =
+      {};  // by slice: what a kernel takes if all ranks of the group get equally many tokens
+  double ratio() const { return share_or_zero(tokens, mean_tokens); }
+};
+
+// The same products on all ranks of a group: of one step and pass, by their place among these.
+void even_out(std::vector<RankExperts>& ranks) {
+  using Made = std::pair<RankExperts*, const ExpertProduct*>;
+  std::map<std::tuple<std::vector<int32_t>, int32_t, bool, size_t>, std::vector<Made>> products;
+  for (RankExperts& rank : ranks) {
+    std::map<std::pair<int32_t, bool>, size_t> place;
+    for (const ExpertProduct& x : rank.products)
+      products[{rank.group, x.step, x.backward, place[{x.step, x.backward}]++}].emplace_back(&rank, &x);
+  }
+  for (const auto& [key, made] : products) {
+    if (made.size() < 2 || made.size() != std::get<0>(key).size()) continue;
+    double mean = 0, mean_ns = 0;
+    int64_t fastest = INT64_MAX;
+    for (const auto& [rank, x] : made) {
+      mean += static_cast<double>(x->tokens) / static_cast<double>(made.size());
+      mean_ns += static_cast<double>(x->kernel_ns) / static_cast<double>(made.size());
+      fastest = std::min(fastest, x->kernel_ns);
+    }
+    for (const auto& [rank, x] : made) {
+      if (!x->backward) rank->tokens += static_cast<double>(x->tokens), rank->mean_tokens += mean;
+      if (x->tokens <= 0 || x->kernel_ns <= 0) continue;
+      rank->longer_ns += static_cast<double>(x->kernel_ns - fastest);
+      // A part of a product's time does not depend on its tokens, so the mean time is that of the mean tokens. A slow
+      // device is not to be evened out with it.
+      const double share = mean / static_cast<double>(x->tokens);
+      const double factor =
+          std::clamp(mean_ns / static_cast<double>(x->kernel_ns), std::min(1.0, share), std::max(1.0, share));
+      for (const uint32_t slice : x->kernels)
+        rank->even_ns[slice] = std::llround(static_cast<double>(rank->part->slices.dur_ns[slice]) * factor);
+    }
+  }
+}
+
+double saved_share(const Trace& trace, const ProfileFacts& f, const std::vector<RankExperts>& ranks) {
+  const JobReplay job(trace);
+  if (!job.usable()) return 0;
+  std::vector<TakenOut> out(job.timelines().size());
+  for (size_t r = 0; r < out.size(); ++r) {
+    const DeviceTimeline& timeline = job.timelines()[r];
+    const auto rank = std::ranges::find(ranks, timeline.part, &RankExperts::part);
+    if (rank == ranks.end()) continue;
+    for (const DeviceTimeline::DeviceItem& item : timeline.device) {
+      const auto even = rank->even_ns.find(item.slice);
+      out[r].device_ns.push_back(even == rank->even_ns.end() ? -1 : even->second);
+    }
+  }
+  double sum = 0;
+  for (const auto& [rank, ns] : job.saved(out, job.meetings())) sum += ns;
+  return share_or_zero(sum, f.whole.span_ns);
+}
+
+// Whether a finding about a rank that computes longer or comes late is about its experts.
+bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks, const Finding& x) {
+  if ((x.id != "rank.slow" && x.id != "rank.late") || (x.id == "rank.slow" && f.slow.by_kernels)) return false;
+  const auto facts = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == x.rank; });
+  const auto own = std::ranges::find_if(ranks, [&](const RankExperts& r) { return r.part->rank == x.rank; });
+  if (facts == f.ranks.end() || own == ranks.end()) return false;
+  std::vector<double> others;
+  for (const RankFacts& r : f.ranks)
+    if (r.rank != x.rank) others.push_back(r.compute_ns);
+  const double longer = facts->compute_ns - median_of(std::move(others));
+  const double late = x.id == "rank.late" ? x.weight * facts->span_ns : 0;
+  return own->longer_ns > 0 && own->longer_ns >= kExplains * std::max(longer, late);
+}
+
+}  // namespace
+
+void add_uneven_experts(const Trace& trace, const ProfileFacts& f, std::vector<Finding>& list) {
+  const std::vector<bool> grouped = grouped_names(trace.names);
+  if (std::ranges::find(grouped, true) == grouped.end()) return;
+  const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
+  if (!run) return;
+  std::vector<RankExperts> ranks = ask_ranks(*run, [&](const TorchRank& rank) {
+    return RankExperts{rank.part, expert_ranks(trace.names, *rank.part), expert_products(*run, rank, grouped)};
+  });
+  even_out(ranks);
+  const auto fullest = std::ranges::max_element(ranks, {}, &RankExperts::ratio);
+  if (fullest == ranks.end() || fullest->ratio() <= 1) return;
+  Finding x;
+  x.id = "experts.uneven";
+  x.weight = saved_share(trace, f, ranks);
+  if (x.weight < kMinCost) return;
+  x.value = fixed(fullest->ratio(), 2) + "×";
+  x.price.saving_ns = x.weight * f.step_ns;
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {fullest->part->rank}}};
+  Args args;
+  args.set("rank", int64_t{fullest->part->rank}).set("ratio", x.value).set("group", rank_ranges(fullest->group));
+  say(x, "profile.experts", args);
+  std::erase_if(list, [&](const Finding& of) { return is_of_experts(f, ranks, of); });
+  list.push_back(std::move(x));
+}
+
+}  // namespace stageline
