@@ -137,11 +137,11 @@ std::string_view memory_kernel_label(std::string_view name) {
 
 int dtype_bytes(std::string_view dtype) {
   static constexpr WordRow<int> kSizes[] = {
-      {4, "Float Int UInt32 ComplexHalf"},
-      {2, "BFloat16 Half Short UInt16"},
-      {8, "Double Long UInt64 ComplexFloat"},
-      {1, "Byte Char Bool"},
-      {16, "ComplexDouble"},
+      {4, "Float Int UInt32 ComplexHalf INT32 UINT32 FP32"},
+      {2, "BFloat16 Half Short UInt16 INT16 UINT16 FP16 BFP16 BF16"},
+      {8, "Double Long UInt64 ComplexFloat INT64 UINT64 FP64"},
+      {1, "Byte Char Bool INT8 UINT8 HIF8 FP8E4M3 FP8E5M2 FP8E8M0"},
+      {16, "ComplexDouble INT128"},
   };
   return key_of_word(kSizes, dtype).value_or(dtype.starts_with("Float8") ? 1 : 0);
 }

@@ -35,6 +35,27 @@ class AscendCostsTest(Case):
                 self.assertEqual(first['id'], finding)
                 self.assertAlmostEqual(first['lost_ns'] / 1000 / us, 1, delta=0.03)
 
+    def test_unaligned_sizes_that_take_longer_are_found(self):
+        found = [x for x in self.findings('unaligned') if x['id'] == 'comm.unaligned']
+        self.assertEqual(len(found), 1)
+        self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / (gen.PRODUCTS / 4 * gen.LONGER_US), 1, delta=0.05)
+        self.assertNotIn('comm.unaligned', [x['id'] for x in self.findings('aligned')])
+
+    def test_settings_are_reasons_beside_findings(self):
+        for plant, said in (('blocking', 'ASCEND_LAUNCH_BLOCKING=1 is set'), ('busy', 'ASCEND_GLOBAL_LOG_LEVEL is below 3'),
+                            ('allocator', 'PYTORCH_NPU_ALLOC_CONF does not have expandable_segments:True')):
+            for other in ('blocking', 'busy', 'allocator'):
+                with self.subTest(said, plant=other):
+                    details = ' '.join(x['detail_en'] for x in self.findings(other))
+                    (self.assertIn if other == plant else self.assertNotIn)(said, details)
+
+    def test_compilation_says_whether_shapes_change(self):
+        changing, fixed = (self.findings(plant)[0]['detail_en'] for plant in ('changing', 'compile'))
+        self.assertIn('shapes change from step to step: 1, with most time in MatMulV2.', changing)
+        self.assertIn('Keep the shapes of tensors fixed, and install', changing)
+        self.assertIn('shapes change from step to step: 0.', fixed)
+        self.assertIn("Install the operators' binaries", fixed)
+
     def test_recorded_flops_count_once_for_all_kernels_of_the_operator(self):
         self.make('flops')
         calls, us = 2 * gen.PRODUCTS, gen.PRODUCT_US + gen.CAST_US

@@ -26,19 +26,20 @@ class Job:
         self.events[rank].append({'ph': 'X', 'cat': category, 'name': name, 'pid': 0 if category == 'kernel' else 7, 'tid': tid,
                                   'ts': round(start + self.shift.get(self.hosts[rank], 0), 3), 'dur': round(duration, 3), 'args': args})
 
-    def compute(self, rank, start, end):
+    def compute(self, rank, start, end, launch=None):
         self.number += 1
-        self.slice(rank, 'cuda_runtime', 'cudaLaunchKernel', start - 20, 2, 7, {'correlation': self.number})
+        self.slice(rank, 'cuda_runtime', 'cudaLaunchKernel', start - 20 if launch is None else launch, 2, 7, {'correlation': self.number})
         self.slice(rank, 'kernel', 'gemm', start, end - start, 7, {'correlation': self.number, 'stream': 7})
 
-    def call(self, rank, start, end, calls, kernel=None, channels=16, bare=False):
+    def call(self, rank, start, end, calls, kernel=None, channels=16, bare=False, launch=None):
         """One kernel and the call (or the coalesced calls, which end before the launch) that it belongs to."""
         self.number += 1
+        launch = start - 33 if launch is None else launch
         coalesced = len(calls) > 1
         for k, args in enumerate(calls):
-            self.slice(rank, 'cpu_op', 'record_param_comms', start - 40 + k, 0.5 if coalesced else 9, 7, args)
+            self.slice(rank, 'cpu_op', 'record_param_comms', launch - 7 + k, 0.5 if coalesced else 9, 7, args)
         if not bare:
-            self.slice(rank, 'cuda_runtime', 'cudaLaunchKernelExC', start - 33, 2, 7, {'correlation': self.number})
+            self.slice(rank, 'cuda_runtime', 'cudaLaunchKernelExC', launch, 2, 7, {'correlation': self.number})
         args = {'correlation': self.number, 'stream': 20, 'grid': [channels, 1, 1], 'block': [544, 1, 1]}
         if len(calls) == 1:
             args.update(calls[0])

@@ -131,19 +131,27 @@ void advise_larger_kernels(const ProfileFacts& f, const RankLoss& loss, Finding&
 
 // Adds what would help, with options of the profiler that the run was made with.
 void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sentence, Finding& x) {
+  if (f.logs_much && (x.id == "host.busy" || x.id == "launch.bound")) x.detail += words("profile.loss.logs");
+  if (f.fixed_segments && x.id == "host.allocator") x.detail += words("profile.loss.segments");
   std::string advice = sentence + ".advice";
   if (loss.kind == LossKind::kIdle) {
     if (loss.owner == IdleCause::kInput) advice = loader_advice(f);
     if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(f, loss, x);
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
-    if (loss.at.call == "aclopCompileAndExecute") advice = "profile.loss.compile.advice";
+    if (loss.at.call == "aclopCompileAndExecute") {
+      if (f.changing_kinds >= 0)
+        x.detail += words("profile.loss.shapes", Args().set("kinds", f.changing_kinds).set("most", f.changing_most));
+      advice = "profile.loss.compile.advice";
+    }
     if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
   }
   // A trace can only show a collection that the program itself calls, or a range that the program puts around one.
   const bool called = loss.at.call.starts_with("<built-in ");
   if (f.launches_block && (x.id == "host.sync" || x.id == "host.blocked"))
     x.detail += words("profile.loss.launches_block");
-  if (has_words(advice)) x.detail += words(advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2));
+  if (has_words(advice))
+    x.detail += words(
+        advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2).flag("fixed", f.changing_kinds == 0));
 }
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {

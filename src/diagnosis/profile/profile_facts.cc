@@ -203,14 +203,46 @@ std::string_view recorder_of(const Trace& trace) {
   return trace.writer.empty() && (trace.format == "kineto" || trace.format == "ascend") ? "torch" : "";
 }
 
+void see_changing_shapes(const Trace& trace, ProfileFacts& f) {
+  std::map<StringId, int64_t> changing;  // by kind of operator: its time
+  for (const Part& part : trace.parts) {
+    std::map<StringId, std::map<uint16_t, std::set<StringId>>> shapes;  // by kind and step
+    std::map<StringId, int64_t> ns;
+    for (const TaskFact& task : part.tasks) {
+      const InputFact* inputs = fact_of(part.inputs, task.slice);
+      if (!inputs || task.op_type == 0 || part.slices.step[task.slice] == 0) continue;
+      shapes[task.op_type][part.slices.step[task.slice]].insert(inputs->dims);
+      ns[task.op_type] += part.slices.dur_ns[task.slice];
+    }
+    for (const auto& [kind, steps] : shapes) {
+      if (steps.size() < 2) continue;
+      f.changing_kinds = std::max<int64_t>(f.changing_kinds, 0);
+      if (std::ranges::adjacent_find(steps, std::not_equal_to(), [](const auto& of) { return of.second; }) !=
+          steps.end())
+        changing[kind] += ns[kind];
+    }
+  }
+  if (changing.empty()) return;
+  f.changing_kinds = std::ssize(changing);
+  const auto most = std::ranges::max_element(changing, {}, [](const auto& of) { return of.second; });
+  f.changing_most = trace.names.text(most->first);
+}
+
 }  // namespace
 
 ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   ProfileFacts f;
   f.recorder = recorder_of(trace);
-  f.launches_block = std::ranges::any_of(trace.parts, [](const Part& part) {
-    return json_text(json_member(meta_json(part, "ENV_VARIABLES"), "ASCEND_LAUNCH_BLOCKING")) == "1";
-  });
+  for (const Part& part : trace.parts) {
+    const std::string_view environment = meta_json(part, "ENV_VARIABLES");
+    const auto value = [&](std::string_view name) { return json_text(json_member(environment, name)); };
+    const std::string level = value("ASCEND_GLOBAL_LOG_LEVEL");
+    f.launches_block |= value("ASCEND_LAUNCH_BLOCKING") == "1";
+    f.logs_much |= level == "0" || level == "1" || level == "2";
+    f.fixed_segments |=
+        !environment.empty() && value("PYTORCH_NPU_ALLOC_CONF").find("expandable_segments:True") == std::string::npos;
+  }
+  see_changing_shapes(trace, f);
   f.npu = trace.device_family == DeviceFamily::kNpu;
   f.only_communication = is_only_communication(trace);
   f.launches_unknown =

@@ -99,6 +99,12 @@ struct ProfileFacts {
   bool only_communication = false;  // nothing else was recorded: its time is all the time, and nothing tells idle
   bool npu = false;                 // Ascend devices, where some remedies have other names
   bool launches_block = false;      // ASCEND_LAUNCH_BLOCKING was set: the host waits for the device after every launch
+  bool logs_much = false;           // ASCEND_GLOBAL_LOG_LEVEL was below 3, at which errors alone are written
+  bool fixed_segments = false;      // PYTORCH_NPU_ALLOC_CONF was recorded, without expandable_segments:True
+  // Kinds of operators of Ascend whose input shapes differ between two steps that follow each other, and the one with
+  // most time; −1: unknown.
+  int64_t changing_kinds = -1;
+  std::string changing_most;
   // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
   // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -21,7 +22,10 @@ namespace {
 
 constexpr double kMinSaving = 0.02;              // share of a step that another bucket size has to save
 constexpr int64_t kUsualBucketBytes = 25 << 20;  // of DistributedDataParallel
-constexpr double kMostly = 0.5;
+constexpr double kMostly = 0.5, kHardly = 0.05;
+constexpr double kSlower = 1.15;     // median of calls with a property, to those without
+constexpr size_t kFewest = 4;        // calls with a property, and without
+constexpr int64_t kAlignment = 512;  // bytes, from which on SDMA of Ascend moves whole lines
 constexpr double kMinSpan = 4;       // sizes from which a latency is read are this many times apart
 constexpr double kLostShare = 0.01;  // share of the longest span of a rank
 
@@ -121,6 +125,13 @@ class TransferFindings {
     }
     add_change(small, true, out);
     add_change(bucket, false, out);
+    add_slower(
+        true, [](const LedgerInstance& x) { return x.bytes; },
+        [&](const LedgerInstance& x) { return under_computing(x); }, out);
+    if (f_.npu)
+      add_slower(
+          false, [](const LedgerInstance& x) { return int64_t{std::lround(std::log2(static_cast<double>(x.bytes)))}; },
+          [](const LedgerInstance& x) { return Is(x.bytes > kAlignment && x.bytes % kAlignment != 0); }, out);
   }
 
  private:
@@ -249,6 +260,64 @@ class TransferFindings {
       if (item->kernel == KernelClass::kComputation) computed += std::min(item->end_ns, own->start_ns) - item->start_ns;
     }
     return static_cast<double>(computed);
+  }
+
+  // ---- a property that makes transfers longer ---------------------------------------------------------------------
+
+  using Is = std::optional<bool>;  // none: neither the one nor the other
+
+  // Whether a rank computes during most of the transfer, or none during any of it.
+  Is under_computing(const LedgerInstance& x) const {
+    double most = 0;
+    for (size_t k = x.begin; k < x.end; ++k) {
+      const LedgerPart& part = run_.ledger.parts[k];
+      if (part.transfer_ns > 0) most = std::max(most, 1 - share_or_zero(part.exposed_transfer_ns, part.transfer_ns));
+    }
+    return most >= kMostly ? Is(true) : most <= kHardly ? Is(false) : Is();
+  }
+
+  // Compares calls that have the property with those of the same group, kind and class of sizes that have not, by the
+  // time beyond the latency for each byte.
+  template <class ClassOf, class Has>
+  void add_slower(bool computing, ClassOf class_of, Has has, std::vector<Finding>& out) {
+    Change change;
+    double worst_ratio = 0;
+    for (const Calls& calls : calls_) {
+      const auto bytes_ns = [&](const LedgerInstance* x) { return static_cast<double>(x->took_ns) - calls.latency_ns; };
+      std::map<int64_t, std::vector<double>> without;  // ns for each byte, by class
+      for (const LedgerInstance* x : calls.list)
+        if (has(*x) == false) without[class_of(*x)].push_back(share_or_zero(bytes_ns(x), x->bytes));
+      std::erase_if(without, [](const auto& of) { return of.second.size() < kFewest; });
+      std::map<int64_t, double> usual;
+      for (auto& [size, rates] : without) usual[size] = median_of(std::move(rates));
+      std::vector<double> ratios;
+      JobReplay::Shorter shorter;
+      for (const LedgerInstance* x : calls.list) {
+        const auto at = usual.find(class_of(*x));
+        if (at == usual.end() || has(*x) != true) continue;
+        const double more = bytes_ns(x) - at->second * static_cast<double>(x->bytes);
+        ratios.push_back(share_or_zero(x->took_ns, static_cast<double>(x->took_ns) - more));
+        if (more > 0) shorter.emplace_back(&first_call(x), std::llround(more));
+      }
+      if (ratios.size() < kFewest) continue;
+      const double ratio = median_of(std::move(ratios));
+      if (ratio < kSlower) continue;
+      change.add(calls, std::move(shorter));
+      if (change.worst == &calls) worst_ratio = ratio;
+    }
+    if (change.worst == nullptr) return;
+    Finding x;
+    x.id = computing ? "comm.slowed" : "comm.unaligned";
+    x.weight = saved(change.shorter);
+    if (x.weight < kMinSaving) return;
+    x.value = fixed(worst_ratio, 2) + "×";
+    x.price.saving_ns = x.weight * f_.step_ns;
+    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
+    Args args;
+    args.set("ratio", x.value).set("kind", kind_text(change.worst->kind)).set("alignment", kAlignment);
+    args.set("ranks", rank_ranges(change.worst->group->members)).set("count", grouped(std::ssize(change.shorter)));
+    say(x, computing ? "profile.slowed" : "profile.unaligned", args);
+    out.push_back(std::move(x));
   }
 
   void add_change(const Change& change, bool small, std::vector<Finding>& out) {

@@ -14,7 +14,8 @@ namespace stageline {
 void add_link_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
                        std::vector<Finding>& out);
 
-// Adds comm.slow_link of groups that are slower than others of their kind, comm.small and comm.bucket.
+// Adds comm.slow_link of groups that are slower than others of their kind, comm.small, comm.bucket, comm.slowed and
+// comm.unaligned.
 void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, std::vector<Finding>& out);
 
 // "Most of it is all_reduce of 16 ranks on 2 hosts: 38 GB/s on the bus, where 45 GB/s are expected": the transfers of

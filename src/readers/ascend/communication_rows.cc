@@ -24,14 +24,7 @@ constexpr int64_t kMaxGroupSize = 1'000'000;
 int64_t hccl_bytes(std::string_view dtype) {
   std::string upper;
   for (const char c : dtype) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  static constexpr WordRow<int64_t> kBytes[] = {
-      {1, "INT8 UINT8 HIF8 FP8E4M3 FP8E5M2 FP8E8M0"},
-      {2, "INT16 UINT16 FP16 BFP16 BF16"},
-      {4, "INT32 UINT32 FP32"},
-      {8, "INT64 UINT64 FP64"},
-      {16, "INT128"},
-  };
-  return key_of_word(kBytes, upper).value_or(0);
+  return dtype_bytes(upper);
 }
 
 // Returns a plain name: "hcom_allReduce_", "hcom_allReduce__210_0_1" and "HcclAllreduce" → "allReduce"; "HcclRecv" →
