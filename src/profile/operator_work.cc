@@ -187,18 +187,22 @@ std::vector<RecordedKernel> recorded_kernels(const Trace& trace, const Part& par
   return out;
 }
 
+std::string_view recorded_device(const Part& part) {
+  const std::vector<JsonMember> devices = json_members(meta_json(part, "DeviceInfo"), 1);
+  return devices.empty() ? std::string_view() : devices[0].value;
+}
+
 std::optional<DevicePeaks> recorded_peaks(const Part& part) {
-  for (const JsonMember& device : json_members(meta_json(part, "DeviceInfo"), 1)) {
-    const auto cores = json_integer(json_member(device.value, "ai_core_num"));
-    const auto mhz = json_integer(json_member(device.value, "aic_frequency"));
-    if (!cores || !mhz || *cores < 1 || *cores > 4096 || *mhz < 1 || *mhz > 100'000) continue;
-    const double tflops = static_cast<double>(*cores * *mhz) * 8192 / 1e6;
-    DevicePeaks peaks{.source = kRecordedPeaks};
-    peaks.tflops[Precision::kFp16] = peaks.tflops[Precision::kBf16] = tflops;
-    peaks.tflops[Precision::kInt8] = 2 * tflops;
-    return peaks;
-  }
-  return std::nullopt;
+  const auto number = [device = recorded_device(part)](std::string_view key, int64_t most) {
+    const int64_t value = json_integer(json_member(device, key)).value_or(0);
+    return value < most ? static_cast<double>(value) : 0;
+  };
+  const double tflops = number("ai_core_num", 10'000) * number("aic_frequency", 100'000) * 8192 / 1e6;
+  if (!(tflops > 0)) return std::nullopt;
+  DevicePeaks peaks{.source = kRecordedPeaks};
+  peaks.tflops[Precision::kFp16] = peaks.tflops[Precision::kBf16] = tflops;
+  peaks.tflops[Precision::kInt8] = 2 * tflops;
+  return peaks;
 }
 
 OperatorWork operator_work(const Trace& trace, const Part& part, const FunctionNames& names) {

@@ -68,6 +68,8 @@ std::vector<RecordedKernel> recorded_kernels(const Trace& trace, const Part& par
 // Returns the peaks of the cube cores that the profiler of Ascend wrote down (info.json: cores · clock · 8192
 // operations a cycle on 16 bits, 16384 on 8), without those of memory. nullopt where a rank has no such file.
 std::optional<DevicePeaks> recorded_peaks(const Part& part);
+// The device's entry in info.json: {"id": 0, "ai_core_num": 24, "aic_frequency": "1800", …}; "" without that file.
+std::string_view recorded_device(const Part& part);
 inline constexpr std::string_view kRecordedPeaks = "info.json";  // DevicePeaks::source
 
 // It covers the slices that pass the trace's filter. O(n).

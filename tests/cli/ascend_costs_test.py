@@ -10,7 +10,8 @@ sys.path.insert(0, str(SOURCE / 'tests/gen'))
 import ascend_costs as gen  # noqa: E402
 
 # plant: finding, what a step takes longer than without it (µs)
-COSTS = {'aicpu': ('compute.aicpu', 2000), 'few-cores': ('compute.few_cores', 2400 * (1 - 6 / 24)), 'collector': ('host.collector', 10_000),
+COSTS = {'aicpu': ('compute.aicpu', 2000), 'few-cores': ('compute.few_cores', 2400 * (1 - 6 / 24)),
+         'half-cores': ('compute.few_cores', gen.PRODUCTS * gen.PRODUCT_US / 2), 'collector': ('host.collector', 10_000),
          'compile': ('host.blocked', 10_000), 'changing': ('host.blocked', 10_000), 'allocator': ('host.allocator', 9000), 'busy': ('host.busy', 8000)}
 
 

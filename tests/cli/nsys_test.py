@@ -27,6 +27,11 @@ class NsysTest(unittest.TestCase):
     def make(self, name='report.sqlite', **options):
         return nsys.make(self.folder / name, **options)
 
+    def test_ranges_that_hold_operators_are_modules(self):
+        out = run('analyze', 'tb-module', self.make(modules=True), '--table', 'modules', '--format', 'csv', '-q', '--include-last-profiler-step', check=0).out
+        rows = [row for row in csv.DictReader(io.StringIO(out)) if row['rank'] == '0']
+        self.assertEqual([(row['path'], row['occurrences'], row['device_ns']) for row in rows], [('Net', '3', '690000'), ('Net/Linear', '3', '690000')])
+
     def test_processes_with_devices_are_ranks_and_nccl_says_which(self):
         report = info(self.make(ranks=3))
         self.assertEqual((report['format'], report['ranks']), ('nsys', 3))

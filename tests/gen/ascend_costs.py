@@ -16,7 +16,7 @@ PRODUCTS, PRODUCT_US = 20, 400
 FLOPS = 40_000_000_000  # of a product, where they are recorded: 100 TFLOP/s without its cast
 CAST_US = 100
 CORES, MHZ = 24, 1800
-PLANTS = ('none', 'aicpu', 'few-cores', 'collector', 'compile', 'changing', 'blocking', 'allocator', 'busy', 'flops', 'aligned', 'unaligned')
+PLANTS = ('none', 'aicpu', 'few-cores', 'half-cores', 'collector', 'compile', 'changing', 'blocking', 'allocator', 'busy', 'flops', 'aligned', 'unaligned')
 RANKS = {'aligned': 2, 'unaligned': 2}
 REDUCE_US, LONGER_US, FLOATS = 300, 150, 1 << 18  # of an all-reduce; of an unaligned one beyond that
 
@@ -24,12 +24,13 @@ REDUCE_US, LONGER_US, FLOATS = 300, 150, 1 << 18  # of an all-reduce; of an unal
 class Rank(ascend_db.Rank):
     def fill(self):
         self.device, self.host = 0, T0
+        self.blocks = CORES // 2 if self.o.plant == 'half-cores' else CORES
         for step in (5, 6):
             begin = self.host
             self.host += 5 * US
             for k in range(PRODUCTS):
                 rows = 4 + step if self.o.plant == 'changing' and k == 0 else 4
-                self.operator('aten::mm', [('MatMul', 'MatMulV2', 'AI_CORE', PRODUCT_US, 24, f'"{rows},8;8,16"')], flops=self.o.plant == 'flops')
+                self.operator('aten::mm', [('MatMul', 'MatMulV2', 'AI_CORE', PRODUCT_US, self.blocks, f'"{rows},8;8,16"')], flops=self.o.plant == 'flops')
                 if k == PRODUCTS // 2:
                     self.plant()
                 if self.o.ranks > 1 and k % 2:

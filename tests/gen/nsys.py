@@ -16,7 +16,7 @@ KERNEL = 'start INTEGER,end INTEGER,deviceId INTEGER,contextId INTEGER,{green}st
 GREEN = 'greenContextId INTEGER,'
 
 
-def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False, normalized=False, metrics=False):
+def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False, normalized=False, metrics=False, modules=False):
     path = pathlib.Path(path)
     path.unlink(missing_ok=True)
     db = sqlite3.connect(path)
@@ -95,6 +95,9 @@ def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False
         for step in range(steps):
             at = 1_000_000 * (step + 1)
             nvtx(at, at + 900_000, f'iteration {step + 5}', tid)
+            if modules:
+                nvtx(at + 5_000, at + 95_000, 'Net', tid)
+                nvtx(at + 7_000, at + 93_000, 'Linear', tid)
             nvtx(at + 10_000, at + 90_000, f'aten::mm, seq = {step}, op_id = {step}, sizes = [[8, 8], [8, 8]]', tid)
             calls = ((20_000, 'cudaLaunchKernel_v7000', 0), (50_000, 'cuLaunchKernelEx', 1), (120_000, 'cudaMemcpyAsync_v3020_ptsz', 0), (210_000, 'cudaLaunchKernelExC_v11060', 0))
             for k, (offset, name, of_driver) in enumerate(calls):

@@ -62,12 +62,26 @@ class Answer {
     for (const RangeFact& range : part_.ranges)
       if (is_module_range(trace_, range)) add(range.slice);
     if (!modules_.empty()) return;
+    if (trace_.format == "nsys") return mark_ranges(add);
     std::vector<bool> is_range(trace_.names.size());
     for (StringId id = 0; id < is_range.size(); ++id) is_range[id] = trace_.names.text(id).starts_with(kLightning);
     for (size_t i = 0; i < n_; ++i)
       if (is_range[s_.name_id[i]] && (category(i) == Category::kUserAnnotation || category(i) == Category::kCpuOp))
         add(i);
     answer_.lightning = !modules_.empty();
+  }
+
+  // NVTX has no domain for modules: ranges that hold operators count, but for those of steps.
+  template <class Add>
+  void mark_ranges(Add add) {
+    const auto is_step = [&](uint32_t i) {
+      return std::ranges::any_of(part_.steps,
+                                 [&](const ProfilerStep& step) { return step.start_ns == s_.start_ns[i]; });
+    };
+    for (size_t i = 0; i < n_; ++i)
+      for (uint32_t up = category(i) == Category::kCpuOp ? s_.parent[i] : kNoSliceIndex;
+           up != kNoSliceIndex && call_of_[up] < 0; up = s_.parent[up])
+        if (category(up) == Category::kUserAnnotation && !is_step(up)) add(up);
   }
 
   // For each slice: the module call at or around it; the operator or module call around it; and the backward root at or

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
+#include "profile/operator_work.h"
 
 namespace stageline {
 namespace {
@@ -419,9 +421,14 @@ class LossFinder {
   }
 
   void find_weak_kernels() {
-    std::map<StringId, int64_t> cores;  // by kind of core: the most blocks of any kernel there
+    // By kind of core: their number, which the profile of a device has, or the most blocks of any kernel there.
+    std::map<StringId, int64_t> cores;
+    const std::string_view device = recorded_device(part_);
     for (const TaskFact& task : part_.tasks) {
+      const std::string_view unit = trace_.names.text(task.unit);
+      const bool vector = unit == "AI_VECTOR_CORE" || unit == "MIX_AIV";
       int64_t& most = cores[task.unit];
+      if (most == 0) most = json_integer(json_member(device, vector ? "aiv_num" : "ai_core_num")).value_or(0);
       most = std::max(most, blocks_of(task.slice));
     }
     if (cores.empty()) return;
