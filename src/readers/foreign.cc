@@ -9,6 +9,7 @@
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/reader.h"
 
 namespace stageline {
 namespace {
@@ -36,28 +37,26 @@ bool is_folded_stacks(std::string_view head) {
   return lines > 0 && stacks * 2 > lines;
 }
 
-bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
-
 std::string_view foreign_json(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (at == std::string_view::npos) return {};
   head.remove_prefix(at);
   if (head[0] == '{') {
-    if (!has(head, "\"traceEvents\"") &&
-        (has(head, "speedscope.app/file-format-schema") ||
-         (has(head, "\"nodes\"") && has(head, "\"callFrame\"") && has(head, "\"functionName\""))))
+    if (!holds(head, "\"traceEvents\"") &&
+        (holds(head, "speedscope.app/file-format-schema") ||
+         (holds(head, "\"nodes\"") && holds(head, "\"callFrame\"") && holds(head, "\"functionName\""))))
       return "foreign.run.samples";
-    if (has(head, "\"schema\"") && !has(head, "\"schemaVersion\"") && !has(head, "\"traceEvents\"") &&
-        (has(head, "\"nodes\"") || has(head, "\"op_schema\"") || has(head, "\"rf_id\"")))
+    if (holds(head, "\"schema\"") && !holds(head, "\"schemaVersion\"") && !holds(head, "\"traceEvents\"") &&
+        (holds(head, "\"nodes\"") || holds(head, "\"op_schema\"") || holds(head, "\"rf_id\"")))
       return "foreign.execution_trace";
   }
-  if (has(head, "\"ph\"") && has(head, "\"Ascend Hardware\"")) return "foreign.ascend";
-  if (head[0] == '[' && has(head, "\"frame\"") && has(head, "\"metrics\"") && !has(head, "\"ph\""))
+  if (holds(head, "\"ph\"") && holds(head, "\"Ascend Hardware\"")) return "foreign.ascend";
+  if (head[0] == '[' && holds(head, "\"frame\"") && holds(head, "\"metrics\"") && !holds(head, "\"ph\""))
     return "foreign.proton";
   if (head[0] == '[') {
     const size_t inner = head.find_first_not_of(" \t\r\n", 1);
     if (inner != std::string_view::npos && head[inner] == '[' && inner + 1 < head.size() &&
-        has("-0123456789", head.substr(inner + 1, 1)) && !has(head, "\"ph\""))
+        holds("-0123456789", head.substr(inner + 1, 1)) && !holds(head, "\"ph\""))
       return "foreign.memory_timeline";
   }
   return {};
@@ -117,13 +116,13 @@ std::string_view unknown_json(std::string_view head, std::string_view extension)
 std::string_view foreign_database(std::string_view head, std::string_view path, std::string_view extension) {
   if (extension == "nvvp" || extension == "nvprof") return "foreign.nvprof";
   if (is_cut_database(head, path)) return "foreign.cut_sqlite";
-  if (has(head, "ClusterStepTraceTime") || has(head, "ClusterBaseInfo") || has(head, "ClusterComm"))
+  if (holds(head, "ClusterStepTraceTime") || holds(head, "ClusterBaseInfo") || holds(head, "ClusterComm"))
     return "foreign.cluster_analysis";
   for (const std::string_view name : {"leaks_dump", "memscope_dump"})
-    if (has(head, name) || has(file_name(path), name)) return "foreign.memscope";
-  if (has(head, "baseTimeNs") && has(head, "COMPUTE_TASK_INFO")) return "foreign.old_msprof";
-  return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? "foreign.nsys"
-                                                                                          : "foreign.sqlite";
+    if (holds(head, name) || holds(file_name(path), name)) return "foreign.memscope";
+  if (holds(head, "baseTimeNs") && holds(head, "COMPUTE_TASK_INFO")) return "foreign.old_msprof";
+  return holds(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? "foreign.nsys"
+                                                                                            : "foreign.sqlite";
 }
 
 constexpr std::pair<std::string_view, std::string_view> kExtensions[] = {
@@ -137,7 +136,7 @@ std::string_view unknown_content(std::string_view head, std::string_view path) {
   if (is_utf16(head)) return "foreign.utf16";
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   const std::string extension = file_extension(path);
-  if (has(head, std::string_view("\0", 1))) return "foreign.binary";
+  if (holds(head, std::string_view("\0", 1))) return "foreign.binary";
   if (const std::string_view json = unknown_json(head, extension); !json.empty()) return json;
   return extension != "json" && has_no_header(head) ? "foreign.no_header" : std::string_view();
 }
@@ -147,23 +146,23 @@ bool is_foreign_json(std::string_view head) { return !foreign_json(head).empty()
 std::string_view foreign_format(std::string_view head, std::string_view path) {
   const std::string extension = file_extension(path);
   if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-    return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? "foreign.torch_save" : "foreign.pickle";
+    return holds(head, "torch._utils") || holds(head, "_rebuild_tensor") ? "foreign.torch_save" : "foreign.pickle";
   if (head.starts_with(std::string_view("PK\x03\x04", 4)))
-    return has(head, "data.pkl")                                        ? "foreign.torch_save"
-           : has(head, ".npy")                                          ? "foreign.numpy"
-           : has(head, ".nsys-rep") || has(head, "nvtx_gpu_proj_trace") ? "foreign.nsys_jax"
-                                                                        : "foreign.zip";
+    return holds(head, "data.pkl")                                          ? "foreign.torch_save"
+           : holds(head, ".npy")                                            ? "foreign.numpy"
+           : holds(head, ".nsys-rep") || holds(head, "nvtx_gpu_proj_trace") ? "foreign.nsys_jax"
+                                                                            : "foreign.zip";
   if (head.starts_with("\x93NUMPY")) return "foreign.numpy";
   if (head.starts_with(std::string_view("\xfd"
                                         "7zXZ\0",
                                         6)))
     return "foreign.xz";
   if (head.starts_with("BZh") && head.substr(4).starts_with("1AY&SY")) return "foreign.bzip2";
-  if (has(head.substr(0, 64), "memray")) return "foreign.memray";
+  if (holds(head.substr(0, 64), "memray")) return "foreign.memray";
   if (head.starts_with("\x04\x22\x4d\x18")) return "foreign.lz4";
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return "foreign.tar";
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) return foreign_database(head, path, extension);
-  if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && has(head, "\"Start_Timestamp\""))
+  if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && holds(head, "\"Start_Timestamp\""))
     return "foreign.rocprof_csv";
   if (head.starts_with("PERFILE2") || head.starts_with("2ELIFREP")) return "foreign.run.perf";
   if (head.starts_with(std::string_view("\x10\x00\x04\x46\x78\x54\x16\x00", 8))) return "foreign.fuchsia";
@@ -177,7 +176,7 @@ std::string_view foreign_format(std::string_view head, std::string_view path) {
                                                                         "1.0."))
     return "foreign.paddle_proto";
   for (const Marked& known : kMarked)
-    if (has(head, known.first) && has(head, known.second) && !has(head, "\"traceEvents\"")) return known.format;
+    if (holds(head, known.first) && holds(head, known.second) && !holds(head, "\"traceEvents\"")) return known.format;
   if (is_folded_stacks(head)) return "foreign.run.folded";
   return extension == "pb" ? "foreign.protobuf" : std::string_view();
 }

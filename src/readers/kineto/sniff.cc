@@ -21,8 +21,6 @@ constexpr std::string_view kOwnWords[] = {
     "\"python_function\"", "\"gpu_memcpy\"",    "\"gpu_memset\"",  "\"ac2g\"",       "\"user_annotation\"",
     "\"xpu_runtime\"",     "\"OperatorInner\"", "\"CudaRuntime\"", "\"ProfileStep\""};
 
-bool has(std::string_view text, std::string_view word) { return text.find(word) != kNone; }
-
 bool has_own_members(std::string_view head) {
   for (const JsonMember& member : json_members(head, 64)) {
     if (member.key == "traceEvents") continue;
@@ -38,11 +36,13 @@ Match sniff_head(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (at == kNone || (head[at] != '[' && head[at] != '{') || is_foreign_json(head)) return Match::kNo;
   head.remove_prefix(at);
-  const bool phases = has(head, "\"ph\""), events = has(head, "\"traceEvents\"");
-  if (head[0] == '{' && has_own_members(head)) return Match::kCertain;
+  const bool phases = holds(head, "\"ph\""), events = holds(head, "\"traceEvents\"");
+  // Members in front of the events are enough, mostly, and are found at once.
+  if (head[0] == '{' && (has_own_members(head.substr(0, head.find("\"traceEvents\""))) || has_own_members(head)))
+    return Match::kCertain;
   if (!phases) return events ? Match::kMaybe : Match::kNo;
   for (const std::string_view word : kOwnWords)
-    if (has(head, word)) return Match::kCertain;
+    if (holds(head, word)) return Match::kCertain;
   return Match::kMaybe;
 }
 
@@ -53,8 +53,8 @@ Match sniff_file(const Source& source, size_t file) {
   const bool goes_on = head.size() >= size_t{1} << 16;
   // Looks further only into an object that has not come to its events yet, such as one with another tool's settings in
   // front.
-  if (first == Match::kCertain || !goes_on || at == kNone || head[at] != '{' || has(head, "\"traceEvents\"") ||
-      is_foreign_json(head) || has(head, "\"ph\""))
+  if (first == Match::kCertain || !goes_on || at == kNone || head[at] != '{' || holds(head, "\"traceEvents\"") ||
+      is_foreign_json(head) || holds(head, "\"ph\""))
     return first;
   Result<Input> input = Input::open(source.files[file].path, nullptr, Input::Reads::kHead);
   if (!input) return first;

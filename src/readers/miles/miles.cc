@@ -159,7 +159,7 @@ void make_parts(Log& log, const std::string& path, Trace& trace) {
 
 bool looks_like_log(std::string_view head) {
   const std::string_view line = first_json_line(head);
-  const auto has = [&](std::string_view key) { return line.find(key) != std::string_view::npos; };
+  const auto has = [&](std::string_view key) { return holds(line, key); };
   return (has("\"t0\"") && has("\"t1\"") && has("\"gpus\"") && has("\"role\"")) ||
          (has("\"kind\"") && has("\"sample_index\"") && has("\"weight_version\""));
 }

@@ -208,8 +208,8 @@ class TraceMaker {
 
 bool looks_like_log(std::string_view head) {
   const std::string_view line = head.substr(0, head.find('\n'));
-  return line.find("\"header\"") != std::string_view::npos && line.find("\"n_ranks\"") != std::string_view::npos &&
-         (line.find("\"coll_perf\"") != std::string_view::npos || line.find("\"p2p_perf\"") != std::string_view::npos);
+  return holds(line, "\"header\"") && holds(line, "\"n_ranks\"") &&
+         (holds(line, "\"coll_perf\"") || holds(line, "\"p2p_perf\""));
 }
 
 Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }

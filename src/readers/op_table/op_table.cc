@@ -216,7 +216,8 @@ constexpr size_t kSniffedFiles = 64;
 constexpr std::string_view kFormat = "op_table";
 
 Match sniff_head(const SourceFile& file, std::string_view head) {
-  const std::string_view line = trim(head.substr(0, head.find_first_of("\r\n")));
+  std::string_view line = head.substr(0, head.find('\n'));
+  line = trim(line.substr(0, line.find('\r')));
   // Refuses what is plainly something else: JSON, binary data, a line of one field.
   if (line.empty() || line.size() > 4096 || line.find_first_of(",;\t") == std::string_view::npos || line[0] == '{' ||
       line[0] == '[' || line.find('\0') != std::string_view::npos)

@@ -222,8 +222,7 @@ int32_t rank_of(const std::string& path) {
 bool looks_ours(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (at == std::string_view::npos || (head[at] != '[' && head[at] != '{')) return false;
-  return head.find("\"pipeline timeline\"") != std::string_view::npos ||
-         head.find("\"virtual pipeline timeline\"") != std::string_view::npos;
+  return holds(head, "\"pipeline timeline\"") || holds(head, "\"virtual pipeline timeline\"");
 }
 
 Match sniff(const Source& source) {

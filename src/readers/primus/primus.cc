@@ -33,7 +33,7 @@ std::optional<int32_t> pp_rank_of(const std::string& path) {
 bool looks_ours(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   return at != std::string_view::npos && head[at] == '{' &&
-         (head.find("\"fwd_start\"") != std::string_view::npos || head.find("\"bwd_start\"") != std::string_view::npos);
+         (holds(head, "\"fwd_start\"") || holds(head, "\"bwd_start\""));
 }
 
 Match sniff(const Source& source) {

@@ -249,8 +249,9 @@ std::string folder_name(std::string_view path) {
 
 std::optional<TableKind> table_kind(std::string_view head) {
   head = without_mark(head);
-  head = head.substr(0, head.find_first_of("\r\n"));
-  if (head.find("_Timestamp") == std::string_view::npos && head.find("Agent_Type") == std::string_view::npos) return {};
+  head = head.substr(0, head.find('\n'));
+  if (!holds(head, "_Timestamp") && !holds(head, "Agent_Type")) return {};
+  head = head.substr(0, head.find('\r'));
   std::vector<std::string_view> fields;
   std::vector<std::string> storage;
   int64_t lines = 0;

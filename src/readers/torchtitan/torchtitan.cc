@@ -202,15 +202,14 @@ class PartMaker {
 // The first line has "log_type_name" and "global_rank".
 bool looks_like_log(std::string_view head) {
   const std::string_view line = first_json_line(head);
-  return line.find("\"log_type_name\"") != std::string_view::npos &&
-         line.find("\"global_rank\"") != std::string_view::npos;
+  return holds(line, "\"log_type_name\"") && holds(line, "\"global_rank\"");
 }
 
 Match sniff(const Source& source) {
   bool logs = false, profiles = false;
   for (size_t i = 0; i < source.files.size(); ++i) {
     logs |= looks_like_log(source.head(i));
-    profiles |= source.head(i).find("\"traceEvents\"") != std::string_view::npos;
+    profiles |= holds(source.head(i), "\"traceEvents\"");
   }
   // A profile of the same run may lie next to the logs. It says more, so its reader takes the source.
   return !logs ? Match::kNo : profiles ? Match::kMaybe : Match::kCertain;
