@@ -61,8 +61,7 @@ void even_out(std::vector<RankExperts>& ranks) {
   }
 }
 
-double saved_share(const Trace& trace, const ProfileFacts& f, const std::vector<RankExperts>& ranks) {
-  const JobReplay job(trace);
+double saved_share(const JobReplay& job, const ProfileFacts& f, const std::vector<RankExperts>& ranks) {
   if (!job.usable()) return 0;
   std::vector<TakenOut> out(job.timelines().size());
   for (size_t r = 0; r < out.size(); ++r) {
@@ -95,7 +94,8 @@ bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks,
 
 }  // namespace
 
-void add_uneven_experts(const Trace& trace, const ProfileFacts& f, std::vector<Finding>& list) {
+void add_uneven_experts(const Trace& trace, const ProfileFacts& f, const ProfileAccount& account,
+                        std::vector<Finding>& list) {
   const std::vector<bool> grouped = grouped_names(trace.names);
   if (std::ranges::find(grouped, true) == grouped.end()) return;
   const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
@@ -108,7 +108,7 @@ void add_uneven_experts(const Trace& trace, const ProfileFacts& f, std::vector<F
   if (fullest == ranks.end() || fullest->ratio() <= 1) return;
   Finding x;
   x.id = "experts.uneven";
-  x.weight = saved_share(trace, f, ranks);
+  x.weight = saved_share(JobReplay(trace, account), f, ranks);
   if (x.weight < kMinCost) return;
   x.value = fixed(fullest->ratio(), 2) + "×";
   x.price.saving_ns = x.weight * f.step_ns;

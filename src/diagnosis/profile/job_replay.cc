@@ -1,5 +1,6 @@
 #include "diagnosis/profile/job_replay.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -15,12 +16,16 @@ constexpr double kMostlyKnown = 0.5;   // of the time of all communication
 
 }  // namespace
 
-JobReplay::JobReplay(const Trace& trace) {
+JobReplay::JobReplay(const Trace& trace, const ProfileAccount& account) {
   const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
   if (!run) return;
   timelines_.resize(run->parts.size());
-  parallel_for(timelines_.size(),
-               [&](size_t r) { timelines_[r] = device_timeline(trace, trace.parts[run->parts[r]]); });
+  parallel_for(timelines_.size(), [&](size_t r) {
+    const Part& part = trace.parts[run->parts[r]];
+    const auto kept = std::ranges::find_if(
+        account, [&](const RankAccount& own) { return own.timeline && own.timeline->part == &part; });
+    timelines_[r] = kept == account.end() ? device_timeline(trace, part) : *kept->timeline;
+  });
   for (const DeviceTimeline& timeline : timelines_)
     if (!timeline.linked && !timeline.device.empty()) return;
   meetings_ = find_meetings(*run, timelines_);

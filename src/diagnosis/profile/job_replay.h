@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "diagnosis/profile/rank_losses.h"
 #include "profile/ledger.h"
 #include "profile/meetings.h"
 
@@ -13,7 +14,8 @@ namespace stageline {
 
 class JobReplay {
  public:
-  explicit JobReplay(const Trace& trace);
+  // Timelines that the account has kept are not made again.
+  JobReplay(const Trace& trace, const ProfileAccount& account);
 
   // False where launches are not linked, most communication was not found on other ranks, or the unchanged run is not
   // replayed as it was recorded.

@@ -204,8 +204,9 @@ namespace {
 // Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
 // on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
 // longer what all wait for. Empty where the replay cannot say it.
-std::map<int32_t, double> saved_without_slowness(const Trace& trace, const Part& slow, const SharedKernels& shared) {
-  const JobReplay job(trace);
+std::map<int32_t, double> saved_without_slowness(const Trace& trace, const ProfileAccount& account, const Part& slow,
+                                                 const SharedKernels& shared) {
+  const JobReplay job(trace, account);
   if (!job.usable()) return {};
   std::vector<TakenOut> out(job.timelines().size());
   for (size_t r = 0; r < out.size(); ++r)
@@ -216,8 +217,9 @@ std::map<int32_t, double> saved_without_slowness(const Trace& trace, const Part&
 }
 
 // Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
-void price_slowness(const Trace& trace, const Part& part, const SharedKernels& shared, ProfileFacts& f) {
-  const std::map<int32_t, double> saved = saved_without_slowness(trace, part, shared);
+void price_slowness(const Trace& trace, const ProfileAccount& account, const Part& part, const SharedKernels& shared,
+                    ProfileFacts& f) {
+  const std::map<int32_t, double> saved = saved_without_slowness(trace, account, part, shared);
   if (saved.empty()) return;
   double sum = 0;
   for (RankFacts& r : f.ranks) {
@@ -234,7 +236,7 @@ void price_slowness(const Trace& trace, const Part& part, const SharedKernels& s
 
 }  // namespace
 
-void see_why_slow(const Trace& trace, ProfileFacts& f) {
+void see_why_slow(const Trace& trace, const ProfileAccount& account, ProfileFacts& f) {
   if (!f.slow_rank) return;
   const auto part = std::ranges::find(trace.parts, *f.slow_rank, &Part::rank);
   if (part == trace.parts.end()) return;
@@ -252,7 +254,7 @@ void see_why_slow(const Trace& trace, ProfileFacts& f) {
       others.push_back(mhz);
   const double mhz = computing_mhz(clock_times(*part)), usual = others.empty() ? 0 : median_of(std::move(others));
   if (mhz < kLowClock * usual) f.slow.mhz = mhz, f.slow.others_mhz = usual;
-  price_slowness(trace, *part, shared, f);
+  price_slowness(trace, account, *part, shared, f);
 }
 
 namespace {

@@ -14,7 +14,7 @@ namespace stageline {
 void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& facts);
 
 // Sets `slow` of the rank that computes longer, from its kernels and its device's clock.
-void see_why_slow(const Trace& trace, ProfileFacts& facts);
+void see_why_slow(const Trace& trace, const ProfileAccount& account, ProfileFacts& facts);
 
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts);

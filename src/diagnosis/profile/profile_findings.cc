@@ -245,7 +245,7 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
   ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) {
     see_late_rank(ledger, facts);
-    see_why_slow(trace, facts);
+    see_why_slow(trace, account, facts);
     see_waits(trace, sums, facts);
     if (facts.only_communication && ledger != nullptr) take_ledger(*ledger, facts);
   }
@@ -266,13 +266,13 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
     add_loss_findings(facts, account, list);
   else
     add_idle(facts, list);
-  if (ledger) add_transfer_findings(*ledger, facts, list);
+  if (ledger) add_transfer_findings(*ledger, facts, account, list);
   if (!facts.only_communication) add_exposed_communication(facts, sums, ledger, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
   add_slow_steps(facts, list);
   add_waiting(facts, list);
-  if (facts.accounted) add_uneven_experts(trace, facts, list);
+  if (facts.accounted) add_uneven_experts(trace, facts, account, list);
   add_step_findings(trace, facts, sums, list);
   add_link_findings(trace, facts, sums, list);
   if (facts.accounted) name_largest(facts, account, list);

@@ -482,8 +482,10 @@ class LossFinder {
 RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   RankAccount a;
   a.rank = part.rank;
-  const DeviceTimeline t = device_timeline(trace, part);
+  const auto timeline = std::make_shared<const DeviceTimeline>(device_timeline(trace, part));
+  const DeviceTimeline& t = *timeline;
   if (t.device.empty() || t.window_ns() <= 0) return a;
+  if (trace.slice_count() <= RankAccount::kMaxKeptSlices) a.timeline = timeline;
   a.window_ns = t.window_ns();
   a.steps_ns = t.window_ns() + t.lost_ns;
   a.compute_ns = t.compute_ns;

@@ -64,6 +64,9 @@ struct RankAccount {
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;
   std::vector<RankLoss> losses;  // by price; exposed work, and others from kMinLoss of the window on
+  // What the account was made from, kept in runs of at most kMaxKeptSlices for a replay of all ranks; else null.
+  static constexpr size_t kMaxKeptSlices = size_t{1} << 20;
+  std::shared_ptr<const DeviceTimeline> timeline = {};
 };
 inline constexpr double kMinLoss = 0.01;
 

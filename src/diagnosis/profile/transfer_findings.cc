@@ -53,10 +53,11 @@ struct Calls {
 
 std::string kind_text(CollectiveKind kind) { return std::string(collective_kind_name(kind)); }
 
-TransferRoute route_of(const LedgerOfRun& run, CollectiveKind kind, const LedgerGroup& group) {
-  const Part& part = run.torch.trace->parts[run.torch.parts[0]];
-  const auto machines = static_cast<int64_t>(machines_of(run.torch, group.members));
-  return {kind, group.size, machines, fabric_of_device(device_name(part))};
+const Fabric* fabric_of(const LedgerOfRun& run) {
+  return fabric_of_device(device_name(run.torch.trace->parts[run.torch.parts[0]]));
+}
+TransferRoute route_of(const LedgerOfRun& run, CollectiveKind kind, const LedgerGroup& group, const Fabric* fabric) {
+  return {kind, group.size, static_cast<int64_t>(machines_of(run.torch, group.members)), fabric};
 }
 
 // The latency by the times of the smallest and the largest of the calls, where their sizes are far apart; else NCCL's
@@ -74,7 +75,7 @@ double latency_of(const LedgerOfRun& run, const Calls& calls) {
     const double least = median_of(by_size.begin()->second), most = median_of(by_size.rbegin()->second);
     return std::clamp(least - (most - least) / (large - small) * small, 0.0, shortest);
   }
-  TransferRoute route = route_of(run, calls.kind, *calls.group);
+  TransferRoute route = route_of(run, calls.kind, *calls.group, fabric_of(run));
   route.nic_gbps = 1;  // a message of one byte asks only for latency
   return route.known() && route.fabric->chips != Fabric::Chips::kOther ? std::min(expected_ns(route, 1), shortest) : 0;
 }
@@ -114,7 +115,8 @@ struct Change {
 
 class TransferFindings {
  public:
-  TransferFindings(const LedgerOfRun& run, const ProfileFacts& facts) : run_(run), f_(facts), calls_(calls_of(run)) {}
+  TransferFindings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account)
+      : run_(run), f_(facts), account_(account), calls_(calls_of(run)) {}
 
   void add(std::vector<Finding>& out) {
     add_slow_groups(out);
@@ -138,7 +140,7 @@ class TransferFindings {
   const LedgerCall& first_call(const LedgerInstance* x) const { return *run_.ledger.parts[x->begin].call; }
 
   const JobReplay& job() {
-    if (!job_) job_ = std::make_unique<JobReplay>(*run_.torch.trace);
+    if (!job_) job_ = std::make_unique<JobReplay>(*run_.torch.trace, account_);
     return *job_;
   }
 
@@ -346,6 +348,7 @@ class TransferFindings {
 
   const LedgerOfRun& run_;
   const ProfileFacts& f_;
+  const ProfileAccount& account_;
   const std::vector<Calls> calls_;
   std::unique_ptr<JobReplay> job_;
 };
@@ -397,9 +400,10 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
   out.push_back(std::move(x));
 }
 
-void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, std::vector<Finding>& out) {
+void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account,
+                           std::vector<Finding>& out) {
   if (run.ledger.instances.empty() || !(facts.whole.span_ns > 0)) return;
-  TransferFindings(run, facts).add(out);
+  TransferFindings(run, facts, account).add(out);
 }
 
 Text rate_of_exposed(const LedgerOfRun& run) {
@@ -408,11 +412,12 @@ Text rate_of_exposed(const LedgerOfRun& run) {
     TransferRoute route;
   };
   std::map<std::tuple<CollectiveKind, int64_t, int64_t>, Sum> sums;
+  const Fabric* const fabric = fabric_of(run);
   for (const LedgerInstance& x : run.ledger.instances) {
     if (!x.complete || x.low >= 0 || x.group < 0 || x.bytes <= 0 || x.basis == TransferBasis::kAtLeast ||
         !run.ledger.in_steps(x))
       continue;
-    const TransferRoute route = route_of(run, x.kind, run.ledger.groups[static_cast<size_t>(x.group)]);
+    const TransferRoute route = route_of(run, x.kind, run.ledger.groups[static_cast<size_t>(x.group)], fabric);
     Sum& sum = sums[{x.kind, route.ranks, route.hosts}];
     sum.route = route;
     sum.took_ns += static_cast<double>(x.took_ns), sum.bus_bytes += x.bus_bytes;

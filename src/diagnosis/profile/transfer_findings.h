@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnosis/profile/profile_facts.h"
+#include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"
 
@@ -16,7 +17,8 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
 
 // Adds comm.slow_link of groups that are slower than others of their kind, comm.small, comm.bucket, comm.slowed and
 // comm.unaligned.
-void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, std::vector<Finding>& out);
+void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account,
+                           std::vector<Finding>& out);
 
 // "Most of it is all_reduce of 16 ranks on 2 hosts: 38 GB/s on the bus, where 45 GB/s are expected": the transfers of
 // which most is exposed. "" where no size is known.
