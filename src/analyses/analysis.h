@@ -46,6 +46,9 @@ class AnalysisOptions {
   Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;
   // Splits "a,b,c" into texts without blanks around them.
   std::vector<std::string> list(std::string_view name) const;
+  // Returns the rows, one after the other, of a table of whole numbers from 0 on with these columns; a first line with
+  // their names may be there. Errors: kBadInput with the line.
+  Result<std::vector<int64_t>> table(std::string_view name, const std::vector<std::string_view>& columns) const;
   // Reads "0-3,8"; the result is empty when the option was not given.
   Result<std::vector<int32_t>> numbers(std::string_view name) const;
 
@@ -117,6 +120,7 @@ enum class AnalysisNeeds : uint8_t {
   kXla,        // a profile of XLA
   kAllocator,  // snapshots of an allocator
   kNodes,      // profiles with execution traces laid over them
+  kExperts,    // pipeline cells, exchanges of a profiler trace, or what routers sent to experts
   kTwoRuns,    // two runs: --control and --test
   kFiles,      // files that are not traces
 };

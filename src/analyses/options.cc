@@ -1,5 +1,6 @@
 // Reads typed values of analysis options.
 #include "analyses/analysis.h"
+#include "base/csv.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -68,6 +69,31 @@ std::vector<std::string> AnalysisOptions::list(std::string_view name) const {
   const std::string all = text(name);
   for (const std::string_view item : split(all, ','))
     if (!trim(item).empty()) out.emplace_back(trim(item));
+  return out;
+}
+
+Result<std::vector<int64_t>> AnalysisOptions::table(std::string_view name,
+                                                    const std::vector<std::string_view>& columns) const {
+  const std::string all = text(name);
+  std::string_view rest = all;
+  std::vector<std::string_view> fields;
+  std::vector<std::string> storage;
+  std::vector<int64_t> out;
+  int64_t line = 0;
+  for (bool first = true; next_csv_record(rest, fields, storage, &line); first = false) {
+    if ((fields.size() == 1 && trim(fields[0]).empty()) || (first && fields == columns)) continue;
+    bool good = fields.size() == columns.size();
+    for (const std::string_view field : fields) {
+      const auto value = parse_int(trim(field));
+      good &= value && *value >= 0;
+      out.push_back(value.value_or(0));
+    }
+    if (good) continue;
+    std::string wanted;
+    for (const std::string_view column : columns) append_item(wanted, column, ",");
+    return make_error(ErrorCode::kBadInput,
+                      "--" + std::string(name) + ": line " + std::to_string(line) + " is not " + wanted);
+  }
   return out;
 }
 

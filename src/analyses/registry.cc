@@ -66,13 +66,14 @@ const char* needs_text(AnalysisNeeds needs) {
        "needs requests that a server measured (spans of vLLM or SGLang)", "needs dumps of a flight recorder",
        "needs a profile of XLA", "needs a snapshot of PyTorch's allocator",
        "needs a profile with an execution trace (ExecutionTraceObserver) beside it",
+       "needs pipeline cells, a profile whose all-to-alls have splits, or traces of routers",
        "compares two runs, and is not asked of one", "reads files that are no traces"});
   return kTexts[needs];
 }
 
 const char* needs_name(AnalysisNeeds needs) {
   static constexpr auto kTexts = texts_by<AnalysisNeeds::kFiles, const char*>(
-      {"cells", "slices", "slices", "requests", "calls", "xla", "allocator", "nodes", "two runs", "files"});
+      {"cells", "slices", "slices", "requests", "calls", "xla", "allocator", "nodes", "experts", "two runs", "files"});
   return kTexts[needs];
 }
 

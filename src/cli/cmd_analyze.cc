@@ -43,7 +43,9 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   if (needs == AnalysisNeeds::kFiles) return {};
   const bool across = std::ranges::any_of(chosen, [](const Analysis* a) { return a->across_ranks; });
   const Clocks clocks = across ? Clocks::kCompared : Clocks::kRaw;
-  TRY_OK(take(open_run(arguments, terminal, input.paths, chosen[0]->compat, clocks), runs.trace));
+  Arguments reading = arguments;
+  if (!reading.has("pp")) reading.drop("ep");  // an option of the analysis, and no layout of ranks
+  TRY_OK(take(open_run(reading, terminal, input.paths, chosen[0]->compat, clocks), runs.trace));
   input.trace = &runs.trace;
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))

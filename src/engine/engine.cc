@@ -174,6 +174,11 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kAllocator: return has_allocators(trace);
     case AnalysisNeeds::kNodes:
       return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.graph_nodes.empty(); });
+    case AnalysisNeeds::kExperts:
+      return trace.cells.size() > 0 || std::ranges::any_of(trace.parts, [&](const Part& part) {
+               const auto splits = [&](const CollectiveFact& of) { return trace.names.text(of.in_split).size() > 2; };
+               return !part.router_loads.empty() || std::ranges::any_of(part.collectives, splits);
+             });
     case AnalysisNeeds::kRequests:
       return std::ranges::any_of(trace.parts, [](const Part& part) { return !part.requests.empty(); });
     case AnalysisNeeds::kComputing:

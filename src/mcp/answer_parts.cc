@@ -47,6 +47,7 @@ const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kXla:
     case AnalysisNeeds::kAllocator:
     case AnalysisNeeds::kNodes:
+    case AnalysisNeeds::kExperts:
       if (!suits(analysis, trace)) return &reason("not_recorded");
       break;
   }

@@ -143,6 +143,14 @@ struct ServedRequest {
   int64_t prompt_tokens = -1, cached_tokens = -1, completion_tokens = -1;
 };
 
+// What one layer's router sent from this rank to each expert in a step.
+struct RouterLoad {
+  std::string block;  // "decoder", "mtp"
+  int64_t layer = 0, step = 0;
+  int64_t tokens = 0, top_k = 0;
+  std::vector<int64_t> rows;  // of each expert
+};
+
 struct Part : SliceFacts {
   int32_t rank = 0;            // global rank
   int32_t machine = kUnknown;  // index of the machine in natural order of the machines' names
@@ -174,6 +182,7 @@ struct Part : SliceFacts {
   std::vector<XlaStep> xla_steps;        // for the whole host; kept with the first of its ranks
   std::vector<ServedRequest> requests;   // in the order of their arrival
   AllocatorSnapshot allocator;           // filled from memory snapshots only
+  std::vector<RouterLoad> router_loads;  // filled from traces of routers only, ordered by (block, layer, step)
   std::vector<FlightCall> flight_calls;  // filled from flight recorders only, which have no other facts
   // For ranks that are read one by one: what RankReading::settle needs and no column holds.
   std::vector<int64_t> reader_numbers;

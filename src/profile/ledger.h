@@ -48,6 +48,7 @@ struct LedgerCall {
   int32_t channels = -1;                        // blocks of the kernel
   std::vector<LedgerPeer> peers;                // of messages
   std::vector<int64_t> sent_to, received_from;  // of all-to-all-v, for each member; empty: unknown
+  int64_t rows_sent = -1, rows_received = -1;   // the same in the units of the splits, to all members; −1: unknown
 };
 
 enum class TransferBasis : uint8_t { kAtLeast, kAtMost, kClock, kDurations };

@@ -23,9 +23,11 @@ std::vector<Number> list_of(std::string_view text) {
 }
 
 // Returns bytes to each member. Lists count rows of dimension 0 or elements; both are right as shares of all elements.
-std::vector<int64_t> split_bytes(std::string_view text, int64_t elements, int64_t element_bytes) {
+// `sum` becomes what they add up to.
+std::vector<int64_t> split_bytes(std::string_view text, int64_t elements, int64_t element_bytes, int64_t& sum) {
   std::vector<int64_t> split = list_of<int64_t>(text);
-  const int64_t sum = sum_over<int64_t>(split);
+  if (split.empty()) return split;
+  sum = sum_over<int64_t>(split);
   if (sum == 0) return elements == 0 ? split : std::vector<int64_t>{};
   if (elements % sum != 0 || elements > INT64_MAX / element_bytes) return {};
   for (int64_t& part : split) part *= elements / sum * element_bytes;
@@ -154,8 +156,9 @@ class CallReader {
       call.bytes = call.bytes < 0 || bytes < 0 ? -1 : sum_or_limit(call.bytes, bytes);
     if (kind == CollectiveKind::kSendRecv) take_message(fact, bytes, call);
     if (kind == CollectiveKind::kAllToAllV && first && element > 0) {
-      call.sent_to = split_bytes(trace_.names.text(fact.in_split), fact.in_elements, element);
-      call.received_from = split_bytes(trace_.names.text(fact.out_split), fact.out_elements, element);
+      call.sent_to = split_bytes(trace_.names.text(fact.in_split), fact.in_elements, element, call.rows_sent);
+      call.received_from =
+          split_bytes(trace_.names.text(fact.out_split), fact.out_elements, element, call.rows_received);
     }
   }
 

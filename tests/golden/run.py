@@ -4,6 +4,7 @@
   readers/CASE/cells.csv  what `export --to csv` makes of it; where it has no pipeline cells,
   readers/CASE/events.csv what `analyze events` makes of it; of a flight recorder's dumps, which have neither,
   readers/CASE/calls.csv  what `analyze flight-recorder` makes of them
+  readers/CASE/layers.csv what `analyze experts` makes of a trace of routers
   readers/CASE/timeline.csv  what `analyze allocator-snapshot` makes of a snapshot of an allocator
   readers/CASE/info.txt   what `info` says
   sql/schema.csv          tables and columns of SQL
@@ -470,6 +471,8 @@ def main():
             compare(case / 'calls.csv', stageline('analyze', 'flight-recorder', source, '--table', 'flight-calls', '--format', 'csv', '-q').decode())
         elif about['format'] == 'memory-snapshot':
             compare(case / 'timeline.csv', stageline('analyze', 'allocator-snapshot', source, '--table', 'allocator-timeline', '--format', 'csv', '-q').decode())
+        elif about['format'] == 'router-trace':
+            compare(case / 'layers.csv', stageline('analyze', 'experts', source, '--table', 'expert-layers', '--format', 'csv', '-q').decode())
         elif about['cells']:
             compare(case / 'cells.csv', stageline('export', source, '--to', 'csv', '-o', '-', '-q').decode())
         elif 'events' in topics['analyses']:

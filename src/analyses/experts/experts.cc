@@ -1,22 +1,29 @@
 // Which causes make ranks with experts wait for each other, each with its cost, and what another placement of the
-// experts would even out. Definitions: docs/analyses/experts.md.
+// experts would save. Definitions: docs/analyses/experts.md.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <functional>
 #include <map>
-#include <numeric>
+#include <span>
 
 #include "analyses/analysis.h"
+#include "analyses/experts/expert_exchanges.h"
+#include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"
-#include "base/csv.h"
 #include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/causes/peer_work.h"
 #include "diagnosis/causes/peers/peers.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
 #include "model/statistics.h"
 #include "pipeline/replay/peer_cells.h"
+#include "pipeline/replay/step_graph.h"
+#include "pipeline/replay/step_replay.h"
 #include "pipeline/replay/theory.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {
@@ -49,138 +56,273 @@ Table causes_table(const Run& run) {
 }
 
 // Rows of each expert, by stage, layer, step and micro-batch.
-using Loads = std::map<std::pair<int64_t, int64_t>, std::map<std::pair<int64_t, int64_t>, std::vector<double>>>;
+using Place = std::pair<int64_t, int64_t>;
+using Loads = std::map<Place, std::map<std::pair<int64_t, int64_t>, std::vector<double>>>;
 
-Result<Loads> read_loads(std::string_view rest) {
-  constexpr std::string_view kColumns[] = {"step", "stage", "layer", "micro_batch", "expert", "rows"};
+Result<Loads> read_loads(const AnalysisOptions& options) {
   constexpr int64_t kMaxExperts = 1 << 16;
-  std::vector<std::string_view> fields;
-  std::vector<std::string> storage;
-  int64_t line = 0;
-  const auto wrong = [&] {
-    return make_error(ErrorCode::kBadInput, "--expert-rows: line " + std::to_string(line) +
-                                                " is not step,stage,layer,micro_batch,expert,rows");
-  };
+  TRY(rows, options.table("expert-rows", {"step", "stage", "layer", "micro_batch", "expert", "rows"}));
   Loads loads;
-  for (bool first = true; next_csv_record(rest, fields, storage, &line); first = false) {
-    if (fields.size() == 1 && trim(fields[0]).empty()) continue;
-    if (first && std::ranges::equal(fields, kColumns)) continue;
-    int64_t values[6];
-    if (fields.size() != 6) return wrong();
-    for (size_t k = 0; k < 6; ++k) {
-      const auto value = parse_int(trim(fields[k]));
-      if (!value || *value < 0) return wrong();
-      values[k] = *value;
-    }
-    if (values[4] >= kMaxExperts) return wrong();
-    std::vector<double>& load = loads[{values[1], values[2]}][{values[0], values[3]}];
-    load.resize(std::max(load.size(), static_cast<size_t>(values[4]) + 1));
-    load[static_cast<size_t>(values[4])] += static_cast<double>(values[5]);
+  for (size_t i = 0; i < rows->size(); i += 6) {
+    const int64_t* const row = rows->data() + i;
+    if (row[4] >= kMaxExperts)
+      return make_error(ErrorCode::kBadInput, "--expert-rows: expert " + std::to_string(row[4]) + " is above 65 535");
+    std::vector<double>& load = loads[{row[1], row[2]}][{row[0], row[3]}];
+    load.resize(std::max(load.size(), static_cast<size_t>(row[4]) + 1));
+    load[static_cast<size_t>(row[4])] += static_cast<double>(row[5]);
+  }
+  // All micro-batches of a layer have the same experts.
+  for (auto& [place, batches] : loads) {
+    size_t experts = 0;
+    for (const auto& [at, load] : batches) experts = std::max(experts, load.size());
+    for (auto& [at, load] : batches) load.resize(experts);
   }
   return loads;
 }
 
-// Exchanges an expert of the fullest rank with a smaller one elsewhere, where both ranks then have less than it has.
-bool improve(const std::vector<double>& load, std::vector<size_t>& rank_of, std::vector<double>& total) {
-  const auto full = static_cast<size_t>(std::ranges::max_element(total) - total.begin());
-  double best = total[full] * (1 - 1e-12);
-  size_t give = load.size(), take = load.size();
-  for (size_t e = 0; e < load.size(); ++e)
-    for (size_t f = 0; rank_of[e] == full && f < load.size(); ++f) {
-      const double less = load[e] - load[f];
-      if (rank_of[f] == full || less <= 0) continue;
-      const double worse = std::max(total[full] - less, total[rank_of[f]] + less);
-      if (worse < best) best = worse, give = e, take = f;
-    }
-  if (give == load.size()) return false;
-  total[full] -= load[give] - load[take], total[rank_of[take]] += load[give] - load[take];
-  std::swap(rank_of[give], rank_of[take]);
-  return true;
-}
-
-// The rank of each expert if as many sit on each rank: the largest first, each on the emptiest rank with room, then
-// exchanges with the fullest rank until none helps. O(experts² · exchanges).
-struct Placement {
-  std::vector<size_t> rank_of;
-  bool sure = false;  // no other placement has a fullest rank with less
+// What a layer's experts did in the first half of the steps, in sum, and the first step of the second half.
+struct Learned {
+  std::vector<double> load;
+  int64_t middle = 0;
 };
-Placement place_experts(const std::vector<double>& load, size_t ranks) {
-  std::vector<size_t> order(load.size()), room(ranks, (load.size() + ranks - 1) / ranks);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](size_t e) { return load[e]; });
-  std::vector<double> total(ranks, 0);
-  Placement out{std::vector<size_t>(load.size()), false};
-  for (const size_t e : order) {
-    size_t best = ranks;
-    for (size_t r = 0; r < ranks; ++r)
-      if (room[r] > 0 && (best == ranks || total[r] < total[best])) best = r;
-    out.rank_of[e] = best, total[best] += load[e], --room[best];
-  }
-  while (improve(load, out.rank_of, total)) {
-  }
-  const double mean = sum_over<double>(load) / static_cast<double>(ranks);
-  out.sure = *std::ranges::max_element(total) <= std::max(mean, *std::ranges::max_element(load)) * (1 + 1e-9);
+Learned learn(const Loads::mapped_type& batches) {
+  std::vector<int64_t> steps;
+  for (const auto& [at, load] : batches)
+    if (steps.empty() || steps.back() != at.first) steps.push_back(at.first);
+  Learned out{std::vector<double>(batches.begin()->second.size(), 0), steps[steps.size() / 2]};
+  for (const auto& [at, load] : batches)
+    for (size_t e = 0; e < load.size() && (at.first < out.middle || steps.size() == 1); ++e) out.load[e] += load[e];
   return out;
 }
 
-// The fullest rank ÷ the mean; 0 where nothing was routed. An empty placement: experts one after the other.
-double fullest(const std::vector<double>& load, size_t ranks, const std::vector<size_t>& rank_of = {}) {
-  std::vector<double> total(ranks, 0);
-  for (size_t e = 0; e < load.size(); ++e) total[rank_of.empty() ? e * ranks / load.size() : rank_of[e]] += load[e];
-  const double sum = sum_over<double>(total);
-  return sum > 0 ? *std::ranges::max_element(total) * static_cast<double>(ranks) / sum : 0;
-}
-
-// A placement learned from the first half of the steps, judged on the second.
 Table placements_table(const Loads& loads, size_t ranks) {
   Table table(declared_table("experts/expert-placements"));
   for (const auto& [place, batches] : loads) {
-    std::vector<int64_t> steps;
-    size_t experts = 0;
+    const Learned learned = learn(batches);
+    std::vector<double> now, placed, least;
+    const Placement best = place_experts(learned.load, ranks);
     for (const auto& [at, load] : batches) {
-      if (steps.empty() || steps.back() != at.first) steps.push_back(at.first);
-      experts = std::max(experts, load.size());
-    }
-    const int64_t middle = steps[steps.size() / 2];
-    std::vector<double> learned(experts, 0), now, placed, least;
-    for (const auto& [at, load] : batches)
-      for (size_t e = 0; e < load.size() && (at.first < middle || steps.size() == 1); ++e) learned[e] += load[e];
-    const Placement best = place_experts(learned, ranks);
-    for (const auto& [at, few] : batches) {
-      if (at.first < middle) continue;
-      std::vector<double> load = few;
-      load.resize(experts);
       const double sum = sum_over<double>(load);
-      if (!(sum > 0)) continue;
-      now.push_back(fullest(load, ranks)), placed.push_back(fullest(load, ranks, best.rank_of));
-      least.push_back(std::max(1.0, *std::ranges::max_element(load) * static_cast<double>(ranks) / sum));
+      if (at.first < learned.middle || !(sum > 0)) continue;
+      now.push_back(max_over_mean(rank_loads(load, ranks)));
+      placed.push_back(max_over_mean(rank_loads(load, ranks, best.rank_of)));
+      least.push_back(std::max(1.0, std::ranges::max(load) * static_cast<double>(ranks) / sum));
     }
     table.add_row({place.first, place.second, mean_of(now), mean_of(placed), mean_of(least), int64_t{best.sure}});
   }
   return table;
 }
 
+// What other rows on the ranks would save: a replay of the second half of the steps in which the experts' work changes
+// by the rows, at the recorded time of a row.
+class RowPrices {
+ public:
+  // Rows of each rank for a layer's rows of each expert.
+  using Deal = std::function<std::vector<double>(const Place&, const std::vector<double>&)>;
+
+  RowPrices(const Trace& trace, const StepGraph& graph, const PeerCells& peers, const Loads& loads)
+      : trace_(trace), graph_(graph), peers_(peers), loads_(loads) {
+    for (const auto& [place, batches] : loads) middle_ = std::max(middle_, learn(batches).middle);
+    // A backward may pass the layers in the order of its forward or the other way round: as rows explain more of it.
+    Line forward = line(true, false), straight = line(false, false), turned = line(false, true);
+    turned_ = turned.r > straight.r;
+    row_ns_ = {forward.slope, turned_ ? turned.slope : straight.slope};
+  }
+
+  // Share of the time of these steps.
+  double saved(const Deal& deal) const {
+    std::vector<double> change(graph_.size(), 0);
+    PeerTimes times;
+    std::vector<double> recorded, after;
+    each_group([&](std::span<const PeerCell> members, int64_t step) {
+      if (step < middle_) return;
+      const size_t meets = members.front().meets, places = meets + 1, first = members.front().first;
+      times.own_ns.assign(&peers_.own_ns[first], &peers_.own_ns[first] + members.size() * places);
+      times.transfer_ns.assign(&peers_.transfer_ns[first], &peers_.transfer_ns[first] + members.size() * places);
+      recorded.resize(members.size()), after.resize(members.size());
+      replay_meetings(times, members.size(), meets, recorded);
+      for (size_t j = 1; j < places; j += 2) {
+        const auto [place, load] = load_of(members.front(), j, turned_);
+        if (!load) continue;
+        const std::vector<double> now = rank_loads(*load, members.size()), then = deal(place, *load);
+        for (size_t i = 0; i < members.size(); ++i)
+          times.own_ns[i * places + j] += row_ns_[is_forward(members[i]) ? 0 : 1] * (then[i] - now[i]);
+      }
+      replay_meetings(times, members.size(), meets, after);
+      for (size_t i = 0; i < members.size(); ++i) change[members[i].meeting] = after[i] - recorded[i];
+    });
+    const std::vector<double> least = launch_delays(graph_);  // other changes shorten what is beyond it
+    const WorldTimes worlds =
+        replay_worlds(graph_, 2, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+          for (size_t l = 0; l < dur_ns.size(); ++l)
+            dur_ns[l] = graph_.dur_ns[op] + (first + l > 0 ? change[op] : 0),
+            delay_ns[l] = is_compute(graph_.kind[op]) ? graph_.delay_ns[op]
+                                                      : std::min(graph_.delay_ns[op], least[graph_.type[op]]);
+        });
+    double gained = 0, all = 0;
+    for (size_t s = 0; s < graph_.steps.size(); ++s)
+      if (graph_.steps[s].step >= middle_) gained += worlds.ns(s, 0) - worlds.ns(s, 1), all += worlds.ns(s, 0);
+    return share_or_zero(gained, all);
+  }
+
+ private:
+  struct Line {
+    double slope = 0, r = 0;
+  };
+
+  bool is_forward(const PeerCell& cell) const { return graph_.kind[cell.op] == CellKind::kForward; }
+  template <class Body>
+  void each_group(const Body& body) const {
+    for (const GraphGroup& group : peers_.groups) {
+      const std::span members(&peers_.cells[group.begin], group.end - group.begin);
+      body(members, int64_t{trace_.cells.step[graph_.cell[members.front().op]]});
+    }
+  }
+  // The rows of the experts between a pair of exchanges; nullptr where the file lacks them.
+  std::pair<Place, const std::vector<double>*> load_of(const PeerCell& cell, size_t stretch, bool turned) const {
+    const int64_t layers = cell.meets / 2, k = static_cast<int64_t>(stretch) / 2;
+    const int64_t layer =
+        std::max(graph_.chunk[cell.op], 0) * layers + (turned && !is_forward(cell) ? layers - 1 - k : k);
+    const Place place(graph_.stage(cell.op), layer);
+    const auto batches = loads_.find(place);
+    if (batches == loads_.end()) return {place, nullptr};
+    const auto at = batches->second.find({trace_.cells.step[graph_.cell[cell.op]], graph_.micro_batch[cell.op]});
+    return {place, at == batches->second.end() ? nullptr : &at->second};
+  }
+  // Least squares of the experts' work over the rows of the rank, in one direction.
+  Line line(bool forward, bool turned) const {
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+    each_group([&](std::span<const PeerCell> members, int64_t) {
+      for (size_t j = 1; j <= members.front().meets && is_forward(members.front()) == forward; j += 2) {
+        const auto load = load_of(members.front(), j, turned).second;
+        if (!load) continue;
+        const std::vector<double> rows = rank_loads(*load, members.size());
+        for (size_t i = 0; i < members.size(); ++i) {
+          const double ns = peers_.own(members[i])[j];
+          ++n, x += rows[i], y += ns, xx += rows[i] * rows[i], xy += rows[i] * ns, yy += ns * ns;
+        }
+      }
+    });
+    const double sxx = xx - x * x / n, sxy = xy - x * y / n, syy = yy - y * y / n;
+    return sxx > 0 && syy > 0 ? Line{sxy / sxx, sxy / std::sqrt(sxx * syy)} : Line{};
+  }
+
+  const Trace& trace_;
+  const StepGraph& graph_;
+  const PeerCells& peers_;
+  const Loads& loads_;
+  int64_t middle_ = 0;
+  bool turned_ = false;
+  std::array<double, 2> row_ns_ = {};  // of forwards and backwards
+};
+
+Table prices_table(const RowPrices& prices, const Loads& loads, const RouterQuestion& question) {
+  Table table(declared_table("experts/expert-prices"));
+  if (loads.empty()) return table;
+  std::map<Place, Placement> placed;
+  std::map<Place, ExpertCopies> copied;
+  for (const auto& [place, batches] : loads) {
+    const Learned learned = learn(batches);
+    placed[place] = place_experts(learned.load, question.ranks);
+    if (question.extra > 0) copied[place] = copy_experts(learned.load, question.ranks, question.extra);
+  }
+  table.add_row({"placement", prices.saved([&](const Place& at, const std::vector<double>& load) {
+                   return rank_loads(load, question.ranks, placed.at(at).rank_of);
+                 }),
+                 kNaN});
+  if (question.extra > 0)
+    table.add_row({"copies", prices.saved([&](const Place& at, const std::vector<double>& load) {
+                     return rank_loads(copied.at(at).split(load), question.ranks, copied.at(at).placement.rank_of);
+                   }),
+                   kNaN});
+  if (!(question.capacity > 0)) return table;
+  double dropped = 0, all = 0;
+  const auto cut = [&](std::vector<double> load) {
+    const double room = std::ceil(mean_of(load) * question.capacity);
+    for (double& rows : load) rows = std::min(rows, room);
+    return load;
+  };
+  for (const auto& [place, batches] : loads)
+    for (const auto& [at, load] : batches)
+      all += sum_over<double>(load), dropped += sum_over<double>(load) - sum_over<double>(cut(load));
+  table.add_row({"capacity", prices.saved([&](const Place&, const std::vector<double>& load) {
+                   return rank_loads(cut(load), question.ranks);
+                 }),
+                 share_or_zero(dropped, all)});
+  return table;
+}
+
+// Ranks that meet inside cells: their own work to that of their peers.
+void add_cells(const Trace& trace, const StepGraph& graph, Table& table) {
+  std::vector<bool> counts;
+  for (const GraphStep& step : graph.steps) counts.push_back(step.counts);
+  const PeerWork work(trace, graph, counts);
+  struct Row {
+    double outside = kNaN;
+    std::vector<double> experts;
+    std::pair<double, int64_t> worst = {0, kNullInteger};
+  };
+  std::map<int32_t, Row> rows;  // by part
+  for (const auto& [key, ratio] : work.ratios()) {
+    Row& row = rows[key.first];
+    if (key.second == 0) {
+      row.outside = ratio.value;
+    } else {
+      row.experts.push_back(ratio.value);
+      row.worst = std::max(row.worst, {ratio.value, int64_t{key.second} - 1});
+    }
+  }
+  for (auto& [part, row] : rows)
+    table.add_row({int64_t{trace.parts[part].rank}, int64_t{graph.stage_of[part]}, row.outside,
+                   row.experts.empty() ? kNaN : median_of(std::move(row.experts)), row.worst.second, kNullInteger,
+                   kNullInteger, kNaN, kNaN, kNullInteger, kNullInteger, kNaN, kNaN});
+}
+
+Result<RouterQuestion> read_question(const AnalysisOptions& options, size_t ranks) {
+  TRY(ep, options.integer("ep", static_cast<int64_t>(std::max<size_t>(ranks, 1)), 1, 1 << 16));
+  TRY(capacity, options.real("capacity-factor", 0));
+  TRY(extra, options.integer("redundant-experts", 0, 0, 1 << 16));
+  if (!(*capacity >= 0)) return make_error(ErrorCode::kUsage, "--capacity-factor must be above 0");
+  return RouterQuestion{static_cast<size_t>(*ep), *capacity, *extra};
+}
+
 Result<AnalysisResult> run_experts(const AnalysisInput& input) {
   const Run& run = input.run();
-  const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
-  if (!launched.graph) return *launched.error;
+  const Trace& trace = run.trace();
   AnalysisResult result;
-  const PeerCells peers = find_peer_cells(run.trace(), *launched.graph);
-  if (!peers.any()) result.notes.add(problem::experts_no_meetings);
-  size_t ranks = 0;
-  for (const GraphGroup& group : peers.groups) ranks = std::max<size_t>(ranks, group.end - group.begin);
-  Loads loads;
-  if (input.options.has("expert-rows")) {
-    TRY(given, read_loads(input.options.text("expert-rows")));
-    if (ranks == 0) return make_error(ErrorCode::kBadInput, "ranks do not meet inside cells, so experts have no ranks");
-    loads = std::move(*given);
+  Table ranks(declared_table("experts/experts")), causes(declared_table("experts/expert-causes"));
+  Table placements(declared_table("experts/expert-placements")), prices(declared_table("experts/expert-prices"));
+  if (trace.cells.size() > 0) {
+    const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
+    if (!launched.graph) return *launched.error;
+    const PeerCells peers = find_peer_cells(trace, *launched.graph);
+    if (!peers.any()) result.notes.add(problem::experts_no_meetings);
+    size_t meet = 0;
+    for (const GraphGroup& group : peers.groups) meet = std::max<size_t>(meet, group.end - group.begin);
+    causes = causes_table(run);
+    if (peers.any()) add_cells(trace, *launched.graph, ranks);
+    if (input.options.has("expert-rows")) {
+      TRY(loads, read_loads(input.options));
+      if (meet == 0)
+        return make_error(ErrorCode::kBadInput, "ranks do not meet inside cells, so experts have no ranks");
+      TRY(question, read_question(input.options, 0));
+      question->ranks = meet;
+      placements = placements_table(*loads, meet);
+      if (peers.experts) prices = prices_table({trace, *launched.graph, peers, *loads}, *loads, *question);
+    }
+  } else if (const LedgerOfRun& ledger = ledger_of(run); !ledger.ledger.instances.empty()) {
+    const std::optional<bool> differs = add_expert_exchanges(ledger, ranks, causes);
+    if (!differs) result.notes.add(problem::experts_no_rows);
+    if (differs == false) result.notes.add(problem::experts_padded);
   }
-  return result.with(causes_table(run), placements_table(loads, ranks));
+  TRY(question, read_question(input.options, trace.parts.size()));
+  Table layers = router_layers(trace, *question, result.notes);
+  return result.with(std::move(ranks), std::move(causes), std::move(placements), std::move(prices), std::move(layers));
 }
 
 }  // namespace
 
 extern const Analysis experts_analysis = {
-    .run = run_experts, .in_report = false, .across_ranks = true, .in_export = false};
+    .run = run_experts, .needs = AnalysisNeeds::kExperts, .in_report = false, .across_ranks = true, .in_export = false};
 
 }  // namespace stageline

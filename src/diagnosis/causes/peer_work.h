@@ -33,6 +33,7 @@ class PeerWork {
     bool sure() const;            // above 1 by more than noise
   };
   using Key = std::pair<int32_t, int32_t>;  // part, class
+  const std::map<Key, Ratio>& ratios() const { return ratios_; }
 
   // Work that is far longer than usual in one direction of a micro-batch alone.
   struct Pauses {

@@ -293,6 +293,8 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
   if (facts.ranks.empty() && !headline.parts.empty())
     headline.closing =
         words("profile.closing.host", Args().flag("apart", sums.communicates && trace.clock != ClockState::kShared));
+  if (std::ranges::any_of(trace.parts, [](const Part& part) { return !part.router_loads.empty(); }))
+    headline.closing = words("profile.closing.untimed"), headline.host_alone = true;
   warn_of_runs(trace, headline);
   headline.step_ns = facts.accounted ? facts.step_ns : 0;
   headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
