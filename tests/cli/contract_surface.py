@@ -156,7 +156,7 @@ QUESTIONS = {
     'export --to json': [['export', '--to', 'json', '-o', '-']],
 }
 # Options without which an analysis has nothing to say of these inputs.
-OPTIONS = {'frequent-cuda-kernel-sequences': ['--operator-name', 'aten::linear', '--min-pattern-len', '1']}
+OPTIONS = {'frequent-cuda-kernel-sequences': ['--operator-name', 'aten::linear', '--min-pattern-len', '1'], 'packing': ['--lengths', str(READERS.parent / 'files/lengths.csv')]}
 PAIRS = [('healthy', 'slow-stage'), ('slow-stage', 'healthy'), ('slow-rank', 'slow-link')]
 FILES = {'expert-load': 'readers/kineto-experts/input', 'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input', 'execution-trace': 'files/execution_trace', 'memory-timeline': 'files/memory_timeline.raw.gz', 'memory-analysis': 'files/memory_timeline.raw.gz'}
 
