@@ -94,10 +94,10 @@ class MfuTest(Case):
         self.trace()
         rows = self.ask('mfu-ranks')
         self.assertEqual([(r['rank'], r['step'], r['step_ns']) for r in rows], [(0, 3, 2_000_000), (1, 3, 2_100_000)])
-        self.assertEqual((rows[0]['matrix_ns'], rows[0]['counted_ns']), (1_000_000, 1_000_000))
-        self.assertEqual((rows[0]['min_flops'], rows[0]['max_flops']), (2 * MM + PACKED,) * 2)
+        self.assertEqual((rows[0]['matrix_ns'], rows[0]['told_ns']), (1_000_000, 1_000_000))
+        self.assertEqual((rows[0]['flops_least'], rows[0]['flops_most']), (2 * MM + PACKED,) * 2)
         peak = (MM + PACKED) / H100['bf16'] + MM / H100['fp8']
-        self.assertAlmostEqual(rows[0]['min_hfu'], peak / 2e-3, 9)
+        self.assertAlmostEqual(rows[0]['hfu_least'], peak / 2e-3, 9)
         operators = self.ask('mfu-operators')
         self.assertEqual([(r['operator'], r['precision'], r['calls']) for r in operators if r['rank'] == 0],
                          [('aten::addmm', 'BF16', 1), ('flash_attn::_flash_attn_varlen_forward', 'BF16', 1), ('aten::_scaled_mm', 'FP8', 1)])
@@ -110,9 +110,9 @@ class MfuTest(Case):
         self.trace(plan=packed)
         row = self.ask('mfu-ranks')[0]
         pair = lambda n: n * (n + 1) // 2
-        self.assertEqual((row['counted_ns'], row['counted_share']), (0, 0))
-        self.assertEqual(row['min_flops'], 2 * 2 * 16 * (pair(60) + 2 * pair(20)))
-        self.assertEqual(row['max_flops'], 2 * 2 * 16 * (pair(60) + pair(39) + pair(1)))
+        self.assertEqual((row['told_ns'], row['counted_share']), (0, 0))
+        self.assertEqual(row['flops_least'], 2 * 2 * 16 * (pair(60) + 2 * pair(20)))
+        self.assertEqual(row['flops_most'], 2 * 2 * 16 * (pair(60) + pair(39) + pair(1)))
 
     def test_losses_add_up_to_one(self):
         self.trace()
@@ -148,7 +148,7 @@ class MfuTest(Case):
         row, = self.ask('mfu', *self.model(batch=batch))
         self.assertAlmostEqual(row['mfu'], 1.3, 2)
         self.trace(plan=lambda t: t.op('aten::mm', [[8192, 4096], [4096, 4096]], [BF16] * 2, 100))  # at most 278 µs
-        self.assertIsNone(self.ask('mfu-ranks', '--peak-tflops', '10')[0]['min_hfu'])
+        self.assertIsNone(self.ask('mfu-ranks', '--peak-tflops', '10')[0]['hfu_least'])
 
     def test_no_peak_is_assumed(self):
         self.trace(device='NVIDIA H100 80GB HBM3 MIG 1g.10gb')

@@ -232,11 +232,20 @@ class Accounts {
     return ranks;
   }
 
+  // Logs of NCCL Inspector number ranks within a communicator, which they know by an id.
+  bool by_id(const LedgerCall& call) const {
+    return call.group >= 0 && call.kind != CollectiveKind::kSendRecv && torch_.trace->format == "nccl-inspector";
+  }
+  std::string group_text(const LedgerCall& call, const std::vector<int32_t>& members) const {
+    return by_id(call) ? std::string(names_.text(ledger_.groups[static_cast<size_t>(call.group)].own_name))
+                       : rank_ranges(members);
+  }
+
  private:
   LedgerRow& row_of(const LedgerCall& call, int32_t low, int32_t high, int64_t bytes,
                     std::span<const LedgerPart> seen) {
     const std::vector<int32_t> members = members_of(call, low, high, seen);
-    const std::string group = rank_ranges(members);
+    const std::string group = group_text(call, members);
     const auto [at, fresh] = rows_.try_emplace({group, collective_kind_name(call.kind), bucket_of(bytes)});
     LedgerRow& row = at->second;
     if (!fresh) return row;
@@ -279,7 +288,10 @@ class Accounts {
       row.exposed_wait_ns = sum_or_limit(row.exposed_wait_ns, part.exposed_wait_ns);
       row.exposed_transfer_ns = sum_or_limit(row.exposed_transfer_ns, part.exposed_transfer_ns);
     }
-    if (synchronises(instance.kind) || instance.kind == CollectiveKind::kAllToAllV) ++row.last[last_of(parts)];
+    if (!synchronises(instance.kind) && instance.kind != CollectiveKind::kAllToAllV) return;
+    const std::vector<int32_t> members = members_of(first, -1, -1, parts);
+    const int32_t last = last_of(parts);
+    ++row.last[by_id(first) ? static_cast<int32_t>(std::ranges::find(members, last) - members.begin()) : last];
   }
 
   Judged judge(const LedgerInstance& instance, const LedgerRow& row) const {
@@ -369,14 +381,14 @@ Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_r
                    row->ranks,
                    row->hosts,
                    std::string(collective_kind_name(row->kind)),
-                   row->bucket < 0 ? kNullInteger : row->bucket,
+                   row->bucket,
                    algorithm_text(*row, accounts.places(), one_rank),
                    row->channels < 0 ? kNullInteger : row->channels,
                    row->count,
                    row->partly,
                    row->calls,
                    row->unmatched,
-                   row->bucket < 0 ? kNullInteger : row->bytes,
+                   row->bytes,
                    row->transfer_ns,
                    row->wait_ns,
                    exposed(row->exposed_transfer_ns),
