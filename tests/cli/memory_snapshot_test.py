@@ -75,6 +75,30 @@ class MemorySnapshotTest(unittest.TestCase):
         self.assertEqual(sum(int(s['at_peak_bytes']) for s in stacks), allocator.peak)
         self.assertTrue(any(s['stack'].startswith('/job/train.py(10): forward;/job/train.py(90): main') for s in stacks))
 
+    def test_the_curve_splits_what_is_held_by_category_and_by_stack(self):
+        for options in ({}, {'oom': 'fragmented'}, {'categories': False}):
+            with self.subTest(str(options)):
+                path, allocator = self.write(**options)
+                rows = [{key: int(value) for key, value in row.items() if value} for row in table(path, 'allocator-curve')]
+                categories = ('parameter', 'optimizer_state', 'input', 'activation', 'gradient', 'autograd_detail', 'temporary', 'before', 'unknown')
+                for row in rows:
+                    self.assertEqual(sum(row[f'{name}_bytes'] for name in categories), row['allocated_bytes'])
+                    self.assertEqual(sum(value for key, value in row.items() if key.startswith('stack_')), row['allocated_bytes'])
+                self.assertEqual(max(row['allocated_bytes'] for row in rows), allocator.peak)
+                self.assertEqual(rows[0]['allocated_bytes'], rows[0]['before_bytes'])
+                stacks = table(path, 'allocator-stacks')
+                peak = next(row for row in rows if row['allocated_bytes'] == allocator.peak)
+                self.assertEqual([peak[f'stack_{k + 1}_bytes'] for k in range(len(stacks))], [int(one['at_peak_bytes']) for one in stacks])
+                # Events, thinned or not, are at most one row each: here every event is in a stretch of its own.
+                held = [int(row['allocated_bytes']) for row in table(path, 'allocator-timeline') if row['action'] in ('alloc', 'free_completed')]
+                self.assertTrue(set(held) <= {row['allocated_bytes'] for row in rows})
+
+    def test_the_curve_of_a_long_history_is_thinned_and_keeps_its_peak(self):
+        path, allocator = self.write(steps=300)
+        rows = table(path, 'allocator-curve')
+        self.assertLessEqual(len(rows), 401)
+        self.assertEqual(max(int(row['allocated_bytes']) for row in rows), allocator.peak)
+
     def test_why_memory_ran_out(self):
         for reason in ('full', 'fragmented', 'split', 'elsewhere'):
             with self.subTest(reason):

@@ -19,6 +19,7 @@ const files = [
   'viewer_rows_test',
   'viewer_second_test',
   'viewer_comfort_test',
+  'viewer_memory_test',
   'viewer_edge_test',
   'viewer_access_test',
   'viewer_colour_test',

@@ -79,6 +79,11 @@ export function makeRuns(stageline, folder) {
   const profileOf = (name, ...args) =>
     once(name, out =>
       python('-o', out, '--ranks', '2', '--events', '6000', '--steps', '3', '--format', 'json', ...args));
+  const snapshot = (name, ...args) =>
+    once(name, out =>
+      execFileSync('python3', [join(gen, 'memory_snapshot.py'), ...args, '-o', join(out, 'rank0.pickle')], {
+        stdio: 'ignore',
+      }));
   // The folder is next to the checkout, if it exists.
   const bytedance = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');
   return {
@@ -108,6 +113,13 @@ export function makeRuns(stageline, folder) {
           '3', '--memory', '--notes', 'actions', '--format', 'json')),
     recorded: once('recorded',
       out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
+    snapshot: snapshot('snapshot', '--oom', 'fragmented'),
+    snapshots: [snapshot('snapshot-a'), '--compare', snapshot('snapshot', '--oom', 'fragmented')],
+    hang: once('hang',
+      out =>
+        execFileSync('python3', [join(gen, 'flight_recorder.py'), '--fault', 'missing:2', '--messages', '-o', out], {
+          stdio: 'ignore',
+        })),
     stacks: once('stacks',
       out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
     busy: chrome(folder, 'busy', busy),

@@ -1,6 +1,8 @@
 // A snapshot of PyTorch's allocator: how much memory it holds, for whom, in which pieces, and why memory ran out.
 // Definitions: docs/analyses/allocator-snapshot.md.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -20,6 +22,7 @@ struct Tables {
   Table ooms = declared_table("allocator-snapshot/allocator-ooms");
   Table segments = declared_table("allocator-snapshot/allocator-segments");
   Table timeline = declared_table("allocator-snapshot/allocator-timeline");
+  Table curve = declared_table("allocator-snapshot/allocator-curve");
 };
 
 const char* action_name(AllocatorAction action) {
@@ -34,6 +37,14 @@ int64_t known(int64_t bytes) { return bytes < 0 ? kNullInteger : bytes; }
 struct Holder {  // one category, or one stack
   int64_t at_peak = 0, max = 0, at_end = 0, now = 0, allocations = 0, allocated = 0;
 };
+
+// Columns of allocator-curve: bytes of each category, of the stacks that hold most at the peak, and of all others.
+constexpr int64_t kCurvePoints = 400;
+constexpr size_t kCurveStacks = 8;
+constexpr std::array<std::string_view, 8> kCurveCategories = {"parameter", "optimizer_state", "input",     "activation",
+                                                              "gradient",  "autograd_detail", "temporary", "before"};
+constexpr size_t kUnknownSlot = kCurveCategories.size(), kStackSlot = kUnknownSlot + 1;
+using Levels = std::array<int64_t, kStackSlot + kCurveStacks + 1>;
 
 class PartTables {
  public:
@@ -148,9 +159,55 @@ class PartTables {
     std::ranges::stable_sort(sorted, {}, [](const auto& stack) {
       return std::tuple(stack.first.first, -stack.second.at_peak, -stack.second.allocated);
     });
-    for (const auto& [key, holder] : sorted)
+    std::map<std::pair<int32_t, StringId>, size_t> place;  // of a stack among those of its device
+    std::map<int32_t, size_t> count;
+    for (const auto& [key, holder] : sorted) {
       tables_.stacks.add_row({rank, int64_t{key.first}, text(key.second), holder.at_peak, holder.at_end,
                               holder.allocations, holder.allocated});
+      place[key] = std::min(count[key.first]++, kCurveStacks);
+    }
+    add_curves(of_event, place);
+  }
+
+  // Adds the levels of each device over time: before the history, and in each of kCurvePoints stretches of it at the
+  // event after which most is held.
+  void add_curves(const std::vector<const AllocatorLife*>& of_event,
+                  const std::map<std::pair<int32_t, StringId>, size_t>& place) {
+    const auto add = [&](const AllocatorLife& life, int64_t bytes, Levels& now) {
+      const size_t category = std::ranges::find(kCurveCategories, category_of(life)) - kCurveCategories.begin();
+      for (const size_t slot : {category, kStackSlot + place.at({life.device, stack_of(life)})})
+        now[slot] = sum_or_limit(now[slot], bytes);
+    };
+    for (size_t begin = 0, end = 0; begin < all_.events.size(); begin = end) {
+      const int32_t device = all_.events[begin].device;
+      while (end < all_.events.size() && all_.events[end].device == device) ++end;
+      Levels now{};
+      int64_t before = 0;
+      for (const AllocatorLife& life : replay_.lives) {
+        if (life.device != device || life.allocated != AllocatorLife::kNone) continue;
+        add(life, life.bytes, now);
+        before = sum_or_limit(before, life.bytes);
+      }
+      const auto row = [&](int64_t time_ns, int64_t held, int64_t reserved, const Levels& levels) {
+        std::vector<Table::Value> cells = {int64_t{part_.rank}, int64_t{device}, time_ns, held, reserved};
+        cells.insert(cells.end(), levels.begin(), levels.end());
+        tables_.curve.add_row(cells);
+      };
+      const int64_t first = all_.events[begin].time_ns;
+      const double stretch = (all_.events[end - 1].time_ns - first + 1.0) / kCurvePoints;
+      row(first, before, replay_.reserved[begin], now);
+      for (size_t i = begin; i < end;) {
+        const auto stretch_of = [&](size_t k) { return std::floor((all_.events[k].time_ns - first) / stretch); };
+        size_t best = i;
+        Levels shown{};
+        for (const double here = stretch_of(i); i < end && stretch_of(i) == here; ++i) {
+          const bool frees = all_.events[i].action == AllocatorAction::kFreeCompleted;
+          if (of_event[i]) add(*of_event[i], frees ? -all_.events[i].bytes : all_.events[i].bytes, now);
+          if (i == best || replay_.held[i] > replay_.held[best]) best = i, shown = now;
+        }
+        row(all_.events[best].time_ns, replay_.held[best], replay_.reserved[best], shown);
+      }
+    }
   }
 
   void add_segment(const AllocatorSegment& segment) {
@@ -187,8 +244,8 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
     if (of_part.replay().unlike > 0)
       result.notes.add(problem::allocator_snapshot_unlike, {part.source}, of_part.replay().unlike);
   }
-  for (Table* table :
-       {&tables.sums, &tables.categories, &tables.stacks, &tables.ooms, &tables.segments, &tables.timeline})
+  for (Table* table : {&tables.sums, &tables.categories, &tables.stacks, &tables.ooms, &tables.segments,
+                       &tables.timeline, &tables.curve})
     result.tables.push_back(std::move(*table));
   return result;
 }

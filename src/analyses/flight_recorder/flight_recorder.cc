@@ -39,8 +39,8 @@ Table waits_table(const Trace& trace, const FlightReport& report) {
   for (const FlightWait& wait : report.waits) {
     const Part& part = trace.parts[wait.part];
     const FlightCall& call = part.flight_calls[wait.call];
-    table.add_row({int64_t{wait.rank}, flight_call_text(trace, call), std::string(state_name(call.state)),
-                   list_text(wait.for_ranks), part.slices.start_ns[wait.slice],
+    table.add_row({int64_t{wait.rank}, flight_call_text(trace, call), trace.flight_groups[call.group].name,
+                   std::string(state_name(call.state)), list_text(wait.for_ranks), part.slices.start_ns[wait.slice],
                    flight_frame_text(trace, wait.part, wait.slice)});
   }
   return table;

@@ -188,7 +188,7 @@ constexpr Route kRoutes[] = {
     {"/api/losses", "", kWholeRun, long_answer<&Answers::losses>, "what a step of a profile saves without its losses"},
     {"/api/figures", "", kWholeRun, long_answer<&Answers::figures>, "numbers by name, with their definitions"},
     {"/api/answers", "", kWholeRun, answers, "which analyses this run can be asked"},
-    {"/api/answer", "name page_of from rows *", kWholeRun, long_answer_to<&Answers::analysis>, "one of them"},
+    {"/api/answer", "run name page_of from rows *", kWholeRun, long_answer_to<&Answers::analysis>, "one of them"},
     {"/api/calls", "lanes t0 t1", kWholeRun, calls, "calls added up by call path: what the flame graph draws"},
     {"/api/sql", "q rows", kWholeRun, long_answer_to<&Answers::sql>, "the rows of a query"},
     {"/api/notes", "", kWholeRun, notes, "notes next to the run; `PUT` keeps others"},

@@ -29,7 +29,8 @@ constexpr std::chrono::milliseconds kSqlTimeout{30'000};
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {
-    if (name == "name" || name == "token" || name == "page_of" || name == "from" || name == "rows") continue;
+    if (name == "name" || name == "token" || name == "page_of" || name == "from" || name == "rows" || name == "run")
+      continue;
     const auto known = std::find_if(analysis.options().begin(), analysis.options().end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options().end() || std::string_view(known->value) == "PATH")
@@ -193,7 +194,8 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   const std::string name(query.text("name"));
   const Analysis* analysis = find_analysis(name);
   const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
-  if (!analysis || (!two && !is_offered(*analysis, recorded_->trace())))
+  const bool of_other = other_ && query.text("run") == "other";
+  if (!analysis || (!two && !of_other && !is_offered(*analysis, recorded_->trace())))
     return make_error(ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", "/api/answers lists them");
   TRY(options, options_of(*analysis, query));
   TRY(from, integer_parameter(query, "from", 0, 0, INT64_MAX));
@@ -205,10 +207,17 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     return make_error(ErrorCode::kUsage, "from goes with page_of, a table's name");
   const bool wants_apart = query.text("rows") == "apart";
   if (query.find("rows") && !wants_apart) return make_error(ErrorCode::kUsage, "rows is \"apart\", or left out");
-  std::string key = "analysis " + analysis->name + " " + part.table + " " + std::to_string(*from);
+  std::string key = std::string(of_other ? "other " : "") + "analysis " + analysis->name + " " + part.table + " " +
+                    std::to_string(*from);
   for (const AnalysisOption& option : analysis->options())
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
-  const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
+  const auto work = [this, analysis, two, of_other, part, options = std::move(*options)]() -> Result<std::string> {
+    if (of_other && !two) {
+      TRY(run, other_run());
+      if (!is_offered(*analysis, (*run)->trace()))
+        return make_error(ErrorCode::kNotFound, "the other run has no answer \"" + std::string(analysis->name) + "\"");
+      return analysis_json(*analysis, options, *run, max_rows, part, AnswerForm::kApart);
+    }
     if (!two) return analysis_json(*analysis, options, recorded_, max_rows, part, AnswerForm::kApart);
     TRY(other, other_run());
     return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), max_rows, part, AnswerForm::kApart);

@@ -18,6 +18,7 @@ export interface Table {
   rowCount: number;
   columns: Column[];
   values: Value[][]; // by column
+  origin?: string; // what its times count from, as text: it may pass 2^53
 }
 export interface Part {
   rank: number;

@@ -16,6 +16,7 @@ export type Kind =
   | 'plain'
   | 'host'
   | `mem-${string}`
+  | `stack-${string}`
   | `part-${string}`;
 export interface BarPart {
   kinds: Kind[];

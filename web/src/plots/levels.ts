@@ -1,5 +1,5 @@
 // Levels over time, stacked from the foot; between two points a level holds. One more may stand over them as a line.
-import {h, svg} from '../dom';
+import {h, styled, svg} from '../dom';
 import {bytes, duration} from '../format';
 import {t} from '../i18n/i18n';
 import type {Kind} from './bars';
@@ -9,6 +9,10 @@ import {timeTicks} from './series';
 export interface Level {
   kind: Kind;
   name: string;
+}
+export interface LevelMark {
+  time: number;
+  words: string;
 }
 export interface LevelPoint {
   time: number;
@@ -37,7 +41,9 @@ function onGrid(points: LevelPoint[], from: number, width: number, count: number
 }
 
 // `points` ascend in time and there is at least one.
-export function levelPlot(name: string, levels: Level[], points: LevelPoint[], lineName = ''): HTMLElement {
+export function levelPlot(name: string, levels: Level[], points: LevelPoint[], lineName = '',
+  marks: readonly LevelMark[] = []): HTMLElement
+{
   const from = points[0]!.time, to = Math.max(points[points.length - 1]!.time, from + 1);
   const count = Math.max(1, Math.min(MOST, points.length * 4)), grid = onGrid(points, from, (to - from) / count, count);
   const high = grid.reduce(
@@ -61,7 +67,10 @@ export function levelPlot(name: string, levels: Level[], points: LevelPoint[], l
       d: grid.map((point, i) => `${i ? 'L' : 'M'}${i} ${y(point.line ?? 0)}H${i + 1}`).join('')}) : null;
   const plot = h('div', {class: 'level-plot'},
     svg('svg', {viewBox: `0 0 ${count} ${HEIGHT}`, preserveAspectRatio: 'none', 'aria-hidden': 'true'}, ...areas, line),
-    h('span', {class: 'level-high', 'aria-hidden': 'true'}, bytes(high)));
+    h('span', {class: 'level-high', 'aria-hidden': 'true'}, bytes(high)),
+    ...marks.map(({time, words}) =>
+      styled(h('i', {class: 'level-mark', title: words}), {left: `${(time - from) / (to - from) * 100}%`})
+    ));
   const figure = h('figure', {class: 'series levels', role: 'group', 'aria-label': `${name}. ${t('plot.keys')}`}, plot,
     timeTicks(0, to - from));
   const words = (point: LevelPoint): string =>

@@ -1,5 +1,4 @@
 // The script of a page that a server answers.
-import {makeCompare} from './compare/page';
 import {latePage} from './late_page';
 import {start} from './main';
 import {makeOverview} from './overview/page';
@@ -15,7 +14,7 @@ void start({
     overview: makeOverview,
     pipeline: makePipeline,
     timeline: makeTimeline,
-    compare: makeCompare,
+    compare: latePage(async () => (await late()).makeCompare),
     flame: latePage(async () => (await late()).makeFlamePage),
     answers: latePage(async () => (await late()).makeAnswers),
     plan: latePage(async () => (await late()).makePlan),

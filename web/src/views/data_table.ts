@@ -1,7 +1,7 @@
 // One table with all its rows: sorted by a click on a head, filtered by what is typed, copied as it is shown.
 import {h, type Child} from '../dom';
 import type {Column, Table, Value} from '../data/report';
-import {grouped, shown} from '../format';
+import {bytes, grouped, shown} from '../format';
 import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
 import type {TextTip} from './text_tip';
 
@@ -68,12 +68,17 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
   const counted = h('span', {class: 'quiet', 'aria-live': 'polite'}), titles = table.columns.map(columnTitle);
   const words = (row: number, i: number): string =>
     shown(cellValue(table, table.columns[i]!, table.values[i]![row]!), table.columns[i]!.type);
+  // For the eye, as the terminal prints them; what is copied has the whole number.
+  const seen = (row: number, i: number): string => {
+    const {name, type} = table.columns[i]!, value = table.values[i]![row];
+    return type === 'integer' && typeof value === 'number' && /(^|_)bytes$/.test(name) ? bytes(value) : words(row, i);
+  };
 
   function chosen(): number[] {
     const wishes = view.filter.toLowerCase().split(/\s+/).filter(Boolean),
       all = Array.from({length: count}, (_, i) => i);
     const fits = (row: number): boolean => {
-      const line = table.columns.map((_, i) => words(row, i)).join('\n').toLowerCase();
+      const line = table.columns.map((_, i) => seen(row, i)).join('\n').toLowerCase();
       return wishes.every(wish => line.includes(wish));
     };
     const at = table.columns.findIndex(column => column.name === view.sorted);
@@ -103,7 +108,7 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
       class: column.type === 'text' ? 'text' : ''}, button);
   }
   function content(row: number, i: number): Child {
-    const text = words(row, i);
+    const text = seen(row, i);
     return use.link?.(table, row, table.columns[i]!, text) || text;
   }
   // Sentences wrap; long names are cut, and whole under the pointer.

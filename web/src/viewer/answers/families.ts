@@ -3,6 +3,7 @@
 // that none is lost.
 import analyses from 'analyses';
 import {currentLang, t} from '../../i18n/i18n';
+import {allocator} from '../../profile/allocator';
 import {cluster, links} from '../../profile/cluster';
 import {communication} from '../../profile/communication';
 import {breakdown, idle, stragglers} from '../../profile/devices';
@@ -50,7 +51,7 @@ const PAGES: readonly Omit<Family, 'answers'>[] = [
   {id: 'kernels', topics: [kernels, annotations]},
   {id: 'operators', topics: [operators, roofline, modules]},
   {id: 'communication', topics: [communication, transfers, links]},
-  {id: 'memory', topics: [memory]},
+  {id: 'memory', topics: [memory, allocator]},
   {id: 'launches', topics: [launches]},
   {id: 'counters', topics: [queues, bandwidth]},
   {id: 'cluster', topics: [rankMap, cluster]},

@@ -17,7 +17,9 @@ import {plainQuery} from '../shell/route';
 import {canAdd} from '../shell/shelf';
 import {hasFlame, hasPipeline} from '../shell/shell';
 import {addView} from './add';
+import {compareMemory} from './memory';
 
+const SNAPSHOT = 'allocator-snapshot';
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
 
@@ -26,6 +28,7 @@ export function makeCompare(shell: Shell): Page {
     element = h('div', {}, h('main', {class: 'sheet compare'}, body), tip.element);
   let offers: Offers | null = null, diff: Partial<Diff> | null = null, wrong: unknown = null,
     now: Working | null = null;
+  let snapshots: HTMLElement[] | null = null;
   let names: Answer | null = null, noNames: unknown = null, visible = false, asked = false;
 
   function effects(found: Diff): HTMLElement {
@@ -134,6 +137,7 @@ export function makeCompare(shell: Shell): Page {
           h('li', {}, t('compare.none.names'))),
         h('p', {class: 'quiet'}, t('compare.none.terminal'), ' ',
           h('code', {class: 'command'}, commandLine('diff', offers.paths, 'OTHER_RUN'))));
+    if (snapshots) return body.replaceChildren(...snapshots);
     body.replaceChildren(
       ...[
         ...pipelines(),
@@ -142,6 +146,19 @@ export function makeCompare(shell: Shell): Page {
         .filter((one): one is Node | string => !!one),
     );
   }
+  // Of two snapshots of an allocator there is no time to compare: their memory is.
+  async function askSnapshots(): Promise<void> {
+    if (REPORT) return;
+    try {
+      const [a, b] = await Promise.all(
+        [desk, deskOf(shell.api.other())].map(one => one.answer(SNAPSHOT, {}, () => undefined)),
+      );
+      snapshots = compareMemory(a!.tables, b!.tables);
+      draw();
+    } catch {
+      // B is no snapshot: the page says what it can of two runs.
+    }
+  }
   function ask(): void {
     asked = true;
     wrong = noNames = null;
@@ -149,6 +166,7 @@ export function makeCompare(shell: Shell): Page {
       offers = found;
       draw();
       if (!found.other) return;
+      if (!REPORT && found.answers.some(one => one.name === SNAPSHOT)) void askSnapshots();
       desk.ask<Partial<Diff>>('compare', {}, state => {
         now = state;
         if (!diff) draw();

@@ -74,6 +74,7 @@ export function placesOf(shell: Shell, finding: Finding, key: string, steps: rea
   if (hasPipeline(run) && step)
     places.push({id: 'pipeline', words: t('place.pipeline'),
       href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 ? `&dp=${dp}` : ''}&${query}`})});
-  places.push({id: 'timeline', words: t('place.timeline'), href: shell.href('timeline', {query})});
+  if (run.lanes.length > 0)
+    places.push({id: 'timeline', words: t('place.timeline'), href: shell.href('timeline', {query})});
   return places;
 }

@@ -49,6 +49,7 @@ const RULES: readonly (readonly [begins: string, rule: Partial<Accused>])[] = [
   ['comm.exposed', {groups: ['communication'], choose: 'longest', paints: 'exposed'}],
   ['comm.waiting', {groups: ['communication'], choose: 'longest', paints: 'exposed'}],
   ['comm.', {groups: ['communication'], choose: 'longest'}],
+  ['collective.missing', {groups: ['communication'], choose: 'nothing'}],
   ['collective', {groups: ['communication', 'collective'], choose: 'longest'}],
   ['memory.exposed', {groups: ['memory'], choose: 'longest', paints: 'exposed'}],
   ['copies.', {groups: ['memory'], choose: 'longest'}],

@@ -3,6 +3,7 @@ import {t} from '../../i18n/i18n';
 import {exactMs} from '../../format';
 import {timeTicks} from '../../chart/ticks';
 import {paintCounter} from './paint_counter';
+import {paintHang, paintParting} from './hang';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
 import {paintRectangles, paintStretches, paintTexts, poolLight, widthOf, type Frame, type Painted, type RowPart,
   type Span} from './paint_slices';
@@ -82,7 +83,10 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
       parts.push(part);
     }
     parts.forEach((part, i) => paintTexts(context, scene, frame, part, i === 0, lane.type === 'cells', painted));
-    if (sub === 0) paintStretches(context, scene, frame, lane.id, y, height);
+    if (sub === 0) {
+      paintStretches(context, scene, frame, lane.id, y, height);
+      paintHang(context, scene, frame, lane.id, y, height);
+    }
   }
 }
 
@@ -201,6 +205,7 @@ export function paintRows(context: CanvasRenderingContext2D, scene: Scene, frame
       Math.max(1, Math.round(ratio)));
   }
   paintStepLines(context, scene, frame);
+  paintParting(context, scene, frame);
   return painted;
 }
 

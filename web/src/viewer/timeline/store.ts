@@ -33,6 +33,18 @@ export function litBySearch(ids: readonly number[], label: string, where: string
     ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
 }
 
+// What a hang left open (hang.ts): it goes on to the edge of the window.
+export interface OpenEnd {
+  lane: number;
+  t0: number;
+  words: string;
+}
+export interface Hang {
+  waits: OpenEnd[];
+  gaps: OpenEnd[];
+  first: {t: number; words: string} | null;
+}
+
 export interface State {
   view: Viewport;
   rowHeight: number; // CSS pixels; 0: as fits
@@ -51,6 +63,7 @@ export interface State {
   lit: Lit | null;
   scene: Light | null;
   query: string; // SQL whose rows are a lane of their own; '': none
+  hang: Hang | null; // of the dumps of a job that hung
   flows: boolean;
   muted: ReadonlySet<number>; // kinds that the legend has switched off: pale
   found: {at: number; of: number} | null; // which of the highlighted slices was gone to
@@ -98,6 +111,7 @@ export class Store {
       lit: null,
       scene: null,
       query: '',
+      hang: null,
       flows: false,
       muted: new Set(),
       found: null,

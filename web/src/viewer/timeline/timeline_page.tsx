@@ -9,6 +9,7 @@ import {scenesOf, type Scenes} from '../evidence/scenes';
 import {stage as stageScene, stepOf, viewOf, type Stretches} from '../evidence/staged';
 import {expose, exposeSecond} from './expose';
 import {timelineKeys} from '../shell/help';
+import {findHang} from './hang';
 import {listenToKeys} from './keys';
 import {MAX_ROWS} from './layout';
 import {openOmni} from './omni';
@@ -19,7 +20,7 @@ import {placesOf} from '../evidence/places';
 import {openInPerfetto} from './perfetto';
 import {listenToPointer} from './pointer';
 import {makeMinimap} from './minimap';
-import {makeQueryLane} from './query_lane';
+import {makeQueryLane, type QueryLane} from './query_lane';
 import {makeSecond, readSecond, type Half, type Second} from './second';
 import {xOf} from './scene';
 import {makeStage} from './stage';
@@ -39,7 +40,9 @@ export function makeTimeline(shell: Shell): Page {
   const drawerHeight = (): number => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0;
   const stage = makeStage(api, store, drawerHeight);
   const evidence = h('div', {class: 'evidence-place'});
-  const rows = makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
+  // A report answers no queries.
+  const rows: QueryLane = REPORT ? {element: h('div'), draw: () => undefined, settled: () => true}
+    : makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
   const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
   const title = h('h1', {class: 'live'});
   const map = makeMinimap(api, store, stage, error => actions.failed(error));
@@ -56,7 +59,7 @@ export function makeTimeline(shell: Shell): Page {
     toggleLang: shell.toggleLang,
     evidence: (by: number) => step(by),
     perfetto: () => {
-      openInPerfetto(api, store).catch(error => actions.failed(error));
+      if (!REPORT) openInPerfetto(api, store).catch(error => actions.failed(error));
     },
   });
   actions = makeActions(api, store, stage, doorsOf(() => first));
@@ -243,6 +246,7 @@ export function makeTimeline(shell: Shell): Page {
         if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
       if (!seen && !REPORT && run.other !== undefined) showSecond().catch(actions.failed);
+      if (!seen && run.format === 'flight-recorder' && run.whole) findHang(api, store).catch(() => undefined); // rows are shown without
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       if (!seen && run.whole && run.slices < MAX_FLAGGED)
         setTimeout(() => known().catch(() => undefined), FLAGS_MS); // why not is said where findings are shown
