@@ -29,6 +29,8 @@
 namespace stageline {
 namespace {
 
+// A headline has cost and saving where the cost is this much larger.
+constexpr double kCostsMore = 1.1;
 constexpr int64_t kManySteps = 20;  // with this many steps, more would not help
 
 Text suspicion(const Cause& c) {
@@ -182,8 +184,11 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
       const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
       args.set("clause", clause).set("share", costs ? unless_known(clause, share) : "");
       args.set("time", human_duration(priced ? f.price.saving_ns : f.lost_ns_per_step));
-      args.flag("at_most", f.price.at_most);
+      args.flag("at_most", f.price.at_most).set("lost", human_duration(f.lost_ns_per_step));
+      const bool costs_more = f.lost_ns_per_step > kCostsMore * f.price.saving_ns && e.wall_ns > 0;
+      if (costs_more) args.set("lost_share", percent(f.lost_ns_per_step / e.wall_ns));
       title = words(args.of("share", false).empty() ? "explain.culprit"
+                    : priced && costs_more          ? "explain.culprit.both"
                     : priced                        ? "explain.culprit.saves"
                                                     : "explain.culprit.costs",
                     args);

@@ -88,6 +88,29 @@ async function compareTables(page, program, run, names) {
 }
 
 export const cases = [
+  ['overview: of a pipeline in a profile the time of its devices is a bar too, as explain gives it', async open => {
+    for (const [run, isThere] of [['ascend', true], ['slower', false]]) {
+      const page = await open(run, '?lang=en#/overview', {raw: true});
+      await page.waitForFunction(() => window.stageline?.overviewReady?.());
+      const parts = await page.evaluate(async () => {
+        for (;;) {
+          const reply = await fetch('api/explain');
+          if (reply.status === 200) return (await reply.json()).device_parts;
+        }
+      });
+      assert.equal(parts.length > 0, isThere, run);
+      const seen = await page.$$eval('.device-time .part[data-part]', all =>
+        all.filter(one => one.matches('div')).map(
+          one => [
+            one.dataset.part,
+            one.getBoundingClientRect().width / one.parentElement.getBoundingClientRect().width,
+          ],
+        ));
+      assert.deepEqual(seen.map(([id]) => id), parts.filter(part => part.share > 0).map(part => part.id));
+      for (const [id, width] of seen)
+        assert.ok(Math.abs(width - parts.find(part => part.id === id).share) < 0.01, `${id} ${width}`);
+    }
+  }],
   ['Overview opens first and says what explain says', async (open, {shot, stageline, runs}) => {
     const page = await firstOpen(open, 'slower'), reported = json(stageline, 'explain', runs.slower, '--json');
     assert.equal(await page.getAttribute('.pages [aria-current]', 'id'), 'page-overview');

@@ -31,7 +31,8 @@ const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
 ];
 const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';
 
-function spanBar(parts: SpanPart[]): HTMLElement {
+// `named`: other outputs give these shares as figures of these names.
+export function spanBar(parts: readonly SpanPart[], named = true): HTMLElement {
   const place = h('div', {}),
     words = parts.filter(part => Math.abs(part.share) >= 0.0005).map(part =>
       `${percent(part.share)} ${both(part.label)}`
@@ -39,7 +40,7 @@ function spanBar(parts: SpanPart[]): HTMLElement {
   render(
     createElement(SplitBar, {
       parts: parts.map(part => ({id: part.id, kind: family(part.id), share: part.share, label: both(part.label),
-        figure: `part.${part.id}`})
+        ...(named ? {figure: `part.${part.id}`} : {})})
       ),
       aria: t('span.aria', words.join(', ')),
       rest: t('span.small'),

@@ -27,6 +27,7 @@ export interface Reported {
   rank: number | null;
   figures: string[];
 }
+type Part = {id: string; label_en: string; label_zh: string; share: number};
 export interface Explained {
   run_en: string;
   run_zh: string;
@@ -42,7 +43,9 @@ export interface Explained {
   title_zh: string;
   lead_en: string;
   lead_zh: string;
-  parts: {id: string; label_en: string; label_zh: string; share: number}[];
+  parts: Part[];
+  device_parts: Part[]; // of a pipeline in a profile
+  host_parts: Part[];
   findings: Reported[];
   offers: Reported[];
 }

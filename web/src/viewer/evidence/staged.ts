@@ -46,9 +46,11 @@ const ALIKE = 0.05;
 // A pause shorter than a window by the first factor is shown with the second number of its lengths around it.
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
-// The step of median length: the first ones warm up, the longest one is an accident.
+// The step of median length, of two the shorter: the first ones warm up, the longest one is an accident.
 export const usualStep = (steps: readonly Step[]): Step | undefined =>
-  [...steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns))[steps.length >> 1];
+  [...steps].sort((a, b) =>
+    (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)
+  )[steps.length === 2 ? 0 : steps.length >> 1];
 export const stepOf = (steps: readonly Step[], finding: Finding): Step | undefined =>
   steps.find(one => one.number === finding.step) ?? usualStep(steps);
 

@@ -6,7 +6,7 @@ import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
 import {findingsView} from '../../views/findings';
 import {explainFigures, glossaryView, type Figure} from '../../views/glossary';
-import {headlineView} from '../../views/headline';
+import {headlineView, spanBar} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
@@ -39,6 +39,9 @@ const closing = (reported: Explained): Finding[] => (reported.findings.length > 
   title: [reported.closing_en, reported.closing_zh],
   detail: ['', ''],
 }]);
+
+const partOf = (part: Explained['parts'][number]): SpanPart => ({id: part.id, share: part.share,
+  label: [part.label_en, part.label_zh]});
 
 export function makeOverview(shell: Shell): Page {
   const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}),
@@ -120,11 +123,16 @@ export function makeOverview(shell: Shell): Page {
     if (!reported)
       return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
         wrong ? failure(wrong, ask) : working(t('overview.looking'), now));
-    const parts = reported.parts.map((part): SpanPart => ({id: part.id, share: part.share,
-      label: [part.label_en, part.label_zh]})
-    );
+    const parts = reported.parts.map(partOf);
     return headlineView({title: [reported.title_en, reported.title_zh], lead: [reported.lead_en, reported.lead_zh],
       parts}, none);
+  }
+  // Of a pipeline in a profile: what its devices, or hosts, did meanwhile.
+  function deviceTime({device_parts: devices, host_parts: hosts}: Explained): HTMLElement | null {
+    const parts = devices.length > 0 ? devices : hosts;
+    return parts.length === 0 ? null
+      : h('section', {class: 'device-time'}, h('h2', {}, t(devices.length > 0 ? 'overview.devices' : 'overview.hosts')),
+        spanBar(parts.map(partOf), false));
   }
   function draw(): void {
     const findings = reported
@@ -145,6 +153,7 @@ export function makeOverview(shell: Shell): Page {
       ...[
         !hasPipeline(run) && reported && layersOfStep(reported),
         !hasPipeline(run) && profileBars(shell, profile),
+        reported && deviceTime(reported),
         tables.length > 0 &&
         stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])),
         ways(),

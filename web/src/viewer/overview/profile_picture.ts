@@ -43,7 +43,8 @@ async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step,
     for (const {kind, offset} of kinds) {
       const group = groups.get(kind) ?? '', stream = types.get(lane) === 'stream';
       const layer: Layer | null = stream
-        ? group === 'communication' ? 'communication' : group === 'memory' ? 'memory' : row === 0 ? 'computing' : null
+        ? group === 'communication' ? 'communication' : group === 'memory' ? 'memory'
+          : row === 0 && group !== 'device_other' ? 'computing' : null
         : HOST.has(group) ? 'host' : null;
       if (!layer) continue;
       const into = found.get(layer)!, shares = new Uint8Array(buffer, base + offset, n);
@@ -76,7 +77,7 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
 {
   const {run} = shell, rank = rankOf(shell, wanted),
     lanes = run.lanes.filter(lane =>
-      lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0
+      lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0 && !lane.repeats
     );
   if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
   const canvas = h('canvas', {'aria-hidden': 'true'}),

@@ -246,7 +246,7 @@ export function makeTimeline(shell: Shell): Page {
         if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
       }
       if (!seen && !REPORT && run.other !== undefined) showSecond().catch(actions.failed);
-      if (!seen && run.format === 'flight-recorder' && run.whole) findHang(api, store).catch(() => undefined); // rows are shown without
+      if (!seen && run.format === 'flight-recorder' && run.whole) findHang(api, store).catch(() => undefined);
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       if (!seen && run.whole && run.slices < MAX_FLAGGED)
         setTimeout(() => known().catch(() => undefined), FLAGS_MS); // why not is said where findings are shown
