@@ -5,12 +5,60 @@ import {moduleOf} from './onefile_vectors.mjs';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {atRest as rest_, cellWhere, program, rowsOf, show, showBoth, state, view} from './pipeline_help.mjs';
-import {drag, tooWide} from './viewer_help.mjs';
+import {drag, settle, tooWide} from './viewer_help.mjs';
 
 const json = program;
 const FORWARD = 0, BACKWARD = 1;
 
 export const cases = [
+  ["pipeline: the pointer says a cell's slack, in the timeline too, as pipeline-critical-path has it", async open => {
+    const page = await show(open, 'pipeline', '?step=1');
+    const rows = await page.evaluate(async () => {
+      for (;;) {
+        const reply = await fetch('api/answer?name=pipeline-critical-path&step=1');
+        if (reply.status !== 200) continue;
+        const {columns, rows} = (await reply.json()).tables.find(one => one.name === 'slack-cells');
+        return rows.map(row => Object.fromEntries(columns.map((column, i) => [column.name, row[i]])));
+      }
+    });
+    const words = ns =>
+      ns === 0 ? 'no slack: it is on the critical path'
+        : `slack ${(ns / 1e6).toFixed(ns >= 99.95e6 ? 0 : ns >= 9.995e6 ? 1 : 2)}\u202fms:`;
+    const seen = new Set();
+    for (const [kind, type, microBatch] of [[0, 'forward', 0], [1, 'backward', 2], [1, 'backward', 7]]) {
+      const at = await cellWhere(page, {kind, microBatch}), rank = await page.evaluate(part =>
+        stageline.run.ranks[part].rank, at.part);
+      const {slack_ns: slack} = rows.find(row =>
+        row.rank === rank && row.type === type && row.micro_batch === microBatch
+      );
+      await page.mouse.move(at.x, at.y);
+      await page.waitForFunction(text => document.querySelector('.page-pipeline .tip').textContent.includes(text),
+        words(slack));
+      seen.add(slack);
+    }
+    assert.ok(seen.size > 1, [...seen].join());
+    const timeline = await open('pipeline'), first = await timeline.evaluate(() => {
+      const {lanes, ranks, steps} = stageline.run, lane = lanes.find(one =>
+        one.type === 'cells' && one.name === 'compute' &&
+        ranks[one.rank_index].stage === 0
+      );
+      stageline.setView(steps[1].start_ns, steps[1].end_ns);
+      return {lane: lane.id, rank: ranks[lane.rank_index].rank};
+    });
+    await settle(timeline);
+    const where = await timeline.evaluate(({lane}) => {
+      const box = stageline.sliceBox(stageline.slices(lane).find(one =>
+        one.start >= stageline.run.steps[1].start_ns
+      ));
+      return {x: box.x + box.w / 2, y: box.y + box.h / 2};
+    }, first);
+    const {slack_ns: slack} = rows.find(row =>
+      row.rank === first.rank && row.type === 'forward' && row.micro_batch === 0
+    );
+    await timeline.mouse.move(where.x, where.y);
+    await timeline.waitForFunction(text => document.querySelector('.page-timeline .tip').textContent.includes(text),
+      words(slack));
+  }],
   ['pipeline: every cell is drawn, rows are stages, and they unfold', async (open, {shot}) => {
     const page = await show(open, 'pipeline');
     const cells = await page.evaluate(() => stageline.pipeline.cells());

@@ -24,7 +24,9 @@ import {litOf} from './lit';
 import {describedOf} from '../shell/described';
 import type {KeyWords, Page, Shell} from '../shell/page';
 import {stateOf, toQuery} from './address';
+import {KIND_CODES} from '../../data/kind';
 import {deskOf} from '../answers/ask';
+import {makeSlack} from '../answers/slack';
 import {timelineQuery} from './cell';
 import {Kept} from './kept';
 import {Head} from './head';
@@ -62,6 +64,7 @@ export function makePipeline(shell: Shell): Page {
     otherPlace = h('div', {class: 'chart-place'});
   const element = h('main', {class: 'sheet'}, notice, top, evidence, controls, runsWords, names[0], chartPlace,
     names[1], otherPlace, detailsPlace, body);
+  const slack = makeSlack(shell.api);
   let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null,
     otherTime: number | null = null, visible = false;
   let leading = false, staging = 0, fetching = 0, busy = 0, life = new AbortController();
@@ -83,7 +86,13 @@ export function makePipeline(shell: Shell): Page {
       fetchSteps: REPORT ? null : (step, beside) => {
         fetchSteps(made, step, beside).catch(wrong);
       }, both: new URLSearchParams(asked).get('other') !== 'off'};
-    const tip = makeTip(app, cell => likeWords(made, 'a', cell));
+    const tip = makeTip(app, cell => [
+      likeWords(made, 'a', cell),
+      made.world ? ''
+        : slack({step: app.cells.step[cell]!, rank: loaded.report.parts[app.cells.part[cell]!]!.rank,
+          code: KIND_CODES[app.cells.kind[cell]!]!, microBatch: app.cells.microBatch[cell]!,
+          chunk: app.cells.chunk[cell]!}, () => tip.again(cell)),
+    ]);
     app.state = stateOf(made, asked);
     setUnder(made);
     chartPlace.replaceChildren(chart.element, tip.element);
@@ -211,7 +220,7 @@ export function makePipeline(shell: Shell): Page {
       const loaded = await loadOther(made);
       if (until.aborted) return;
       const other = made.other = makeOther(made, offers.other.title, loaded, maxHeight, until);
-      const {app} = other, tip = makeTip(app, cell => likeWords(made, 'b', cell));
+      const {app} = other, tip = makeTip(app, cell => [likeWords(made, 'b', cell)]);
       otherPlace.replaceChildren(other.chart.element, tip.element);
       listenToPointer(app, other.chart, tip, {
         onPoint: time => {

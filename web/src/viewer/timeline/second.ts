@@ -44,7 +44,7 @@ export function makeSecond(shell: Shell, first: Half, api: Api, run: Run, doors:
 {
   // The flame graph of an area is the first run's.
   const store = new Store({...run, calls: false}, shell.theme), stage = makeStage(api, store, drawer),
-    tip = makeTip(store);
+    tip = makeTip(store, () => '');
   const half: Half = {api, store, stage, actions: makeActions(api, store, stage, doors(() => half))};
   const heads: Second['heads'] = [h('div', {class: 'run-head'}), h('div', {class: 'run-head'})];
   const {steps} = first.store.run;

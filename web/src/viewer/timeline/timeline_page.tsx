@@ -9,6 +9,7 @@ import {scenesOf, type Scenes} from '../evidence/scenes';
 import {stage as stageScene, stepOf, viewOf, type Stretches} from '../evidence/staged';
 import {expose, exposeSecond} from './expose';
 import {timelineKeys} from '../shell/help';
+import {makeSlack} from '../answers/slack';
 import {findHang} from './hang';
 import {listenToKeys} from './keys';
 import {MAX_ROWS} from './layout';
@@ -36,7 +37,8 @@ const MAX_FLAGGED = 2_000_000, FLAGS_MS = 1000;
 
 export function makeTimeline(shell: Shell): Page {
   const {api, run} = shell, store = new Store(run, shell.theme);
-  const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
+  const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}),
+    tip = makeTip(store, makeSlack(api));
   const drawerHeight = (): number => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0;
   const stage = makeStage(api, store, drawerHeight);
   const evidence = h('div', {class: 'evidence-place'});

@@ -6,15 +6,20 @@ import type {Hit} from './hit';
 import type {Store} from './store';
 import {placeTitle} from './titles';
 import {kindName} from './kind_name';
+import type {makeSlack} from '../answers/slack';
 
-export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | null, x: number, y: number): void} {
+export function makeTip(store: Store,
+  slack: ReturnType<typeof makeSlack>): {element: HTMLElement; show(hit: Hit | null, x: number, y: number): void}
+{
   const element = h('div', {class: 'tip', role: 'tooltip', id: 'tip', hidden: true});
   const kinds = new Map(store.run.kinds.map(kind => [kind.id, kind]));
   const swatch = (id: number): HTMLElement =>
     styled(h('i', {class: 'swatch'}), {background: kinds.get(id)?.[store.theme].fill ?? ''});
-  return {
+  let now: Hit | null = null;
+  const tip = {
     element,
-    show(hit, x, y) {
+    show(hit: Hit | null, x: number, y: number): void {
+      now = hit;
       if (!hit || (!hit.slice && !hit.shares)) {
         element.hidden = true;
         return;
@@ -22,7 +27,10 @@ export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | nu
       const {slice, shares} = hit;
       if (slice) {
         const step = store.run.steps.find(one => slice.start >= one.start_ns && slice.start < one.end_ns);
-        const {stage} = store.run.ranks[store.laneRank(slice.lane)]!, cell: string[] = [];
+        const {stage, rank} = store.run.ranks[store.laneRank(slice.lane)]!, cell: string[] = [];
+        const free = !step || store.run.lanes[slice.lane]!.type !== 'cells' ? ''
+          : slack({step: step.number, rank, code: kinds.get(slice.kind)?.code ?? '', microBatch: hit.microBatch,
+            chunk: hit.chunk}, () => now === hit && tip.show(hit, x, y));
         if (hit.microBatch >= 0) cell.push(t('note.microBatch', hit.microBatch));
         if (hit.chunk >= 0) cell.push(t('note.chunk', hit.chunk));
         if (cell.length > 0 && stage >= 0) cell.push(t('note.stage', stage));
@@ -30,6 +38,7 @@ export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | nu
           h('b', {class: 'name'}, slice.name.length > 160 ? slice.name.slice(0, 160) + '…' : slice.name || '–'),
           h('div', {}, swatch(slice.kind), `${kindName(kinds.get(slice.kind))} · ${duration(slice.dur)}`),
           cell.length > 0 ? h('div', {}, cell.join(' · ')) : '',
+          free && h('div', {class: 'quiet'}, free),
           h('div', {class: 'quiet'}, placeTitle(store, slice.lane) + (step ? ` · ${t('step', step.number)}` : '')),
           h('div', {class: 'quiet'}, t('tip.at', duration(slice.start))),
         );
@@ -56,4 +65,5 @@ export function makeTip(store: Store): {element: HTMLElement; show(hit: Hit | nu
       styled(element, {left: `${Math.max(4, left)}px`, top: `${Math.max(4, top)}px`});
     },
   };
+  return tip;
 }
