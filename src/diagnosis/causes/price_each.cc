@@ -3,6 +3,7 @@
 #include <map>
 
 #include "diagnosis/causes/search.h"
+#include "diagnosis/causes/start_reasons.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -78,8 +79,12 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
       add_worlds_of_equals(group, priced, worlds);
     else
       add_worlds_of_leader(group, priced, worlds);
-  const CauseWorld at_once = [&graph = search.scene.graph](uint32_t op, double& dur, double&) {
+  // A rank that waits for its sends does not wait for those that take no time.
+  const CauseWorld at_once = [&graph = search.scene.graph,
+                              sends = search.scene.measured<StartReasons>().starts.rank_sends()](
+                                 uint32_t op, double& dur, double& delay) {
     if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
+    if (sends) delay = std::max(std::min(delay, 0.0), delay - sends->blocked_by(op));
   };
   worlds.push_back({at_once});
   priced.times = search.model.replay(worlds);
