@@ -191,9 +191,9 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   if (messages >= kLargePart) {
     const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
     double error_ns = left_error_ns(causes, {"message"});
-    // As for every cause, the finding gives the cost in the run as it was, unless late starts hide it there; links that
-    // are named have their cost in their own finding.
-    if (!by_links && causes.messages_ns > messages * causes.step_ns)
+    // As for every cause, the finding gives the cost in the run as it was, unless late starts hide nearly all of it
+    // there; links that are named have their cost in their own finding.
+    if (!by_links && causes.messages_ns >= kLargePart * causes.step_ns)
       messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
     Finding f = of_share("messages.slow", messages, causes, error_ns);
     const bool pair = graph.stage_count == 2;

@@ -599,6 +599,24 @@ class ExplainPlanted(Case):
         first = self.priced(self.reported('unmovable', ill)[1], 'stage:2', (ill.period - well.period) * 1e6, ill.period)
         self.assertEqual(first['id'], 'stage.slow')
 
+    def test_many_messages_of_two_steps_are_enough_for_a_link(self):
+        options = dict(WELL, steps=2, dp=2)
+        well, ill = Planted(**options), Planted(**options, message=lambda st, d, i, j, mb, k: 5 if (i, j) == (1, 2) else 0)
+        found = self.reported('two-steps', ill)[1]
+        first = found['findings'][0]
+        self.assertIn('link:1-2', keys_of(first), [f['title_en'] for f in found['findings']])
+        self.assertAlmostEqual(first['lost_ns'], (ill.period - well.period) * 1e6, delta=max(SHARE * first['lost_ns'], POINTS * ill.period * 1e6))
+        self.assertEqual(self.reported('two-well', well)[1]['findings'], [])
+
+    def test_a_stage_of_which_one_rank_was_read_may_be_that_device(self):
+        for slow in (5, 1):  # with stages of four: stage 1 of replica 1, and of replica 0
+            ill = Planted(**WELL, dp=2, cost=lambda st, d, s, k, mb, slow=slow: 1.5 if d * 4 + s == slow else 1)
+            ill.rows = [row for row in ill.rows if row[0] * 4 + row[1] != (1 if slow == 5 else 5)]
+            first = self.reported(f'one-of-two-{slow}', ill)[1]['findings'][0]
+            self.assertEqual(first['id'], 'stage.slow')
+            self.assertLessEqual({'stage:1', f'rank:{slow}'}, set(keys_of(first)))
+            self.assertIn(f'Only rank {slow} of this stage was read', first['detail_en'])
+
     def test_pauses_stand_out_from_late_starts_everywhere(self):
         # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone has occasional long pauses.
         busy = lambda st, d, s, k, mb: 3.0 if chance('busy', st, s, k, mb) < 0.2 else 0.0  # noqa: E731

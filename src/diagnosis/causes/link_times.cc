@@ -397,7 +397,6 @@ LinkTimes::LinkTimes(const CauseScene& scene)
 bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const {
   const Transfers& t = all;
   const LateSends& sends = scene.measured<LateSends>();
-  if (!t.recorded) return false;
   int64_t steps = 0, slow_steps = 0, slow_ones = 0;
   // For each step: slow messages, all messages.
   std::vector<std::pair<int64_t, int64_t>> messages(scene.graph.steps.size());

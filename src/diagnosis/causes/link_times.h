@@ -59,7 +59,7 @@ struct LinkTimes {
   std::vector<SlowTransfer> slow;  // the slowest first
   std::vector<LateTransfer> late;
 
-  // Returns whether recorded messages show in nearly every step that a link is slow; how much that costs may differ
+  // Returns whether messages show in nearly every step that a link is slow; how much that costs may differ
   // between steps.
   bool slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const;
 

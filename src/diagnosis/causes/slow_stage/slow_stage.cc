@@ -244,6 +244,17 @@ Course course_of_stage(const StageSteps& steps, const std::vector<double>& by_st
   return course.varies() ? course : slow_at_times(by_step, steps.ratios(place.stage, place.chunk, true));
 }
 
+// The rank that alone was read of a stage that other replicas have too; kUnknown if there are several or no replicas.
+int32_t only_rank(const Trace& trace, int32_t replicas, int32_t stage) {
+  int32_t rank = kUnknown;
+  for (const Part& part : trace.parts) {
+    if (part.stage != stage) continue;
+    if (rank != kUnknown || replicas <= 1) return kUnknown;
+    rank = part.rank;
+  }
+  return rank;
+}
+
 // Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
 bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
              const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
@@ -255,6 +266,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   if (cause.sometimes && (!(excess.theirs_ns > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown)))))
     return false;
   Place place{.kind = PlaceKind::kStage, .stage = stage};
+  if (const int32_t rank = only_rank(scene.trace, scene.graph.dp_count, stage); rank != kUnknown) place.ranks = {rank};
   SlowStageOwn slow;
   cause.figures.stage = stage;
   cause.figures.ratio = excess.own_ns / excess.theirs_ns;
@@ -412,7 +424,9 @@ Text advice_text(const Cause& c, const SlowStageOwn& own, const Text& end, Args&
 }
 
 // How sure it is that the stage is heavy.
-Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, const Args& args) {
+Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, Args& args) {
+  if (!c.place().ranks.empty())
+    return words("stage.slow.check.rank", args.set("rank", int64_t{c.place().ranks.front()}));
   if (c.sometimes) return words("stage.slow.check.sometimes");
   if (own.one_kind) return words("stage.slow.check.one", args);
   return alone ? words("stage.slow.check.alone") : Text();
