@@ -7,39 +7,12 @@
 #include "cli/run_common.h"
 
 namespace stageline {
-namespace {}  // namespace
-
 std::string hint_for_mode(std::string_view mode) {
   static const std::map<std::string_view, const char*> hints = {
-      {"advisor", "stageline explain names what costs time, with its price"},
-      {"all", "stageline export --to cluster-db writes cluster_analysis.db"},
-      {"calibrate-npu-gpu", "stageline diff NPU GPU compares two runs; analyze tb-module has the modules of each"},
-      {"cluster-compare-baseline",
-       "msprof-analyze 26.2.0 has no answer to it either; stageline diff A B compares two runs"},
-      {"cluster-time-compare-summary",
-       "stageline diff A B compares two runs; analyze cluster-time-diff --control A --test B has the parts of each rank's "
-       "step, with --compat msprof for its columns"},
-      {"communication-bottleneck", "analyze slow-rank has the late rank of each collective, and explain its cause"},
-      {"communication-group-map", "analyze hccl-sum --table hccl-group-work, with --compat msprof for its columns"},
-      {"communication-matrix-sum", "analyze communication-matrix"},
-      {"communication-time", "analyze communication-time-sum; stageline export --to cluster-db writes the table"},
-      {"compare", "stageline diff A B compares two runs"},
-      {"computational-op-masking",
-       "analyze comm-comp-overlap --table comm-comp-overlap-by-kind, with --compat msprof for its columns"},
-      {"ep-load-balance", "analyze expert-load, with --compat msprof for its columns"},
-      {"export-summary",
-       "stageline export --to kernel-details writes kernel_details.csv; analyze cann-api-sum has what api_statistic.csv "
-       "means"},
-      {"freq-analysis",
-       "analyze slow-rank --table device-clocks, with --compat msprof for its columns; explain names a clock that "
-       "slows a rank"},
-      {"module-statistic", "analyze tb-module, with --compat msprof for its columns"},
-      {"mstx2commop", "stageline pp-chart reads communication ranges as they are"},
-      {"operator-mfu",
-       "analyze roofline --compat msprof, and tb-module --table module-totals --compat msprof; without it both count each "
-       "FLOP once"},
-      {"p2p-pairing", "stageline pp-chart pairs sends and receives"},
-      {"pp-chart", "stageline pp-chart"}};
+#define MODE(name, hint) {name, hint},
+#include "cli/msprof_modes.def"
+#undef MODE
+  };
   const auto at = hints.find(mode);
   return at == hints.end() ? std::string() : at->second;
 }

@@ -1,4 +1,4 @@
-"""Transfers that take longer while a rank computes: found with what they cost, and not where they take as long as without."""
+"""Transfers that take longer while a rank computes, or for seconds: found with what they cost, and not where they take as long as others."""
 import json
 import sys
 import unittest
@@ -12,7 +12,8 @@ CALLS, ALONE_US = 8, 400  # all-reduces of a step, half of them under computing
 
 
 class SlowedTransfersTest(Case):
-    def findings(self, under_us):
+    def findings(self, under_us, stalled_us=0):
+        """`stalled_us`: what the last all-reduce of the second step takes longer."""
         job = Job(['node0'] * 4, groups=[('0', 'mesh_dp', [0, 1, 2, 3])])
         at = 1000.0
         for step in range(3):
@@ -20,6 +21,7 @@ class SlowedTransfersTest(Case):
             for call in range(CALLS):
                 under = call % 2 == 0
                 took = under_us if under else ALONE_US
+                took += stalled_us if (step, call) == (1, CALLS - 1) else 0
                 for rank in range(4):
                     job.compute(rank, at, at + 390, launch=start - 20 + 24 * call)
                     begin = at + 100 if under else at + 391
@@ -40,7 +42,14 @@ class SlowedTransfersTest(Case):
         self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / (CALLS / 2 * 160), 1, delta=0.1)
 
     def test_equal_times_are_no_finding(self):
-        self.assertNotIn('comm.slowed', [x['id'] for x in self.findings(ALONE_US)])
+        self.assertFalse({'comm.slowed', 'comm.stalled'} & {x['id'] for x in self.findings(ALONE_US)})
+
+    def test_a_transfer_of_seconds_is_found(self):
+        found = [x for x in self.findings(ALONE_US, stalled_us=5e6) if x['id'] == 'comm.stalled']
+        self.assertEqual(len(found), 1)
+        self.assertRegex(found[0]['title_en'], r'A transfer takes 5\.00\ss')
+        self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / (5e6 / 3), 1, delta=0.02)
+        self.assertNotIn('comm.stalled', [x['id'] for x in self.findings(ALONE_US, stalled_us=3e6)])
 
 
 if __name__ == '__main__':

@@ -23,7 +23,9 @@ namespace {
 constexpr double kMinSaving = 0.02;              // share of a step that another bucket size has to save
 constexpr int64_t kUsualBucketBytes = 25 << 20;  // of DistributedDataParallel
 constexpr double kMostly = 0.5, kHardly = 0.05;
-constexpr double kSlower = 1.15;     // median of calls with a property, to those without
+constexpr double kSlower = 1.15;               // median of calls with a property, to those without
+constexpr int64_t kStalledNs = 4'000'000'000;  // timeouts after which transports send again are about as long
+constexpr double kStalledTimes = 10;
 constexpr size_t kFewest = 4;        // calls with a property, and without
 constexpr int64_t kAlignment = 512;  // bytes, from which on SDMA of Ascend moves whole lines
 constexpr double kMinSpan = 4;       // sizes from which a latency is read are this many times apart
@@ -127,6 +129,7 @@ class TransferFindings {
     }
     add_change(small, true, out);
     add_change(bucket, false, out);
+    add_stalled(out);
     add_slower(
         true, [](const LedgerInstance& x) { return x.bytes; },
         [&](const LedgerInstance& x) { return under_computing(x); }, out);
@@ -264,6 +267,44 @@ class TransferFindings {
     return static_cast<double>(computed);
   }
 
+  // Sets what a change saves and where; returns false where it saves too little.
+  bool price(const Change& change, Finding& x) {
+    x.weight = change.worst ? saved(change.shorter) : 0;
+    if (x.weight < kMinSaving) return false;
+    x.price.saving_ns = x.weight * f_.step_ns;
+    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
+    return true;
+  }
+
+  // ---- transfers of seconds ---------------------------------------------------------------------------------------
+
+  // Calls that take seconds, and many times as long as others of the same size.
+  void add_stalled(std::vector<Finding>& out) {
+    Change change;
+    int64_t longest_ns = 0;
+    for (const Calls& calls : calls_) {
+      std::map<int64_t, std::vector<double>> took;  // by size
+      for (const LedgerInstance* x : calls.list) took[x->bytes].push_back(static_cast<double>(x->took_ns));
+      std::map<int64_t, double> usual;
+      for (auto& [size, all] : took) usual[size] = median_of(std::move(all));
+      JobReplay::Shorter list;
+      for (const LedgerInstance* x : calls.list) {
+        if (x->took_ns < kStalledNs || static_cast<double>(x->took_ns) < kStalledTimes * usual[x->bytes]) continue;
+        list.emplace_back(&first_call(x), x->took_ns - std::llround(usual[x->bytes]));
+        longest_ns = std::max(longest_ns, x->took_ns);
+      }
+      if (!list.empty()) change.add(calls, std::move(list));
+    }
+    Finding x;
+    x.id = "comm.stalled";
+    if (!price(change, x)) return;
+    x.value = human_duration(static_cast<double>(longest_ns));
+    Args args;
+    args.set("kind", kind_text(change.worst->kind)).set("ranks", rank_ranges(change.worst->group->members));
+    say(x, "profile.stalled", args.set("longest", x.value).count("count", std::ssize(change.shorter)));
+    out.push_back(std::move(x));
+  }
+
   // ---- a property that makes transfers longer ---------------------------------------------------------------------
 
   using Is = std::optional<bool>;  // none: neither the one nor the other
@@ -307,14 +348,10 @@ class TransferFindings {
       change.add(calls, std::move(shorter));
       if (change.worst == &calls) worst_ratio = ratio;
     }
-    if (change.worst == nullptr) return;
     Finding x;
     x.id = computing ? "comm.slowed" : "comm.unaligned";
-    x.weight = saved(change.shorter);
-    if (x.weight < kMinSaving) return;
+    if (!price(change, x)) return;
     x.value = fixed(worst_ratio, 2) + "×";
-    x.price.saving_ns = x.weight * f_.step_ns;
-    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
     Args args;
     args.set("ratio", x.value).set("kind", kind_text(change.worst->kind)).set("alignment", kAlignment);
     args.set("ranks", rank_ranges(change.worst->group->members)).set("count", grouped(std::ssize(change.shorter)));
@@ -323,18 +360,13 @@ class TransferFindings {
   }
 
   void add_change(const Change& change, bool small, std::vector<Finding>& out) {
-    if (change.worst == nullptr) return;
-    const double share = saved(change.shorter);
-    if (share < kMinSaving) return;
-    std::vector<double> sizes, took;
-    for (const LedgerInstance* x : change.worst->list)
-      sizes.push_back(static_cast<double>(x->bytes)), took.push_back(static_cast<double>(x->took_ns));
     Finding x;
     x.id = small ? "comm.small" : "comm.bucket";
-    x.weight = share;
-    x.value = percent(share);
-    x.price.saving_ns = share * f_.step_ns;
-    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
+    if (!price(change, x)) return;
+    x.value = percent(x.weight);
+    std::vector<double> sizes, took;
+    for (const LedgerInstance* call : change.worst->list)
+      sizes.push_back(static_cast<double>(call->bytes)), took.push_back(static_cast<double>(call->took_ns));
     const double per_step = static_cast<double>(sizes.size()) / static_cast<double>(std::max<size_t>(1, f_.step_count));
     Args args;
     args.set("kind", kind_text(change.worst->kind)).set("ranks", rank_ranges(change.worst->group->members));

@@ -15,8 +15,8 @@ namespace stageline {
 void add_link_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
                        std::vector<Finding>& out);
 
-// Adds comm.slow_link of groups that are slower than others of their kind, comm.small, comm.bucket, comm.slowed and
-// comm.unaligned.
+// Adds comm.slow_link of groups that are slower than others of their kind, comm.small, comm.bucket, comm.stalled,
+// comm.slowed and comm.unaligned.
 void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account,
                            std::vector<Finding>& out);
 
