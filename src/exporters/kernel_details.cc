@@ -19,12 +19,10 @@ constexpr const char* kHeader =
 class Rows {
  public:
   Rows(const Trace& trace, const Part& part) : trace_(trace), part_(part), s_(part.slices) {
-    for (uint32_t i = 0; i < s_.kernel_class.size(); ++i)
-      if (is_kernel(i)) order_.push_back(i);
+    for (uint32_t i = 0; i < s_.category_id.size(); ++i)
+      if (trace_.categories[s_.category_id[i]].kind == Category::kKernel) order_.push_back(i);
     std::ranges::stable_sort(order_, {}, [&](uint32_t i) { return s_.start_ns[i]; });
   }
-
-  bool empty() const { return order_.empty(); }
 
   std::string next(size_t row) {
     const uint32_t i = order_[row];
@@ -55,7 +53,6 @@ class Rows {
   size_t size() const { return order_.size(); }
 
  private:
-  bool is_kernel(uint32_t i) const { return trace_.categories[s_.category_id[i]].kind == Category::kKernel; }
   std::string text(StringId id) const { return std::string(trace_.names.text(id)); }
   void field(const std::string& value) {
     append_csv_field(line_, value.empty() ? "N/A" : value);
@@ -72,7 +69,7 @@ class Rows {
 
 Status write_kernel_details(const ExportInput& input, const std::string& path) {
   Rows rows(input.trace, input.trace.parts[input.options.part]);
-  if (rows.empty()) return make_error(ErrorCode::kUnavailable, "this rank has no kernels", "", {path});
+  if (rows.size() == 0) return make_error(ErrorCode::kUnavailable, "this rank has no kernels", "", {path});
   TRY(out, OutputFile::create(path));
   out->write(kHeader);
   for (size_t row = 0; row < rows.size(); ++row) out->write(rows.next(row));

@@ -42,7 +42,13 @@ function cluster({stageline, folder}) {
     ], {stdio: 'ignore'});
   return out;
 }
-const RUNS = {shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'),
+// Two ranks of which the first has three times the tokens.
+function experts({folder}) {
+  const out = join(folder, 'experts');
+  if (!existsSync(out)) execFileSync('python3', [join(tests, 'gen/experts.py'), '-o', out], {stdio: 'ignore'});
+  return out;
+}
+const RUNS = {experts, shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'),
   both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
   host: () => join(tests, 'torch/recorded/memory-shapes.trace.json.gz'), cluster};
 
@@ -302,6 +308,16 @@ export const cases = [
       ));
     assert.equal(shares.length, 16);
     for (const list of shares) assert.ok(Math.abs(list.reduce((a, b) => a + b, 0) - 100) < 0.35, `${list}`);
+  }],
+  ['charts: the heat map of experts has the tokens of each rank over the mean', async (_, tools) => {
+    const open = opener(tools);
+    const page = await open('experts', 'cluster');
+    const cells = await page.$$eval('#topic-experts table.heat tbody tr', rows =>
+      rows.map(row => [...row.querySelectorAll('td')].map(cell => [Number(cell.textContent), cell.title])));
+    assert.deepEqual(cells, [Array(2).fill([1.5, '3072']), Array(2).fill([0.5, '1024'])]);
+    const heat = await page.$$eval('#topic-experts table.heat td', list =>
+      list.map(cell => parseFloat(cell.style.getPropertyValue('--heat'))));
+    assert.ok(heat[0] > heat[2], `${heat}`);
   }],
   ['charts: links have heads over their columns, and like links move alike', async (_, tools) => {
     const open = opener(tools);

@@ -15,6 +15,8 @@
 namespace stageline {
 namespace {
 
+constexpr int64_t kMaxInReport = 10'000;  // products that a report lists
+
 struct Load {
   int64_t products = 0, tokens = 0;  // forward
   int64_t forward_ns = 0, backward_ns = 0;
@@ -94,15 +96,19 @@ Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
   if (input.msprof) return result.with(msprof_expert_load(*torch));
   const std::vector<bool> grouped = grouped_names(torch->trace->names);
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return load_of(*torch, rank, grouped); });
-  if (std::ranges::all_of(ranks, [](const RankLoad& rank) { return rank.products.empty(); }))
+  const auto products =
+      sum_over<int64_t>(ranks, [](const RankLoad& rank) { return static_cast<int64_t>(rank.products.size()); });
+  if (products == 0 && input.for_report) return result;  // nothing was asked: no flaw
+  if (products == 0)
     return worded_error(ErrorCode::kNotFound, "expert_load.none", {}, {},
                         "record with record_shapes=True (torch.profiler) or at Level1 (Ascend)");
-  return result.with(ranks_table(ranks), groups_table(ranks), products_table(ranks));
+  result.add(ranks_table(ranks), groups_table(ranks));
+  return products > kMaxInReport && input.for_report ? std::move(result) : result.with(products_table(ranks));
 }
 
 }  // namespace
 
 extern const Analysis expert_load_analysis = {
-    .run = run_expert_load, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
+    .run = run_expert_load, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

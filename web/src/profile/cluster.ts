@@ -46,9 +46,26 @@ export const cluster: Topic = {
 
 const MOST_RANKS = 64;
 
+const numbersOf = (rows: Row[], column: string): number[] =>
+  [...new Set(rows.map(row => row.num(column)))].sort((a, b) => a - b);
+
+function heatTable(name: string, corner: string, ranks: number[], columns: number[],
+  cell: (rank: number, column: number) => HTMLElement): HTMLElement
+{
+  return h('div', {class: 'plot-box scrolls', tabindex: 0, role: 'group', 'aria-label': name},
+    h('table', {class: 'plot heat'}, h('caption', {class: 'live'}, name),
+      h('thead', {},
+        h('tr', {}, h('th', {class: 'text', scope: 'col'}, corner),
+          ...columns.map(column => h('th', {scope: 'col'}, String(column))))),
+      h('tbody', {},
+        ...ranks.map(rank =>
+          h('tr', {}, h('th', {class: 'text', scope: 'row'}, rankLabel(rank)), ...columns.map(column =>
+            cell(rank, column)
+          ))
+        ))));
+}
+
 function matrix(name: string, rows: Row[]): HTMLElement {
-  const ranks = (column: string): number[] => [...new Set(rows.map(row => row.num(column)))].sort((a, b) => a - b);
-  const sources = ranks('src_rank'), targets = ranks('dst_rank');
   const cells = groupBy(rows, row => `${row.num('src_rank')} ${row.num('dst_rank')}`);
   const rate = (list: Row[]): number =>
     sum(list, row => row.num('bytes')) / Math.max(1, sum(list, row => row.num('transit_ns')));
@@ -61,16 +78,31 @@ function matrix(name: string, rows: Row[]): HTMLElement {
     }, ${plain(rate(list))} GB/s`;
     return styled(h('td', {title}, plain(rate(list))), {'--heat': `${Math.round(60 * rate(list) / (highest || 1))}%`});
   };
-  return h('div', {class: 'plot-box scrolls', tabindex: 0, role: 'group', 'aria-label': name},
-    h('table', {class: 'plot heat'}, h('caption', {class: 'live'}, name),
-      h('thead', {},
-        h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('links.fromTo')),
-          ...targets.map(dst => h('th', {scope: 'col'}, String(dst))))),
-      h('tbody', {},
-        ...sources.map(src =>
-          h('tr', {}, h('th', {class: 'text', scope: 'row'}, rankLabel(src)), ...targets.map(dst => cell(src, dst)))
-        ))));
+  return heatTable(name, t('links.fromTo'), numbersOf(rows, 'src_rank'), numbersOf(rows, 'dst_rank'), cell);
 }
+
+// Tokens of experts by rank and product of the step (or by step, where those are many), as a multiple of the mean.
+export const experts: Topic = {
+  id: 'experts',
+  build({app: {report}}) {
+    const frame = frameOf(report, 'expert-products', 'tokens');
+    if (!frame) return null;
+    const {rows} = frame, by = numbersOf(rows, 'product').length > MOST_RANKS ? 'step' : 'product',
+      ranks = numbersOf(rows, 'rank'), name = t('topic.experts');
+    const tokens = (list: Row[]): number => sum(list, row => row.num('tokens'));
+    const cells = groupBy(rows, row => `${row.num('rank')} ${row.num(by)}`);
+    const all = groupBy(rows, row => String(row.num(by)));
+    return {tables: [frame.table], nodes: [
+      heatTable(name, t(`experts.${by}`), ranks, numbersOf(rows, by), (rank, column) => {
+        const own = tokens(cells.get(`${rank} ${column}`) ?? []);
+        const ratio = own * ranks.length / Math.max(1, tokens(all.get(String(column))!));
+        return styled(h('td', {title: grouped(own)}, plain(ratio)), {
+          '--heat': `${Math.min(60, Math.round(30 * ratio))}%`,
+        });
+      }),
+    ]};
+  },
+};
 
 export const links: Topic = {
   id: 'links',

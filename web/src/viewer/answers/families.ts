@@ -4,7 +4,7 @@
 import analyses from 'analyses';
 import {currentLang, t} from '../../i18n/i18n';
 import {allocator} from '../../profile/allocator';
-import {cluster, links} from '../../profile/cluster';
+import {cluster, experts, links} from '../../profile/cluster';
 import {communication} from '../../profile/communication';
 import {breakdown, idle, stragglers} from '../../profile/devices';
 import {bandwidth, launches, queues} from '../../profile/host';
@@ -54,7 +54,7 @@ const PAGES: readonly Omit<Family, 'answers'>[] = [
   {id: 'memory', topics: [memory, allocator]},
   {id: 'launches', topics: [launches]},
   {id: 'counters', topics: [queues, bandwidth]},
-  {id: 'cluster', topics: [rankMap, cluster]},
+  {id: 'cluster', topics: [rankMap, cluster, experts]},
   {id: 'clocks', topics: [clockQuality]},
 ];
 
