@@ -139,7 +139,7 @@ class PackingTest(Case):
         self.assertEqual(run('analyze', 'packing', path, '--lengths', table).returncode, 2)
         table.write_text('0,0,0,0,minus\n')
         self.assertIn('line 1 is not step,dp_rank', run('analyze', 'packing', path, '--lengths', table, check=2).err)
-        self.assertIn('--lengths FILE', run('analyze', 'packing', path, check=2).err)
+        self.assertIn('--lengths FILE', run('analyze', 'packing', path, check=0).err)
 
     def test_shares_of_context_are_those_counted_pair_by_pair(self):
         rng = random.Random(9)

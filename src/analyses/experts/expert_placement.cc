@@ -165,8 +165,10 @@ Table router_layers(const Trace& trace, const RouterQuestion& question, Diagnost
   for (const Part& part : trace.parts)
     for (const RouterLoad& load : part.router_loads) experts = std::max(experts, load.rows.size());
   experts = (experts + question.ranks - 1) / question.ranks * question.ranks;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (const Part& part : trace.parts)
     for (const RouterLoad& load : part.router_loads) {
+      if (!wanted.empty() && !std::ranges::binary_search(wanted, part.rank)) continue;
       StepLoad& step = layers[{load.block, load.layer}][load.step];
       step.experts.resize(experts);
       for (size_t e = 0; e < load.rows.size(); ++e) step.experts[e] += static_cast<double>(load.rows[e]);

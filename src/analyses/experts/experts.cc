@@ -60,13 +60,13 @@ using Place = std::pair<int64_t, int64_t>;
 using Loads = std::map<Place, std::map<std::pair<int64_t, int64_t>, std::vector<double>>>;
 
 Result<Loads> read_loads(const AnalysisOptions& options) {
-  constexpr int64_t kMaxExperts = 1 << 16;
+  constexpr int64_t kMaxExperts = 1 << 13;
   TRY(rows, options.table("expert-rows", {"step", "stage", "layer", "micro_batch", "expert", "rows"}));
   Loads loads;
   for (size_t i = 0; i < rows->size(); i += 6) {
     const int64_t* const row = rows->data() + i;
     if (row[4] >= kMaxExperts)
-      return make_error(ErrorCode::kBadInput, "--expert-rows: expert " + std::to_string(row[4]) + " is above 65 535");
+      return make_error(ErrorCode::kBadInput, "--expert-rows: expert " + std::to_string(row[4]) + " is above 8191");
     std::vector<double>& load = loads[{row[1], row[2]}][{row[0], row[3]}];
     load.resize(std::max(load.size(), static_cast<size_t>(row[4]) + 1));
     load[static_cast<size_t>(row[4])] += static_cast<double>(row[5]);
@@ -120,8 +120,8 @@ class RowPrices {
   // Rows of each rank for a layer's rows of each expert.
   using Deal = std::function<std::vector<double>(const Place&, const std::vector<double>&)>;
 
-  RowPrices(const Trace& trace, const StepGraph& graph, const PeerCells& peers, const Loads& loads)
-      : trace_(trace), graph_(graph), peers_(peers), loads_(loads) {
+  RowPrices(const Trace& trace, const PeerWork& work, const Loads& loads)
+      : trace_(trace), work_(work), graph_(work.graph()), peers_(work.cells()), loads_(loads) {
     for (const auto& [place, batches] : loads) middle_ = std::max(middle_, learn(batches).middle);
     // A backward may pass the layers in the order of its forward or the other way round: as rows explain more of it.
     Line forward = line(true, false), straight = line(false, false), turned = line(false, true);
@@ -146,7 +146,8 @@ class RowPrices {
         if (!load) continue;
         const std::vector<double> now = rank_loads(*load, members.size()), then = deal(place, *load);
         for (size_t i = 0; i < members.size(); ++i)
-          times.own_ns[i * places + j] += row_ns_[is_forward(members[i]) ? 0 : 1] * (then[i] - now[i]);
+          times.own_ns[i * places + j] +=
+              row_ns_[is_forward(members[i]) ? 0 : 1] * device(members[i]) * (then[i] - now[i]);
       }
       replay_meetings(times, members.size(), meets, after);
       for (size_t i = 0; i < members.size(); ++i) change[members[i].meeting] = after[i] - recorded[i];
@@ -154,10 +155,15 @@ class RowPrices {
     const std::vector<double> least = launch_delays(graph_);  // other changes shorten what is beyond it
     const WorldTimes worlds =
         replay_worlds(graph_, 2, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
-          for (size_t l = 0; l < dur_ns.size(); ++l)
-            dur_ns[l] = graph_.dur_ns[op] + (first + l > 0 ? change[op] : 0),
+          const uint32_t number = peers_.of_op[op];
+          double ns = graph_.dur_ns[op];  // of a cell that meets others: its work until the first meeting
+          if (number != PeerCells::kNone)
+            ns = peers_.cells[number].op == op ? peers_.own(peers_.cells[number]).front() : peers_.meeting_ns[number];
+          for (size_t l = 0; l < dur_ns.size(); ++l) {
+            dur_ns[l] = ns + (first + l > 0 ? change[op] : 0);
             delay_ns[l] = is_compute(graph_.kind[op]) ? graph_.delay_ns[op]
                                                       : std::min(graph_.delay_ns[op], least[graph_.type[op]]);
+          }
         });
     double gained = 0, all = 0;
     for (size_t s = 0; s < graph_.steps.size(); ++s)
@@ -170,6 +176,7 @@ class RowPrices {
     double slope = 0, r = 0;
   };
 
+  double device(const PeerCell& cell) const { return work_.device(graph_.part[cell.op]); }
   bool is_forward(const PeerCell& cell) const { return graph_.kind[cell.op] == CellKind::kForward; }
   template <class Body>
   void each_group(const Body& body) const {
@@ -198,7 +205,7 @@ class RowPrices {
         if (!load) continue;
         const std::vector<double> rows = rank_loads(*load, members.size());
         for (size_t i = 0; i < members.size(); ++i) {
-          const double ns = peers_.own(members[i])[j];
+          const double ns = peers_.own(members[i])[j] / device(members[i]);
           ++n, x += rows[i], y += ns, xx += rows[i] * rows[i], xy += rows[i] * ns, yy += ns * ns;
         }
       }
@@ -208,6 +215,7 @@ class RowPrices {
   }
 
   const Trace& trace_;
+  const PeerWork& work_;
   const StepGraph& graph_;
   const PeerCells& peers_;
   const Loads& loads_;
@@ -253,10 +261,7 @@ Table prices_table(const RowPrices& prices, const Loads& loads, const RouterQues
 }
 
 // Ranks that meet inside cells: their own work to that of their peers.
-void add_cells(const Trace& trace, const StepGraph& graph, Table& table) {
-  std::vector<bool> counts;
-  for (const GraphStep& step : graph.steps) counts.push_back(step.counts);
-  const PeerWork work(trace, graph, counts);
+void add_cells(const Trace& trace, const PeerWork& work, Table& table) {
   struct Row {
     double outside = kNaN;
     std::vector<double> experts;
@@ -273,15 +278,15 @@ void add_cells(const Trace& trace, const StepGraph& graph, Table& table) {
     }
   }
   for (auto& [part, row] : rows)
-    table.add_row({int64_t{trace.parts[part].rank}, int64_t{graph.stage_of[part]}, row.outside,
+    table.add_row({int64_t{trace.parts[part].rank}, int64_t{work.graph().stage_of[part]}, row.outside,
                    row.experts.empty() ? kNaN : median_of(std::move(row.experts)), row.worst.second, kNullInteger,
                    kNullInteger, kNaN, kNaN, kNullInteger, kNullInteger, kNaN, kNaN});
 }
 
 Result<RouterQuestion> read_question(const AnalysisOptions& options, size_t ranks) {
-  TRY(ep, options.integer("ep", static_cast<int64_t>(std::max<size_t>(ranks, 1)), 1, 1 << 16));
+  TRY(ep, options.integer("ep", static_cast<int64_t>(std::max<size_t>(ranks, 1)), 1, 1024));
   TRY(capacity, options.real("capacity-factor", 0));
-  TRY(extra, options.integer("redundant-experts", 0, 0, 1 << 16));
+  TRY(extra, options.integer("redundant-experts", 0, 0, 4096));
   if (!(*capacity >= 0)) return make_error(ErrorCode::kUsage, "--capacity-factor must be above 0");
   return RouterQuestion{static_cast<size_t>(*ep), *capacity, *extra};
 }
@@ -295,12 +300,15 @@ Result<AnalysisResult> run_experts(const AnalysisInput& input) {
   if (trace.cells.size() > 0) {
     const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
     if (!launched.graph) return *launched.error;
-    const PeerCells peers = find_peer_cells(trace, *launched.graph);
+    std::vector<bool> counts;
+    for (const GraphStep& step : launched.graph->steps) counts.push_back(step.counts);
+    const PeerWork work(trace, *launched.graph, counts);
+    const PeerCells& peers = work.cells();
     if (!peers.any()) result.notes.add(problem::experts_no_meetings);
     size_t meet = 0;
     for (const GraphGroup& group : peers.groups) meet = std::max<size_t>(meet, group.end - group.begin);
     causes = causes_table(run);
-    if (peers.any()) add_cells(trace, *launched.graph, ranks);
+    if (peers.any()) add_cells(trace, work, ranks);
     if (input.options.has("expert-rows")) {
       TRY(loads, read_loads(input.options));
       if (meet == 0)
@@ -308,7 +316,7 @@ Result<AnalysisResult> run_experts(const AnalysisInput& input) {
       TRY(question, read_question(input.options, 0));
       question->ranks = meet;
       placements = placements_table(*loads, meet);
-      if (peers.experts) prices = prices_table({trace, *launched.graph, peers, *loads}, *loads, *question);
+      if (peers.experts) prices = prices_table({trace, work, *loads}, *loads, *question);
     }
   } else if (const LedgerOfRun& ledger = ledger_of(run); !ledger.ledger.instances.empty()) {
     const std::optional<bool> differs = add_expert_exchanges(ledger, ranks, causes);

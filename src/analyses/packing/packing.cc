@@ -39,9 +39,6 @@ struct Lengths {
 
 Result<Lengths> read_lengths(const AnalysisOptions& options) {
   constexpr int64_t kMaxLength = int64_t{1} << 26;
-  if (!options.has("lengths"))
-    return make_error(ErrorCode::kUsage, "packing needs the lengths of the sequences",
-                      "--lengths FILE: step,dp_rank,micro_batch,index,length");
   TRY(rows, options.table("lengths", {"step", "dp_rank", "micro_batch", "index", "length"}));
   Lengths out;
   for (size_t i = 0; i < rows->size(); i += 5) {
@@ -340,8 +337,13 @@ Result<AnalysisResult> run_packing(const AnalysisInput& input) {
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
   if (!launched.graph) return *launched.error;
   Packing packing(run, *launched.graph, *lengths);
-  if (!packing.any()) return worded_error(ErrorCode::kBadInput, "packing.none");
   AnalysisResult result;
+  if (!input.options.has("lengths")) {
+    result.notes.add(problem::packing_no_lengths);
+    for (const TableSpec* spec : declared_tables("packing")) result.add(Table(*spec));
+    return result;
+  }
+  if (!packing.any()) return worded_error(ErrorCode::kBadInput, "packing.none");
   if (packing.without() > 0) result.notes.add(problem::packing_without_lengths, {}, packing.without());
   if (!packing.explained()) result.notes.add(problem::packing_not_explained);
   const Table steps = packing.steps();

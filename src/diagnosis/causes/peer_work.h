@@ -34,6 +34,7 @@ class PeerWork {
   };
   using Key = std::pair<int32_t, int32_t>;  // part, class
   const std::map<Key, Ratio>& ratios() const { return ratios_; }
+  double device(int32_t part) const;  // how much slower a rank computes anything; 1 at least
 
   // Work that is far longer than usual in one direction of a micro-batch alone.
   struct Pauses {
@@ -68,7 +69,6 @@ class PeerWork {
   void even_experts();
   void keep_noise();
   double clean_ns(size_t at) const { return cells_.own_ns[at] * unpaused_[at]; }
-  double device(int32_t part) const;
 
   const Trace& trace_;
   const StepGraph& graph_;

@@ -25,7 +25,7 @@ namespace stageline {
 namespace router_trace {
 namespace {
 
-constexpr int64_t kMaxExperts = 1 << 16, kMaxLayers = 1 << 20, kMaxTokens = int64_t{1} << 40;
+constexpr int64_t kMaxExperts = 1 << 13, kMaxLayers = 1 << 20, kMaxTokens = int64_t{1} << 40;
 
 // Micro-batches of a step add up.
 struct File {
