@@ -8,7 +8,6 @@
 #include <span>
 
 #include "analyses/analysis.h"
-#include "analyses/experts/expert_exchanges.h"
 #include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"
 #include "base/number.h"
@@ -16,6 +15,7 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/peer_work.h"
 #include "diagnosis/causes/peers/peers.h"
+#include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
 #include "model/statistics.h"
@@ -319,9 +319,12 @@ Result<AnalysisResult> run_experts(const AnalysisInput& input) {
       if (peers.experts) prices = prices_table({trace, work, *loads}, *loads, *question);
     }
   } else if (const LedgerOfRun& ledger = ledger_of(run); !ledger.ledger.instances.empty()) {
-    const std::optional<bool> differs = add_expert_exchanges(ledger, ranks, causes);
-    if (!differs) result.notes.add(problem::experts_no_rows);
-    if (differs == false) result.notes.add(problem::experts_padded);
+    ExpertExchanges found = expert_exchanges(ledger);
+    for (std::vector<Table::Value>& row : found.ranks) ranks.add_row(std::move(row));
+    for (ExpertCause& cause : found.causes)
+      causes.add_row({std::move(cause.name), std::move(cause.how), cause.ratio, cause.cost, int64_t{1}});
+    if (!found.known) result.notes.add(problem::experts_no_rows);
+    if (found.known && !found.differs) result.notes.add(problem::experts_padded);
   }
   TRY(question, read_question(input.options, trace.parts.size()));
   Table layers = router_layers(trace, *question, result.notes);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/phases.h"
@@ -276,6 +277,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
   add_step_findings(trace, facts, sums, list);
   add_link_findings(trace, facts, sums, list);
   if (facts.accounted) name_largest(facts, account, list);
+  if (ledger) explain_by_experts(*ledger, list);
   return list;
 }
 

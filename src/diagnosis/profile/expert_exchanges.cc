@@ -1,12 +1,11 @@
-#include "analyses/experts/expert_exchanges.h"
+#include "diagnosis/profile/expert_exchanges.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 
 #include "base/number.h"
-#include "base/words.h"
+#include "base/parallel.h"
 #include "diagnosis/causes/cause.h"
 #include "model/statistics.h"
 #include "pipeline/replay/peer_cells.h"
@@ -34,16 +33,17 @@ struct Exchange {
 
 class Group {
  public:
-  Group(const LedgerOfRun& run, std::vector<const LedgerInstance*> instances) : run_(run) {
+  // `grouped` is that of grouped_names().
+  Group(const LedgerOfRun& run, const std::vector<bool>& grouped, std::vector<const LedgerInstance*> instances)
+      : run_(run) {
     std::ranges::stable_sort(instances, {}, [&](const LedgerInstance* one) { return start_of(*one); });
     for (const LedgerInstance* one : instances)
       all_.push_back({one, all_.empty() || !all_.back().dispatch || !sends_back(*all_.back().instance, *one)});
     for (size_t i = all_.front().instance->begin; i < all_.front().instance->end; ++i)
       members_.push_back({.rank_index = run.ledger.parts[i].call->rank_index});
-    for (size_t i = 0; i < members_.size(); ++i) measure(i);
+    parallel_for(members_.size(), [&](size_t i) { measure(i, grouped); });
   }
 
-  const std::vector<Member>& members() const { return members_; }
   int32_t rank(size_t i) const { return run_.torch.ranks[run_.torch.parts[members_[i].rank_index]]; }
 
   // A rank's value ÷ the median of the others.
@@ -59,22 +59,17 @@ class Group {
     return std::ranges::any_of(members_, [&](const Member& one) { return one.rows != members_.front().rows; });
   }
 
-  void add_ranks(Table& table) const {
+  void add_ranks(std::vector<std::vector<Table::Value>>& rows) const {
     for (size_t i = 0; i < members_.size(); ++i) {
       const Member& m = members_[i];
-      table.add_row({int64_t{rank(i)}, kNullInteger, ratio(i, &Member::outside_ns), ratio(i, &Member::expert_ns),
-                     kNullInteger, std::llround(m.sent), std::llround(m.received), ratio(i, &Member::sent),
-                     ratio(i, &Member::received), std::llround(m.expert_ns), std::llround(m.outside_ns),
-                     ratio(i, &Member::row_ns), ratio(i, &Member::byte_ns)});
+      rows.push_back({int64_t{rank(i)}, kNullInteger, ratio(i, &Member::outside_ns), ratio(i, &Member::expert_ns),
+                      kNullInteger, std::llround(m.sent), std::llround(m.received), ratio(i, &Member::sent),
+                      ratio(i, &Member::received), std::llround(m.expert_ns), std::llround(m.outside_ns),
+                      ratio(i, &Member::row_ns), ratio(i, &Member::byte_ns)});
     }
   }
 
-  struct Found {
-    std::string name;
-    Text how;
-    double ratio = 0, cost = 0;
-  };
-  void find(std::vector<Found>& out) const {
+  void find(std::vector<ExpertCause>& out) const {
     bool hot = false;
     double received = 0;
     for (const Member& m : members_) received += m.received / static_cast<double>(members_.size());
@@ -90,7 +85,7 @@ class Group {
       const std::string name = std::to_string(rank(i));
       const auto add = [&](const char* what, const char* key, double of, double cost, double other = 0) {
         const Args args = Args().set("rank", name).set("ratio", fixed(of, 2)).set("other", fixed(other, 2));
-        out.push_back({what + name, words(key, args), of, cost});
+        out.push_back({what + name, rank(i), words(key, args), of, cost});
       };
       if (const double device = std::min(row, outside); device >= kSlow)
         add("rank:", "expert_cause.device", device, own(device, device));
@@ -112,7 +107,7 @@ class Group {
             }));
     }
     if (const double spread = mean_of(spreads()); !hot && spread >= kMoving)
-      out.push_back({"routing", words("expert_cause.routing", Args().set("ratio", fixed(spread, 2))), spread,
+      out.push_back({"routing", -1, words("expert_cause.routing", Args().set("ratio", fixed(spread, 2))), spread,
                      cost_without([&](size_t member, size_t dispatch, bool of_experts, double& own_ns, double&) {
                        if (!of_experts || !(members_[member].rows[dispatch] > 0)) return;
                        double mean = 0;
@@ -140,7 +135,7 @@ class Group {
     return true;
   }
 
-  void measure(size_t i) {
+  void measure(size_t i, const std::vector<bool>& grouped) {
     Member& m = members_[i];
     for (const auto& [instance, dispatch] : all_) {
       const LedgerPart& own = part(*instance, i);
@@ -154,7 +149,6 @@ class Group {
       const auto at = static_cast<size_t>(std::ranges::find(ranks, rank(i)) - ranks.begin());
       m.moved += static_cast<double>(call.bytes - (at < call.sent_to.size() ? call.sent_to[at] : 0));
     }
-    const std::vector<bool> grouped = grouped_names(run_.torch.trace->names);
     const auto rows = torch_rank(run_.torch, run_.torch.parts[m.rank_index]);
     const Slices& slices = rows->part->slices;
     for (const TorchRow& row : rows->rows) {
@@ -222,29 +216,35 @@ class Group {
 
 }  // namespace
 
-std::optional<bool> add_expert_exchanges(const LedgerOfRun& run, Table& ranks, Table& causes) {
+ExpertExchanges expert_exchanges(const LedgerOfRun& run) {
   std::map<int32_t, std::vector<const LedgerInstance*>> groups;
   for (const LedgerInstance& one : run.ledger.instances) {
     if (one.kind != CollectiveKind::kAllToAllV || !one.complete || one.group < 0) continue;
     const std::span parts(&run.ledger.parts[one.begin], one.end - one.begin);
-    const auto known = [](const LedgerPart& part) {
-      return part.call->rows_sent >= 0 && part.call->rows_received >= 0;
-    };
+    const auto known = [](const LedgerPart& of) { return of.call->rows_sent >= 0 && of.call->rows_received >= 0; };
     if (std::ranges::all_of(parts, known)) groups[one.group].push_back(&one);
   }
-  std::vector<Group::Found> found;
-  bool differs = false;
+  const std::vector<bool> grouped = groups.empty() ? std::vector<bool>() : grouped_names(run.torch.trace->names);
+  ExpertExchanges out;
+  out.known = !groups.empty();
   for (auto& [number, instances] : groups) {
-    const Group group(run, std::move(instances));
-    group.add_ranks(ranks);
-    group.find(found);
-    differs |= group.differs();
+    const Group group(run, grouped, std::move(instances));
+    group.add_ranks(out.ranks);
+    group.find(out.causes);
+    out.differs |= group.differs();
   }
-  std::ranges::stable_sort(found, std::greater(), &Group::Found::cost);
-  for (Group::Found& one : found)
-    if (one.cost >= kMinLost) causes.add_row({one.name, std::move(one.how), one.ratio, one.cost, int64_t{1}});
-  if (groups.empty()) return std::nullopt;
-  return differs;
+  std::erase_if(out.causes, [](const ExpertCause& cause) { return cause.cost < kMinLost; });
+  std::ranges::stable_sort(out.causes, std::greater(), &ExpertCause::cost);
+  return out;
+}
+
+void explain_by_experts(const LedgerOfRun& run, std::vector<Finding>& list) {
+  for (const ExpertCause& cause : expert_exchanges(run).causes) {
+    const bool link = cause.name.starts_with("link");
+    Finding* const of = find_finding(list, link ? "comm.exposed" : cause.rank < 0 ? "comm.waiting" : "rank.slow");
+    if (of == nullptr || (of->id == "rank.slow" && of->places.front().ranks != std::vector{cause.rank})) continue;
+    of->detail = words("expert_cause.why", Args().set("detail", of->detail).set("why", cause.how));
+  }
 }
 
 }  // namespace stageline
