@@ -37,7 +37,7 @@ WRITERS = {
 # Write folders, or names of their own; each has a test below.
 OTHERS = {'record', 'recover', 'pp-chart', 'simulate', 'digest'}
 # Every other flag that names a file or folder: read, or written and tried below.
-READ = {'--cell-rules', '--compare', '--control', '--expert-rows', '--test', '--file', '--from-csv', '--log-dir', '--model', '--profiling-path', '--root'}
+READ = {'--cell-rules', '--compare', '--control', '--expert-rows', '--test', '--file', '--from-csv', '--lengths', '--log-dir', '--model', '--profiling-path', '--root'}
 WRITTEN = {'--output', '--output-path', '--overlay', '--db', '--install', '--allow-write'}
 
 
