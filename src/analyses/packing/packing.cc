@@ -137,6 +137,8 @@ class Packing {
         } else if (is_compute(graph.kind[op])) {
           ++without_;
         }
+    for (const auto& [step, loads] : lengths.loads)
+      for (const auto& [batch, load] : loads) replicas_[step][batch.first].add(load);
     for (auto& [place, fit] : fits_) {
       fit.solve();
       if (fit.explains())
@@ -160,16 +162,11 @@ class Packing {
     return table;
   }
 
-  Table steps() {
+  Table steps() const {
     Table table(declared_table("packing/packing-steps"));
-    for (const auto& [step, loads] : lengths_.loads) {
-      std::map<int64_t, Load> replicas;
-      for (const auto& [batch, load] : loads) replicas[batch.first].add(load);
-      const int64_t heaviest =
-          std::ranges::max_element(replicas, {}, [](const auto& one) { return one.second.squares; })->first;
-      ++heaviest_[heaviest];
-      table.add_row({step, max_over_mean(replicas, &Load::tokens), max_over_mean(replicas, &Load::squares), heaviest});
-    }
+    for (const auto& [step, replicas] : replicas_)
+      table.add_row({step, max_over_mean(replicas, &Load::tokens), max_over_mean(replicas, &Load::squares),
+                     heaviest_of(replicas)});
     return table;
   }
 
@@ -213,9 +210,13 @@ class Packing {
       for (size_t s = 0; s < graph_.steps.size(); ++s) ns += times.ns(s, kRecorded) - times.ns(s, world);
       return share_or_zero(ns, tail.start_ns + tail.span_ns - head.start_ns);
     };
-    const auto most = std::ranges::max_element(heaviest_, {}, [](const auto& one) { return one.second; });
+    std::map<int64_t, int64_t> heaviest;  // in how many steps each replica is
+    size_t replicas = 0;
+    for (const auto& [step, loads] : replicas_)
+      ++heaviest[heaviest_of(loads)], replicas = std::max(replicas, loads.size());
+    const auto most = std::ranges::max_element(heaviest, {}, [](const auto& one) { return one.second; });
     const double cost = gained(kEven);
-    const bool one_replica = most->second * 4 >= std::ssize(lengths_.loads) * 3 && replicas() > 1;
+    const bool one_replica = most->second * 4 >= std::ssize(lengths_.loads) * 3 && replicas > 1;
     const std::string cause = cost < kMinLost ? ""
                               : one_replica   ? "sequences replica " + std::to_string(most->first)
                                               : "sequences";
@@ -226,11 +227,8 @@ class Packing {
   }
 
  private:
-  size_t replicas() const {
-    std::set<int64_t> all;
-    for (const auto& [step, loads] : lengths_.loads)
-      for (const auto& [batch, load] : loads) all.insert(batch.first);
-    return all.size();
+  static int64_t heaviest_of(const std::map<int64_t, Load>& replicas) {
+    return std::ranges::max_element(replicas, {}, [](const auto& one) { return one.second.squares; })->first;
   }
 
   // Pipelines side by side that share a replica's context have the sequences of that replica.
@@ -247,7 +245,7 @@ class Packing {
   const Lengths& lengths_;
   std::map<std::tuple<int32_t, int32_t, uint16_t>, Fit> fits_;  // by stage, chunk and type
   Load price_;                                                  // of all cells together: ns a token, a square
-  std::map<int64_t, int64_t> heaviest_;                         // in how many steps each replica is
+  std::map<int64_t, std::map<int64_t, Load>> replicas_;         // of each step
   int64_t without_ = 0;
 };
 
@@ -336,7 +334,7 @@ Result<AnalysisResult> run_packing(const AnalysisInput& input) {
   TRY(ranks, input.options.integer("context-parallel", run.trace().context_parallel, 1, 1024));
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
   if (!launched.graph) return *launched.error;
-  Packing packing(run, *launched.graph, *lengths);
+  const Packing packing(run, *launched.graph, *lengths);
   AnalysisResult result;
   if (!input.options.has("lengths")) {
     result.notes.add(problem::packing_no_lengths);
@@ -346,8 +344,7 @@ Result<AnalysisResult> run_packing(const AnalysisInput& input) {
   if (!packing.any()) return worded_error(ErrorCode::kBadInput, "packing.none");
   if (packing.without() > 0) result.notes.add(problem::packing_without_lengths, {}, packing.without());
   if (!packing.explained()) result.notes.add(problem::packing_not_explained);
-  const Table steps = packing.steps();
-  return result.with(packing.prices(*cap), steps, packing.fits(), context_table(*lengths, *ranks));
+  return result.with(packing.prices(*cap), packing.steps(), packing.fits(), context_table(*lengths, *ranks));
 }
 
 }  // namespace
