@@ -1,4 +1,4 @@
-// Snapshots of an allocator and dumps of a job that hung, as pictures. Run by viewer_run.mjs.
+// Snapshots of an allocator, dumps of a job that hung, and replays of graphs, as pictures. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {close, settle, state, view} from './viewer_help.mjs';
 
@@ -19,6 +19,45 @@ const answers = async (open, query) => {
 };
 
 export const cases = [
+  [
+    'graphs: every replay is a block, and a click unfolds it; where there is none the bar has no such button',
+    async open => {
+      const page = await open('graphs'), use = await table(page, 'graph-use', 'graph-replays');
+      await page.click('#graphs');
+      await page.waitForFunction(() => stageline.query().rows > 0);
+      const {rank, replay_count: replays} = use[0];
+      assert.deepEqual([rank, await page.evaluate(() => stageline.query().rows)], [0, replays]);
+      await settle(page);
+      const box = await page.locator('.query-lane canvas').boundingBox();
+      let area = null;
+      for (let x = box.x + 5; x < box.x + box.width && !area; x += 5) {
+        await page.mouse.click(x, box.y + 10);
+        ({area} = await state(page));
+      }
+      await settle(page);
+      const {t0, t1} = await view(page);
+      assert.ok(t0 < area.t0 && area.t1 < t1 && area.t1 - area.t0 > (t1 - t0) / 2, JSON.stringify([area, t0, t1]));
+      const {rows} = await page.evaluate(async ({lanes, t0, t1}) =>
+        (await fetch(
+          `api/select?lanes=${lanes}&t0=${t0}&t1=${t1}`,
+        )).json(), area);
+      const kernels = Number(/(\d+) kernels/.exec(await page.evaluate(async ({t0, t1}) => {
+        const q =
+          `SELECT count(*) || ' kernels' AS n FROM kernels WHERE rank = 0 AND start_ns >= ${t0} AND end_ns <= ${t1}`;
+        for (;;) {
+          const reply = await fetch(`api/sql?q=${encodeURIComponent(q)}`);
+          if (reply.status === 200) return (await reply.json()).rows[0][0];
+        }
+      }, area))[1]);
+      assert.ok(kernels > 1);
+      assert.ok(rows.reduce((all, one) => all + one.count, 0) >= kernels);
+      await page.click('#graphs');
+      assert.equal((await state(page)).query, '');
+      const plain = await open('profile');
+      await settle(plain);
+      assert.equal(await plain.locator('#graphs').count(), 0);
+    },
+  ],
   ['snapshot: the areas of segments and their parts are as their bytes', async open => {
     const page = await answers(open, '?lang=en#/answers/memory'),
       rows = await table(page, 'allocator-segments', 'allocator-snapshot');

@@ -122,6 +122,7 @@ export function makeRuns(stageline, folder) {
         })),
     stacks: once('stacks',
       out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
+    graphs: profileOf('graphs', '--graphs'),
     busy: chrome(folder, 'busy', busy),
     bursts: chrome(folder, 'bursts', bursts),
     spread: chrome(folder, 'spread', spread),

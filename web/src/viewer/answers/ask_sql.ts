@@ -32,6 +32,18 @@ export const PATH_QUERIES: Readonly<Record<string, string>> = {
     "SELECT coalesce(nullif(name, ''), type) AS name, type, bound_by, thread, start_ns, dur_ns FROM critical_path_analysis__breakdown",
 };
 
+// Replays of captured graphs on a rank as rows with times: from the first kernel of each to the last.
+export const graphQuery = (rank: number): string =>
+  "SELECT count(*) || ' kernels' AS name, k.rank, min(k.start_ns) AS start_ns, max(k.end_ns) AS end_ns, " +
+  'sum(k.dur_ns) AS work_ns FROM kernels k JOIN slices s ON s.id = k.call_id AND s.rank = k.rank ' +
+  `WHERE s.name GLOB '*GraphLaunch*' AND k.rank = ${rank} GROUP BY k.call_id ORDER BY min(k.start_ns)`;
+const GRAPHS = /^SELECT count\(\*\) \|\| ' kernels'.*k\.rank = (\d+) GROUP BY k\.call_id/;
+// The rank whose graphs a query asks for; null: it asks for something else.
+export const rankOfGraphs = (query: string): number | null => {
+  const found = GRAPHS.exec(query);
+  return found && Number(found[1]);
+};
+
 export interface Stretch {
   start: number;
   end: number;

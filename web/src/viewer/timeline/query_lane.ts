@@ -4,7 +4,7 @@ import {t} from '../../i18n/i18n';
 import {h, styled} from '../../dom';
 import type {Value} from '../../data/report';
 import {duration, grouped} from '../../format';
-import {askSql, PATH_QUERIES, stretchesOf, type Answered, type Stretch} from '../answers/ask_sql';
+import {askSql, PATH_QUERIES, rankOfGraphs, stretchesOf, type Answered, type Stretch} from '../answers/ask_sql';
 import type {Api} from '../shell/api';
 import {FONT, plotWidth, xOf, type Scene} from './scene';
 import type {Store} from './store';
@@ -34,6 +34,7 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       found = (stretches ?? []).sort((a, b) => a.start - b.start);
       const isPath = Object.values(PATH_QUERIES).includes(query);
       said = stretches && isPath ? t('query.path', duration(found.reduce((sum, one) => sum + one.end - one.start, 0)))
+        : stretches && rankOfGraphs(query) !== null ? t('query.graphs', rankOfGraphs(query)!, grouped(found.length))
         : stretches ? t(made.truncated ? 'sql.rows.first' : 'sql.rows', grouped(found.length)) : t('query.none');
     } catch (error) {
       if (asked === query) said = error instanceof Error ? error.message : String(error);
@@ -126,7 +127,15 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
   });
   canvas.addEventListener('click', event => {
     const one = at(event);
-    if (one) store.jump({t0: one.start - (one.end - one.start) * 0.3, t1: one.end + (one.end - one.start) * 0.3 + 1});
+    if (!one) return;
+    store.jump({t0: one.start - (one.end - one.start) * 0.3, t1: one.end + (one.end - one.start) * 0.3 + 1});
+    // A graph unfolds: what it launched is below, and summed up in the drawer.
+    const rank = rankOfGraphs(store.state.query), {ranks, lanes} = store.run;
+    if (rank !== null)
+      store.change({panel: 'area',
+        area: {t0: one.start, t1: one.end,
+          lanes: lanes.filter(lane => lane.type === 'stream' && ranks[lane.rank_index]!.rank === rank && !lane.repeats)
+            .map(lane => lane.id)}});
   });
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
     query: () => ({said, rows: found.length, painted, pixels: canvas.width}),

@@ -64,6 +64,7 @@ export interface State {
   scene: Light | null;
   query: string; // SQL whose rows are a lane of their own; '': none
   hang: Hang | null; // of the dumps of a job that hung
+  graphs: boolean; // work was launched by captured graphs
   flows: boolean;
   muted: ReadonlySet<number>; // kinds that the legend has switched off: pale
   found: {at: number; of: number} | null; // which of the highlighted slices was gone to
@@ -112,6 +113,7 @@ export class Store {
       scene: null,
       query: '',
       hang: null,
+      graphs: false,
       flows: false,
       muted: new Set(),
       found: null,

@@ -249,6 +249,11 @@ export function makeTimeline(shell: Shell): Page {
       }
       if (!seen && !REPORT && run.other !== undefined) showSecond().catch(actions.failed);
       if (!seen && run.format === 'flight-recorder' && run.whole) findHang(api, store).catch(() => undefined);
+      if (!REPORT && !seen && run.whole && run.calls && run.lanes.some(lane => lane.type === 'stream'))
+        api.json<{occurrences: number}>('search', {q: 'GraphLaunch', limit: 1}).then(
+          ({occurrences}) => occurrences > 0 && store.change({graphs: true}),
+          () => undefined,
+        );
       if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
       if (!seen && run.whole && run.slices < MAX_FLAGGED)
         setTimeout(() => known().catch(() => undefined), FLAGS_MS); // why not is said where findings are shown

@@ -1,6 +1,7 @@
 // The bar above the timeline: what colours mean, and the ways in for those who have no keys.
 import {CHUNK_TINTS} from '../../chart/colours';
 import {currentLang, type Key, t} from '../../i18n/i18n';
+import {graphQuery, rankOfGraphs} from '../answers/ask_sql';
 import type {Actions} from './actions';
 import type {Grouping, Kind} from '../shell/api';
 import {chunkTints} from '../shell/colours';
@@ -33,6 +34,11 @@ function legendOf(kinds: readonly Kind[]): [Kind, string, number[]][] {
   }
   return [...colours.values()];
 }
+
+// The rank of the selection, else the first with device work.
+const rankInSight = ({run, state}: Store): number =>
+  run.ranks[run.lanes[state.selected?.lane ?? run.lanes.findIndex(lane => lane.type === 'stream')]?.rank_index ?? 0]!
+    .rank;
 
 export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
   const {run, state} = store;
@@ -98,6 +104,17 @@ export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; ac
           aria-pressed={state.flows}
           onClick={() => store.change({flows: !store.state.flows})}>
           {t('head.flows')}
+        </button>
+      )}
+      {!REPORT && state.graphs && (
+        <button
+          class="pill"
+          id="graphs"
+          aria-pressed={rankOfGraphs(state.query) !== null}
+          title={t('query.graphs.help')}
+          onClick={() =>
+            store.change({query: rankOfGraphs(state.query) === null ? graphQuery(rankInSight(store)) : ''})}>
+          {t('head.graphs')}
         </button>
       )}
       {run.whole && (
