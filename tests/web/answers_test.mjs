@@ -88,6 +88,29 @@ async function compareTables(page, program, run, names) {
 }
 
 export const cases = [
+  ['glossary: every part of a bar has its definition in its tip, in both languages', async open => {
+    for (const lang of ['en', 'zh']) {
+      for (const [run, page_] of [['slower', 'overview'], ['ascend', 'overview'], ['profile', 'overview'], [
+        'slower',
+        'pipeline',
+      ]]) {
+        const page = await open(run, `?lang=${lang}#/${page_}`, {raw: true});
+        const terms = await page.evaluate(async () => {
+          for (;;) {
+            const reply = await fetch('api/figures');
+            if (reply.status === 200) return (await reply.json()).terms;
+          }
+        });
+        await page.waitForFunction(([texts, where]) => {
+          const parts = [...document.querySelectorAll(`.page-${where} .split .part`)];
+          return parts.length > 2 && parts.every(one => texts.some(text => one.title.split('\n').includes(text)));
+        }, [terms.map(term => term[lang]), page_]).catch(async error => {
+          const titles = await page.$$eval(`.page-${page_} .split .part`, all => all.map(one => one.title));
+          throw new Error(`${run} ${page_} ${lang}: ${titles.join(' | ')} ${error}`);
+        });
+      }
+    }
+  }],
   ['overview: of a pipeline in a profile the time of its devices is a bar too, as explain gives it', async open => {
     for (const [run, isThere] of [['ascend', true], ['slower', false]]) {
       const page = await open(run, '?lang=en#/overview', {raw: true});

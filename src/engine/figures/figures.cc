@@ -79,7 +79,18 @@ std::string page_figures_json(const SharedRun& run) {
   for (const FigureSpec* spec : all_figures())
     if (spec->cost != FigureCost::kAlone) names.emplace_back(spec->stem());
   const Result<std::vector<NamedFigure>> figures = figures_of(run, names);
-  return "{\"figures\":" + figures_json(*figures) + "}";
+  // Definitions of parts of bars; some are no figures, such as those of a pipeline's devices.
+  JsonWriter json;
+  json.begin_object().key("terms").begin_array();
+  constexpr std::string_view kBegin = "figure.part.", kEnd = ".definition";
+  for (auto at = sentences().lower_bound(kBegin); at != sentences().end() && at->first.starts_with(kBegin); ++at) {
+    if (at->first.size() < kBegin.size() + kEnd.size() || !at->first.ends_with(kEnd)) continue;
+    const size_t size = at->first.size() - kBegin.size() - kEnd.size();
+    json.begin_object().field("id", at->first.substr(kBegin.size(), size));
+    json.field("en", at->second.en).field("zh", at->second.zh).end_object();
+  }
+  json.end_array().key("figures").raw(figures_json(*figures)).end_object();
+  return json.take();
 }
 
 std::string figures_json(const std::vector<NamedFigure>& figures) {

@@ -3,6 +3,10 @@ import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {both, t} from '../i18n/i18n';
 
+export interface Figures {
+  figures: Figure[];
+  terms?: (Words & {id: string})[];
+}
 interface Words {
   en: string;
   zh: string;
@@ -16,7 +20,17 @@ export interface Figure {
   why_unknown: Words | null;
 }
 
+// The definitions of parts of bars, by their ids, once figures have come.
+let terms = new Map<string, Words>();
+export const learnTerms = (list: readonly (Words & {id: string})[]): void => {
+  terms = new Map(list.map(term => [term.id, term]));
+};
+export const termOf = (id: string): string => said(terms.get(id) ?? null);
+
 const said = (words: Words | null): string => (words ? both([words.en, words.zh]) : '');
+
+// Of a part of a bar its own, else that of the figure.
+const definitionOf = ({name, definition}: Figure): string => termOf(name.replace(/^part\./, '')) || said(definition);
 
 export function figureText({value, unit, why_unknown}: Figure): string {
   if (value === null) return said(why_unknown);
@@ -29,7 +43,11 @@ export function explainFigures(place: HTMLElement, figures: readonly Figure[]): 
   for (const figure of figures)
     for (const one of place.querySelectorAll<HTMLElement>(`[data-figure="${CSS.escape(figure.name)}"]`)) {
       const own = (one.title || one.textContent || '').split('\n')[0]!;
-      one.title = [own === figure.name ? figureText(figure) : own, said(figure.definition), figure.name].join('\n');
+      one.title = [
+        own === figure.name ? figureText(figure) : own,
+        definitionOf(figure),
+        figure.name,
+      ].join('\n');
     }
 }
 
@@ -44,6 +62,6 @@ export function glossaryView(figures: readonly Figure[]): HTMLElement {
         ...figures.map(figure =>
           h('tr', {}, h('th', {scope: 'row'}, h('code', {}, figure.name)),
             h('td', {'data-figure': figure.name, 'data-value': figure.value === null ? '' : String(figure.value)},
-              figureText(figure)), h('td', {}, said(figure.base)), h('td', {}, said(figure.definition)))
+              figureText(figure)), h('td', {}, said(figure.base)), h('td', {}, definitionOf(figure)))
         ))));
 }

@@ -2,6 +2,7 @@
 // it fits, as measured; the others are listed below.
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {percent, percents} from '../format';
+import {termOf} from './glossary';
 
 // `words`: said below instead of the label. `figure`: the name under which other outputs give the number
 // (docs/figures.md).
@@ -11,6 +12,7 @@ export interface BarPart {
   share: number;
   label: string;
   words?: string;
+  term?: string; // what its definition stands under, where that is not the id
   figure?: string;
 }
 
@@ -58,7 +60,7 @@ export function SplitBar(
             class={`part ${part.kind}`}
             data-part={part.id}
             data-figure={part.figure}
-            title={(part.words ?? words(part)) + (part.figure ? `\n${part.figure}` : '')}
+            title={[part.words ?? words(part), part.figure ?? termOf(part.term ?? part.id)].filter(Boolean).join('\n')}
             style={{width: `${part.share / whole * 100}%`}}>
             <b>{number(part)}</b>
             <span>{part.label}</span>

@@ -5,7 +5,7 @@ import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
 import {findingsView} from '../../views/findings';
-import {explainFigures, glossaryView, type Figure} from '../../views/glossary';
+import {explainFigures, glossaryView, learnTerms, type Figure, type Figures} from '../../views/glossary';
 import {headlineView, spanBar} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
@@ -200,8 +200,9 @@ export function makeOverview(shell: Shell): Page {
       }, (error: unknown) => {
         wrong = error;
       }).finally(redraw);
-    explained(api).then(() => desk.ask<{figures: Figure[]}>('figures', {}, () => undefined)).then(found => {
+    explained(api).then(() => desk.ask<Figures>('figures', {}, () => undefined)).then(found => {
       figures = found.figures;
+      learnTerms(found.terms ?? []);
       redraw();
     }, () => undefined);
     desk.offers().then(found => {

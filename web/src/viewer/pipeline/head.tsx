@@ -1,4 +1,6 @@
 // The legend: the shown content, the meaning of colours, and the controls that choose.
+import {termOf} from '../../views/glossary';
+import {partTerm} from './steps';
 import {useState} from 'preact/hooks';
 import {setView, toggleTheory} from '../../app';
 import {phasedStages} from '../../chart/chart';
@@ -96,7 +98,7 @@ function Legend({pipe}: {pipe: Pipe}) {
         ? causes.map(k => (
           <li>
             <i class={`cause cause-${BUBBLE_PARTS[k]}`} />
-            {t(`cause.${BUBBLE_PARTS[k]!}`)}
+            <span title={termOf(partTerm(BUBBLE_PARTS[k]!))}>{t(`cause.${BUBBLE_PARTS[k]!}`)}</span>
           </li>
         ))
         : (

@@ -26,6 +26,8 @@ import type {KeyWords, Page, Shell} from '../shell/page';
 import {stateOf, toQuery} from './address';
 import {KIND_CODES} from '../../data/kind';
 import {deskOf} from '../answers/ask';
+import {explained} from '../answers/explained';
+import {learnTerms, type Figures} from '../../views/glossary';
 import {makeSlack} from '../answers/slack';
 import {timelineQuery} from './cell';
 import {Kept} from './kept';
@@ -55,6 +57,8 @@ const KEYS: [string, () => string][] = [
   ['Enter', () => t('pipe.key.timeline')],
   ['Esc', () => t('keys.esc.long')],
 ];
+
+const MAX_EXPLAINED = 2_000_000; // slices
 
 export function makePipeline(shell: Shell): Page {
   const evidence = h('div', {class: 'evidence-place'}), top = h('div', {}), controls = h('div', {}),
@@ -132,6 +136,15 @@ export function makePipeline(shell: Shell): Page {
         schedule();
       if (shell.page === 'pipeline' && (a !== c || before.selected !== app.state.selected || b === d)) shell.moved();
     });
+    // Definitions come with the findings, which are looked for where that is fast.
+    if (shell.run.slices < MAX_EXPLAINED)
+      explained(shell.api).then(() => deskOf(shell.api).ask<Figures>('figures', {}, () => undefined)).then(
+        ({terms}) => {
+          learnTerms(terms ?? []);
+          schedule();
+        },
+        () => undefined,
+      );
     loadTables(shell.api).then(tables => {
       made.tables = loaded.report.tables = tables;
       schedule();

@@ -13,7 +13,8 @@ import {replicaName} from '../../words';
 import {commandLine} from '../shell/command';
 import type {Loaded} from './load';
 import {toggleStage, type Pipe} from './pipe';
-import {partWord} from './steps';
+import {termOf} from '../../views/glossary';
+import {partTerm, partWord} from './steps';
 
 const PARTS: [string, string][] = [
   ['busy', 'busy_ns'],
@@ -169,7 +170,7 @@ export function Stages({pipe}: {pipe: Pipe}) {
                   {used.map(([id]) => (
                     <li>
                       <i class={`part swatch ${id}`} />
-                      {partWord(id)}
+                      <span title={termOf(partTerm(id))}>{partWord(id)}</span>
                     </li>
                   ))}
                 </ul>

@@ -42,6 +42,8 @@ export function splitOf(pipe: Pipe): Split | null {
 
 const EARLY_SHARE = 0.01; // of the step: less is what stamps are off by
 
+// Its definition; latency of messages has its own name here.
+export const partTerm = (id: string): string => (id === 'comm' ? 'message' : id);
 export const partWord = (id: string): string => t(`cause.${id}` as Key);
 
 function StepBar({split, early}: {split: Split; early: boolean}) {
@@ -51,7 +53,7 @@ function StepBar({split, early}: {split: Split; early: boolean}) {
     <SplitBar
       aria={split.parts.map(([id, ns]) => `${partWord(id)} ${duration(ns)}`).join(', ')}
       parts={split.parts.map(([id, ns]) => ({id, kind: id, share: ns / split.spanNs, label: word(id, ns),
-        words: `${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`})
+        term: partTerm(id), words: `${partWord(id)}: ${duration(ns)}, ${percent(ns / split.spanNs)}`})
       )} />
   );
 }
