@@ -296,6 +296,42 @@ export const cases = [
     assert.equal(await page.inputValue('#rankmap-tp'), '2');
     await page.fill('#rankmap-find', '9');
     assert.deepEqual(await texts(page, '#topic-rankmap .place.found b'), ['9']);
+    // Folded, the largest of each group stands for it, and the rank is found within.
+    assert.equal(await page.textContent('#rankmap-dp'), '2');
+    const whole = await page.$$eval('#topic-rankmap .place', list =>
+      list.map(one => [
+        Number(one.querySelector('b')
+          .textContent),
+        parseFloat(one.querySelector('span').textContent),
+      ]));
+    await page.selectOption('#rankmap-fold', 'tp');
+    const groups = await page.$$eval('#topic-rankmap .place', list =>
+      list.map(one => ({ranks: one.dataset.ranks.split(
+        ' ',
+      ).map(Number), shown: Number(one.querySelector('b').textContent), value: parseFloat(one.querySelector('span')
+        .textContent)})
+      ));
+    assert.deepEqual(groups.map(one => one.ranks), [0, 2, 4, 6, 8, 10, 12, 14].map(first => [first, first + 1]));
+    for (const {ranks, shown, value} of groups) {
+      assert.ok(ranks.includes(shown));
+      assert.equal(value, Math.max(...whole.filter(([rank]) => ranks.includes(rank)).map(([, own]) => own)));
+    }
+    assert.equal(await page.getAttribute('#topic-rankmap .place.found', 'data-ranks'), '8 9');
+    await page.selectOption('#rankmap-fold', '');
+    // What is outside of a range pales.
+    const bound = [...whole].map(([, own]) => own).sort((a, b) => a - b)[8];
+    await page.fill('#rankmap-least', String(bound + 0.01));
+    const pale = await texts(page, '#topic-rankmap .place.outside b');
+    assert.deepEqual(pale.map(Number), whole.filter(([, own]) => own < bound + 0.01).map(([rank]) => rank));
+    assert.ok(pale.length > 0 && pale.length < 16);
+    await page.fill('#rankmap-least', '');
+    assert.equal(await page.locator('#topic-rankmap .place.outside').count(), 0);
+    // Experts: neighbours in dp.
+    await type('ep', 2);
+    assert.match(await page.locator('#topic-rankmap .place').nth(3).getAttribute('title'), /\nep 1\n/);
+    await type('ep', 3);
+    assert.match(await page.textContent('#topic-rankmap [role=status]'), /or their dp by ep/);
+    await page.click('#rankmap-recorded');
   }],
   ['charts: the shares of cluster time close', async (_, tools) => {
     const open = opener(tools);

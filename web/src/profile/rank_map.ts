@@ -19,10 +19,14 @@ function shade(row: Row, metric: Metric, low: number, high: number): HTMLElement
   return styled(h('i', {class: 'kind-plain', 'aria-hidden': 'true'}), {opacity: String(0.06 + 0.6 * part)});
 }
 
-function grid(rows: Row[], metric: Metric): HTMLElement {
+// Ranks that differ in one index alone, as one: the largest value of them, and which rank has it.
+const FOLDS = ['tp', 'cp', 'dp'] as const;
+type Fold = typeof FOLDS[number] | '';
+function grid(rows: Row[], {metric, fold, least, greatest}: Look): HTMLElement {
   const number = (a: string, b: string): number => Number(a) - Number(b);
   const stages = [...new Set(rows.map(row => row.text('pp')))].sort(number).slice(0, MOST_ROWS);
-  const columnOf = (row: Row): string => [row.text('dp'), row.text('cp'), row.text('tp')].join('/');
+  const columnOf = (row: Row): string =>
+    ['dp', 'cp', 'tp'].map(name => (name === fold ? '' : row.text(name))).join('/');
   const columns = [
     ...new Map(
       [...rows].sort((a, b) => a.num('dp') - b.num('dp') || a.num('cp') - b.num('cp') || a.num('tp') - b.num('tp'))
@@ -41,14 +45,28 @@ function grid(rows: Row[], metric: Metric): HTMLElement {
     low = known.reduce((least, row) => Math.min(least, row.num(metric)), high);
   const withContext = maximum(rows, row => row.num('cp')) > 0;
   const head = (row: Row): string =>
-    ['dp', ...(withContext ? ['cp'] : []), 'tp'].map(name => `${name} ${row.text(name) || '?'}`).join(' · ');
-  const cell = (row: Row): HTMLElement =>
-    h('div', {class: 'place', title: [
+    ['dp', ...(withContext ? ['cp'] : []), 'tp'].filter(name => name !== fold).map(name =>
+      `${name} ${row.text(name) || '?'}`
+    ).join(' · ');
+  // In the unit that is printed: percents, else milliseconds.
+  const isOutside = (row: Row): boolean => {
+    const size = row.num(metric) * (metric === 'bubble_share' ? 100 : 1e-6);
+    return size < least || size > greatest;
+  };
+  const cell = (row: Row, all: readonly Row[]): HTMLElement =>
+    h('div', {class: isOutside(row) ? 'place outside' : 'place', 'data-ranks': all.map(one =>
+      one.text('rank')
+    ).join(' '), title: [
       `${t('details.rank')} ${row.text('rank')}`,
+      all.length > 1 && t('rankmap.most', all.length),
       row.text('host'),
+      row.text('ep') !== '' && `ep ${row.text('ep')}`,
       ...METRICS.map(name => `${wordsFor(`rankmap.${name}`)} ${value(row, name)}`),
     ].filter(Boolean).join('\n')}, shade(row, metric, low, high), h('b', {}, row.text('rank')),
       h('span', {}, value(row, metric)));
+  const cellsOf = (own: readonly Row[]): HTMLElement[] =>
+    fold === '' || own.length < 2 ? own.map(row => cell(row, [row]))
+      : [cell(own.reduce((most, row) => (row.num(metric) > most.num(metric) ? row : most)), own)];
   return h('div', {class: 'plot-box scrolls-x', tabindex: 0, role: 'group', 'aria-label': t('topic.rankmap')},
     h('table', {class: 'rank-map'},
       h('caption', {class: 'live'}, `${t('topic.rankmap')}: ${wordsFor(`rankmap.${metric}`)}`),
@@ -58,14 +76,14 @@ function grid(rows: Row[], metric: Metric): HTMLElement {
       h('tbody', {},
         ...stages.map(stage =>
           h('tr', {}, h('th', {scope: 'row'}, stage || '?'), ...columns.map(([column]) =>
-            h('td', {}, ...(at.get(`${stage}|${column}`) ?? []).map(cell))
+            h('td', {}, ...cellsOf(at.get(`${stage}|${column}`) ?? []))
           ))
         ))));
 }
 
 // A strategy that someone typed in the place of the recorded one: sizes, and the order in which ranks are counted, the
 // fastest first.
-const SIZES = ['tp', 'cp', 'pp'] as const,
+const SIZES = ['tp', 'cp', 'ep', 'pp'] as const,
   ORDERS = ['tp-cp-dp-pp', 'tp-cp-pp-dp', 'tp-pp-cp-dp', 'pp-tp-cp-dp'] as const;
 interface Strategy {
   sizes: Record<typeof SIZES[number], number>;
@@ -75,13 +93,18 @@ interface Look {
   metric: Metric;
   strategy: Strategy | null; // null: as recorded
   rank: string; // that is looked for
+  fold: Fold;
+  least: number; // values outside are pale
+  greatest: number;
 }
 const looks = new WeakMap<Table, Look>(); // a chart is built again with each answer that comes
 
 // Rows at the places that a strategy gives them; null: the sizes do not divide the number of ranks.
-function arranged(rows: Row[], {sizes, order}: Strategy, ranks: number): Row[] | null {
-  const dp = ranks / (sizes.tp * sizes.cp * sizes.pp);
-  if (!Number.isInteger(dp)) return null;
+// Experts are spread over replicas: the ranks of a group of ep are next to each other in dp.
+const replicasOf = ({sizes}: Strategy, ranks: number): number => ranks / (sizes.tp * sizes.cp * sizes.pp);
+function arranged(rows: Row[], strategy: Strategy, ranks: number): Row[] | null {
+  const {sizes, order} = strategy, dp = replicasOf(strategy, ranks);
+  if (!Number.isInteger(dp) || dp % sizes.ep !== 0) return null;
   return rows.map(row => {
     const place: Record<string, number> = {};
     let rest = row.num('rank');
@@ -90,6 +113,7 @@ function arranged(rows: Row[], {sizes, order}: Strategy, ranks: number): Row[] |
       place[name] = rest % size;
       rest = Math.floor(rest / size);
     }
+    place['ep'] = place['dp']! % sizes.ep;
     return {num: column => place[column] ?? row.num(column),
       text: column => (column in place ? String(place[column]) : row.text(column))};
   });
@@ -101,7 +125,8 @@ export const rankMap: Topic = {
     const frame = frameOf(report, 'rank-map', 'pp'), sizes = frameOf(report, 'rank-map-sizes');
     if (!frame || frame.rows.every(row => row.text('pp') === '')) return null;
     const {rows, table} = frame, metrics = METRICS.filter(metric => rows.some(row => row.text(metric) !== ''));
-    const look = looks.get(table) ?? {metric: metrics[0] ?? 'bubble_share', strategy: null, rank: ''};
+    const look = looks.get(table) ??
+      {metric: metrics[0] ?? 'bubble_share', strategy: null, rank: '', fold: '', least: -Infinity, greatest: Infinity};
     looks.set(table, look);
     const recorded = (name: string): number =>
       Math.max(1, sizes?.rows.find(row => row.text('dimension') === name)?.num('size') ?? 0, 1 + maximum(rows, row =>
@@ -111,15 +136,19 @@ export const rankMap: Topic = {
     function draw(): void {
       const at = look.strategy ? arranged(rows, look.strategy, ranks) : rows;
       said.textContent = at ? '' : t('rankmap.uneven', ranks);
-      if (at) place.replaceChildren(grid(at, look.metric));
+      if (at) place.replaceChildren(grid(at, look));
+      const replicas = look.strategy ? replicasOf(look.strategy, ranks) : recorded('dp');
+      dp.value = Number.isInteger(replicas) ? String(replicas) : '–';
       const found = [...place.querySelectorAll<HTMLElement>('.place')].find(one =>
-        one.querySelector('b')!.textContent === look.rank
+        one.dataset['ranks']!.split(' ').includes(look.rank)
       );
       found?.classList.add('found');
       found?.scrollIntoView({block: 'nearest', inline: 'nearest'});
     }
+    const dp = h('output', {id: 'rankmap-dp', title: t('rankmap.dp')});
     const colour = h('select', {id: 'rankmap-colour', change: () => {
       look.metric = colour.value as Metric;
+      unit.textContent = unitOf();
       draw();
     }},
       ...metrics.map(metric =>
@@ -132,8 +161,8 @@ export const rankMap: Topic = {
     const order = h('select', {id: 'rankmap-order', change: arrange},
       ...ORDERS.map(one => h('option', {value: one, selected: one === look.strategy?.order}, one)));
     function arrange(): void {
-      const [tp, cp, pp] = fields.map(field => Math.max(1, Math.floor(Number(field.value)) || 1));
-      look.strategy = {sizes: {tp: tp!, cp: cp!, pp: pp!}, order: order.value};
+      const [tp, cp, ep, pp] = fields.map(field => Math.max(1, Math.floor(Number(field.value)) || 1));
+      look.strategy = {sizes: {tp: tp!, cp: cp!, ep: ep!, pp: pp!}, order: order.value};
       draw();
     }
     const find = h('input', {id: 'rankmap-find', type: 'number', min: 0, max: ranks - 1, value: look.rank,
@@ -141,6 +170,26 @@ export const rankMap: Topic = {
         look.rank = find.value;
         draw();
       }});
+    const fold = h('select', {id: 'rankmap-fold', change: () => {
+      look.fold = fold.value as Fold;
+      draw();
+    }}, h('option', {value: ''}, '–'),
+      ...FOLDS.map(name => h('option', {value: name, selected: name === look.fold}, name)));
+    const unitOf = (): string => (look.metric === 'bubble_share' ? '%' : 'ms');
+    const unit = h('span', {}, unitOf());
+    const bound = (id: string, words: string, kept: number, keep: (value: number) => void): HTMLInputElement => {
+      const field: HTMLInputElement = h('input', {id: `rankmap-${id}`, type: 'number', step: 'any', 'aria-label': words,
+        value: Number.isFinite(kept) ? kept : '', input: () => {
+          keep(field.value === '' ? NaN : Number(field.value));
+          draw();
+        }});
+      return field;
+    };
+    const least = bound('least', t('rankmap.least'), look.least, value => {
+        look.least = Number.isNaN(value) ? -Infinity : value;
+      }), greatest = bound('greatest', t('rankmap.greatest'), look.greatest, value => {
+        look.greatest = Number.isNaN(value) ? Infinity : value;
+      });
     const labelled = (id: string, words: string, field: HTMLElement): HTMLElement =>
       h('label', {for: id, class: 'choice'}, words, ' ', field);
     draw();
@@ -149,6 +198,7 @@ export const rankMap: Topic = {
         h('p', {class: 'rank-map-choice'}, ...[
           metrics.length > 1 && labelled('rankmap-colour', t('rankmap.colour'), colour),
           ...SIZES.map((name, i) => labelled(`rankmap-${name}`, name, fields[i]!)),
+          h('span', {class: 'choice'}, 'dp ', dp),
           labelled('rankmap-order', t('rankmap.order'), order),
           h('button', {class: 'plain link', id: 'rankmap-recorded', click: () => {
             look.strategy = null;
@@ -158,6 +208,8 @@ export const rankMap: Topic = {
             draw();
           }}, t('rankmap.recorded')),
           labelled('rankmap-find', t('rankmap.find'), find),
+          labelled('rankmap-fold', t('rankmap.fold'), fold),
+          h('span', {class: 'choice'}, t('rankmap.range'), ' ', least, ' – ', greatest, ' ', unit),
           said,
         ].filter((one): one is HTMLElement => !!one)),
         place,
