@@ -38,6 +38,7 @@ const files = [
   'findings_test',
   'page_test',
   'share_test',
+  'daily_test',
   'axe_test',
   'start_test',
   'firefox_test',

@@ -122,6 +122,13 @@ export function makeRuns(stageline, folder) {
         })),
     stacks: once('stacks',
       out => python('-o', out, '--ranks', '1', '--events', '4000', '--steps', '2', '--python', '--format', 'json')),
+    // Step 12 is slow: of a pipeline whose stage 2 is slow too, and of a torch job in which a rank waits for its input.
+    twelfth: simulated('twelfth', '1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '16',
+      '--cost', '10,20', '--jitter', '0.02', '--fault', 'slow-step:12,1.6', '--fault', 'slow-stage:2,1.2'),
+    twelfthOfTorch: once('twelfth-of-torch',
+      out =>
+        python('-o', out, '--ranks', '2', '--events', '16000', '--steps', '16', '--first-step', '0', '--fault',
+          'host-delay:1,25,12', '--format', 'json')),
     graphs: profileOf('graphs', '--graphs'),
     busy: chrome(folder, 'busy', busy),
     bursts: chrome(folder, 'bursts', bursts),

@@ -49,7 +49,7 @@ export function makeOverview(shell: Shell): Page {
   let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
     visible = false;
   let profile: Table[] = [], profileDone = false, diff: Partial<Diff> | null = null, losses: Losses | null = null;
-  let figures: readonly Figure[] = [];
+  let figures: readonly Figure[] = [], chosen: number | null = null; // a step whose bar was clicked
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
   function evidence(finding: Finding, key: string): Child {
@@ -105,16 +105,21 @@ export function makeOverview(shell: Shell): Page {
               flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`)
           )));
   }
-  // A click shows the step: of a pipeline above the usual one, else in the timeline.
+  // A click shows the step held against the usual one: of a pipeline on its page, else in layers below.
   function stepBars(): Child {
     const times = steps.map(step => ({step: step.number, span: step.end_ns - step.start_ns}));
-    return stepBarsView(times, () => usualStep(steps)?.number ?? null, number => {
+    return stepBarsView(times, () => chosen ?? usualStep(steps)?.number ?? null, number => {
       const step = steps.find(one => one.number === number), usual = usualStep(steps)?.number;
       if (hasPipeline(run))
         shell.go('pipeline', {
           query: `step=${number}${usual === undefined || usual === number ? '' : `&beside=${usual}`}`,
         });
-      else if (step) shell.go('timeline', {query: windowOf(step)});
+      else if (step && run.lanes.some(lane => lane.type === 'stream')) {
+        chosen = number;
+        draw();
+        layers?.node?.scrollIntoView({block: 'nearest'});
+        shell.moved();
+      } else if (step) shell.go('timeline', {query: windowOf(step)});
     }, !hasPipeline(run));
   }
   function headline(): HTMLElement {
@@ -166,12 +171,13 @@ export function makeOverview(shell: Shell): Page {
   // The picture is drawn once for each theme and language: later answers redraw only its surroundings.
   let layers: {key: string; node: HTMLElement | null} | null = null;
   function layersOfStep({findings}: Explained): HTMLElement | null {
-    const key = `${shell.theme} ${currentLang()} ${steps.length}`,
-      accused = steps.find(step => step.number === findings[0]?.step);
+    const key = `${shell.theme} ${currentLang()} ${steps.length} ${chosen}`, usual = usualStep(steps),
+      accused = steps.find(step => step.number === (chosen ?? findings[0]?.step));
     if (layers?.key !== key)
       layers = {key,
-        node: profilePicture(shell, accused ?? usualStep(steps), !accused,
-          run.ranks.findIndex(rank => rank.rank === findings.find(one => one.rank !== null)?.rank))};
+        node: profilePicture(shell, accused ?? usual, chosen !== null ? 'chosen' : accused ? 'accused' : 'title',
+          run.ranks.findIndex(rank => rank.rank === findings.find(one => one.rank !== null)?.rank),
+          chosen !== null && accused !== usual ? usual : undefined)};
     return layers.node;
   }
   // Where to go on.
@@ -246,15 +252,17 @@ export function makeOverview(shell: Shell): Page {
 
   return {
     element,
-    show() {
+    show(route) {
       visible = true;
+      const step = new URLSearchParams(route?.query).get('step');
+      if (route) chosen = step === null ? null : Number(step);
       if (!asked) ask();
       draw();
     },
     hide() {
       visible = false;
     },
-    address: () => ({rest: '', query: ''}),
+    address: () => ({rest: '', query: chosen === null ? '' : `step=${chosen}`}),
     restyle: redraw,
   };
 }

@@ -15,6 +15,7 @@ import type {Shell} from '../shell/page';
 const ROW = 26, GAP = 4, INPUT = 'dataloader|enumerate\\(|_next_data|fetch.*batch|collate';
 const MOST_RANKS = 12;
 
+const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 type Layer = 'computing' | 'communication' | 'memory' | 'host' | 'input';
 const LAYERS: readonly Layer[] = ['computing', 'communication', 'memory', 'host', 'input'];
 const HOST = new Set(['operator', 'runtime', 'python', 'overhead']);
@@ -70,8 +71,10 @@ async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step,
   return found;
 }
 
-// `usual`: nothing is known of this step; else the first finding is about it.
-export function profilePicture(shell: Shell, step: Step | undefined, usual: boolean, wanted: number):
+// `title`: why this step is drawn. `against`: the step that it is compared with, in words and by layer.
+export function profilePicture(shell: Shell, step: Step | undefined, heading: 'title' | 'accused' | 'chosen',
+  wanted: number, against?: Step
+):
   | HTMLElement
   | null
 {
@@ -82,7 +85,7 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
   if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
   const canvas = h('canvas', {'aria-hidden': 'true'}),
     labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
-  const title = (usual ? t('overview.picture.title', step.number) : t('overview.picture.accused', step.number)) +
+  const title = t(`overview.picture.${heading}`, step.number) +
     (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
   const place = h('a', {class: 'picture', href: shell.href('timeline', {
     query: plainQuery(new URLSearchParams({v: `${Math.round(step.start_ns)},${Math.round(step.end_ns)}`})),
@@ -91,7 +94,8 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
       h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'),
         h('span', {}, duration(step.end_ns - step.start_ns)))));
   const section = h('section', {class: 'step-picture profile-picture'},
-    h('div', {class: 'chart-head'}, h('h2', {}, title)), place);
+    h('div', {class: 'chart-head'}, h('h2', {}, title)), against ? h('p', {class: 'step-words', role: 'status'}) : '',
+    place);
   let found: Map<Layer, Float32Array> | null = null, shown: Layer[] = [];
 
   function paint(): void {
@@ -117,24 +121,43 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
       }
     });
   }
-  layersOf(shell, lanes, step, 1024).then(layers => {
-    found = layers;
-    const busy = (layer: Layer): number => layers.get(layer)!.reduce((sum, share) => sum + share, 0) / 1024;
-    shown = LAYERS.filter(layer => layer === 'computing' || busy(layer) > 0);
-    labels.replaceChildren(
-      ...shown.map(layer =>
-        styled(
-          h('span', {}, t(`layer.${layer}`), ' ',
-            h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`)),
-          {height: `${ROW}px`},
-        )
-      ),
-    );
-    section.dataset['layers'] = shown.map(layer => `${layer}=${busy(layer).toFixed(4)}`).join(' ');
-    paint();
-  }, () => {
-    section.hidden = true;
-  });
+  Promise.all([step, ...(against ? [against] : [])].map(one => layersOf(shell, lanes, one, 1024))).then(
+    ([layers, before]) => {
+      found = layers = layers!;
+      const busyOf = (of: typeof layers, layer: Layer): number =>
+        of.get(layer)!.reduce((sum, share) => sum + share, 0) / 1024;
+      const busy = (layer: Layer): number => busyOf(layers, layer),
+        length = (one: Step): number => one.end_ns - one.start_ns;
+      const longer = (layer: Layer): number =>
+        before ? busy(layer) * length(step) - busyOf(before, layer) * length(against!) : 0;
+      shown = LAYERS.filter(layer => layer === 'computing' || busy(layer) > 0);
+      labels.replaceChildren(
+        ...shown.map(layer =>
+          styled(
+            h('span', {}, t(`layer.${layer}`), ' ',
+              h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`,
+                before ? ` ${signed(longer(layer))}` : '')),
+            {height: `${ROW}px`},
+          )
+        ),
+      );
+      if (before) {
+        // Of the host it is unknown what it did for the devices: its layer is named where no other grew.
+        const [most] = shown.filter(layer => layer !== 'host').sort((a, b) => longer(b) - longer(a)),
+          layer = most && longer(most) > 0 ? most : 'host',
+          change = length(step) - length(against!);
+        section.querySelector('.step-words')!.textContent =
+          t(change < 0 ? 'overview.step.shorter' : 'overview.step.longer', step.number, duration(Math.abs(change)),
+            against!.number) + (change > 0
+              ? t('overview.step.most', t(`layer.${layer}`), signed(longer(layer))) : '');
+      }
+      section.dataset['layers'] = shown.map(layer => `${layer}=${busy(layer).toFixed(4)}`).join(' ');
+      paint();
+    },
+    () => {
+      section.hidden = true;
+    },
+  );
   new ResizeObserver(paint).observe(canvas);
   redrawForPaper(canvas, paint);
   return section;
