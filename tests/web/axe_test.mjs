@@ -103,6 +103,21 @@ const SERVED = [
   ['Plan', 'slower', '#/plan?recorded=false', planned],
   ['Plan that does not fit', 'slower', '#/plan?recorded=false&memory=16&pp=1&gpus=1', planned],
   ['Compare', 'compared', '#/compare', compare],
+  ['Compare of snapshots', 'snapshots', '#/compare', page => page.waitForSelector('.compare .effects')],
+  ['Answers of a snapshot', 'snapshot', '#/answers/memory', async page => {
+    await answers(page);
+    await page.waitForSelector('.segment');
+  }],
+  ['Timeline of a hang', 'hang', '#/timeline', async page => {
+    await timeline(page);
+    await page.waitForFunction(() => stageline.state().hang);
+  }],
+  [
+    'Overview, a step of a profile',
+    'twelfthOfTorch',
+    '#/overview?step=12',
+    page => page.waitForFunction(() => document.querySelector('.step-words')?.textContent),
+  ],
   ['Compare, two profiles', 'profiles', '#/compare', compare],
   ['Compare without another run', 'slower', '#/compare', compare],
   ['a run that cannot be read', 'broken', '', page => page.waitForFunction(() => document.body.innerText.length > 20)],

@@ -1,5 +1,5 @@
-// What people open the viewer for every day, each in at most two clicks from opening: the slow stage, why step 12 is slow,
-// before and after, a picture for someone else, and whether communication is exposed. Run by viewer_run.mjs.
+// What people open the viewer for every day, each in at most two clicks from opening: the slow stage, why step 12 is
+// slow, before and after, a picture for someone else, and whether communication is exposed. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 

@@ -60,6 +60,45 @@ export const cases = [
     await page.click('.key button >> text=backward', {modifiers: ['Shift']});
     assert.deepEqual((await state(page)).muted, []);
   }],
+  [
+    'Python frames have the colour of their file, as the flame graph gives it, and other slices that of their kind',
+    async open => {
+      const page = await open('stacks');
+      const frames = await page.evaluate(() => {
+        const {kinds, lanes} = stageline.run,
+          python = new Set(kinds.filter(kind => kind.group === 'python').map(kind => kind.id));
+        return lanes.filter(lane => lane.type === 'thread').flatMap(lane => stageline.slices(lane.id)).filter(one =>
+          python.has(one.kind) && /^.+\(\d+\): /.test(one.name)
+        );
+      });
+      const files = new Map(frames.map(one => [/^(.+)\(\d+\): /.exec(one.name)[1], one]));
+      assert.ok(files.size > 1, String(files.size));
+      const seen = new Map();
+      for (const [file, one] of files) {
+        await page.evaluate(({start, dur}) => stageline.setView(start - dur * 0.2, start + dur * 1.2), one);
+        await settle(page);
+        const colour = await page.evaluate(slice => {
+          const box = stageline.sliceBox(slice), canvas = document.querySelector('canvas.rows'),
+            corner = canvas.getBoundingClientRect(), ratio = canvas.width / corner.width;
+          return [
+            ...canvas.getContext('2d').getImageData((box.x + 2 - corner.left) * ratio, (box.y + 2 - corner.top) * ratio,
+              1, 1).data,
+          ].slice(0, 3);
+        }, one);
+        seen.set(file, colour);
+        // FNV-1a of the file's name, as the flame graph's.
+        let hash = 16777619;
+        for (const letter of file) hash = Math.imul(hash ^ letter.charCodeAt(0), 16777619);
+        const hue = (hash >>> 0) % 12 * 30, wanted = await page.evaluate(text => {
+          const probe = document.createElement('canvas').getContext('2d');
+          probe.fillStyle = text;
+          probe.fillRect(0, 0, 1, 1);
+          return [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3);
+        }, `hsl(${hue} 34% 73%)`);
+        assert.deepEqual(colour, wanted, `${file} ${JSON.stringify(one)}`);
+      }
+    },
+  ],
   ['gutter: it is dragged and moved by keys, stays for the next visit, and rows keep their times', async open => {
     const page = await open('pipeline'), handle = page.locator('.gutter-handle');
     const edge = () => page.evaluate(() => stageline.xOf(stageline.view().t0));

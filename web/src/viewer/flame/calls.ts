@@ -1,6 +1,7 @@
 // Calls by call path as the program added them up (/api/calls), and what someone chose of them: one clock, the ranks A,
 // perhaps others to hold against them.
 import type {Api} from '../shell/api';
+import {hashed} from '../shell/file_colour';
 import {f64, u32, u8, type Column} from '../shell/wire';
 
 // The program's FrameKind (src/profile/call_tree.h), and `rest`: what below its parent is left out, added up.
@@ -47,12 +48,7 @@ export interface Calls {
   key: Uint32Array; // of the path, the same in every opening of the run: what addresses name nodes by
 }
 
-// Computes FNV-1a over the texts of a path.
-function hashed(seed: number, text: string): number {
-  let hash = seed;
-  for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
-  return hash >>> 0;
-}
+// The hash of a path's texts.
 export const keyOf = (above: number, kind: number, name: string): number =>
   hashed(Math.imul(above ^ (kind + 1), 16777619), name);
 

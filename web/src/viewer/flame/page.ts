@@ -1,5 +1,6 @@
 // Shows calls by call path: as a flame graph, as a sandwich of one function between its callers and callees, and from
 // the top down. It shows all ranks, some ranks, or a comparison of two sides.
+import {fileColour} from '../shell/file_colour';
 import {h, styled, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
@@ -8,7 +9,7 @@ import {failure, working} from '../answers/working';
 import {listOf, type Paint} from '../shell/api';
 import type {Page, Shell} from '../shell/page';
 import {plainQuery} from '../shell/route';
-import {functionOf, functionsOf, isPerStep, keyOf, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf,
+import {functionOf, functionsOf, isPerStep, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf,
   type CallArea, type Calls, type Clock, type FrameKind, type Ranks, type Tree} from './calls';
 import {makeFlame, type Flame, type FlameLook} from './chart';
 import {firstRows, functionsTable, makeTreeTable, type Sort, type TableLook} from './table';
@@ -36,12 +37,6 @@ interface Look {
 const FIRST: Look = {view: 'flame', clock: 'host', a: 'all', b: '', root: '', chosen: '', fn: '', query: '',
   folds: true, sort: 'total', lanes: '', window: '', thread: ''};
 const MAX_THREADS = 60;
-
-// A muted colour for each file of Python code: ink stays readable on it.
-function fileColour(name: string, dark: boolean): string | null {
-  const file = /^(.+)\(\d+\): /.exec(name)?.[1];
-  return file ? `hsl(${keyOf(0, 0, file) % 12 * 30} 34% ${dark ? 30 : 73}%)` : null;
-}
 
 // A text, or /an expression/; null: nothing is searched for, or the expression is invalid.
 function tester(query: string): ((name: string) => boolean) | null {

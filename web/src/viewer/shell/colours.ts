@@ -21,6 +21,7 @@ export interface Colours {
   hatched: ReadonlySet<number>; // kinds of weight gradients
   receive: CanvasPattern; // of receives, which wait for what they get
   receives: ReadonlySet<number>; // kinds of receives
+  python: ReadonlySet<number>; // kinds that have a colour for each file
 }
 
 // How far a receive goes towards idle where its lines have no room: the mean of line and ground.
@@ -77,6 +78,7 @@ export function makeColours(context: CanvasRenderingContext2D, run: Run, theme: 
     weight: lines(null, css(mix(parse(named('bg')), [128, 128, 128], 0.2)), 6, 0.9),
     hatched: ids(kind => !muted.has(kind.id) && kind.group === 'weight'),
     receive: lines(idle, message?.[theme].fill ?? named('mut'), 7, 1.3),
+    python: ids(kind => !muted.has(kind.id) && kind.group === 'python'),
     receives: ids(kind => !muted.has(kind.id) && (kind.code === 'RF' || kind.code === 'RB')),
   };
   for (const kind of run.kinds) {

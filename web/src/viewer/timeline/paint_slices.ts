@@ -5,6 +5,7 @@
 import {duration} from '../../format';
 import {tintOf} from '../../chart/colours';
 import type {SlicesAnswer} from '../shell/api';
+import {fileColour} from '../shell/file_colour';
 import {FONT, type Scene} from './scene';
 import type {Lit, State} from './store';
 import type {Light} from '../evidence/staged';
@@ -79,6 +80,10 @@ const isDim = (lit: Lit | null, {name, dur, microBatch}: SlicesAnswer, i: number
   lit !== null &&
   !(lit.ids.has(name[i]!) && dur[i]! >= (lit.min ?? 0) && dur[i]! <= (lit.max ?? Infinity) &&
     (lit.microBatch === undefined || microBatch[i] === lit.microBatch));
+
+// Of a Python frame: that of its file.
+const ownColour = ({colours, store}: Scene, {kind, name, names}: SlicesAnswer, i: number): string | null =>
+  colours.python.has(kind[i]!) ? fileColour(names.get(name[i]!) ?? '', store.theme === 'dark') : null;
 
 const DIM = 0.22;
 export const PEER = 0.5;
@@ -156,7 +161,7 @@ export function paintRectangles(context: CanvasRenderingContext2D, scene: Scene,
     if (x1 <= x0) continue;
     ++painted.slices;
     if (light < 1) context.globalAlpha = light;
-    const colour = colours.fill[kind]?.[tintOf(slices.chunk[i]!)] ?? colours.mut;
+    const colour = ownColour(scene, slices, i) ?? colours.fill[kind]?.[tintOf(slices.chunk[i]!)] ?? colours.mut;
     if (colour !== fill) context.fillStyle = fill = colour;
     // Lower rows have no room for lines.
     const waits = colours.receives.has(kind) && x1 - x0 > 3 * ratio && height >= 12 * ratio;
@@ -195,7 +200,7 @@ export function paintTexts(context: CanvasRenderingContext2D, scene: Scene, fram
       : bare;
     const wanted = `${number ? 600 : 400} ${size}px ${FONT}`;
     if (wanted !== font) context.font = font = wanted;
-    context.fillStyle = colours.text[kind]?.[tint] ?? colours.bg;
+    context.fillStyle = ownColour(scene, slices, i) ? colours.ink : colours.text[kind]?.[tint] ?? colours.bg;
     const y = top + height / 2 + ratio;
     if (number) {
       const text = visible >= widthOf(context, number, size) + 3 * ratio ? number : bare;
