@@ -319,9 +319,11 @@ Text RunCoverage::part_note() const {
   if (whole()) return {};
   if (part_is_run_) return words("coverage.part.lacks", Args().set("part", part_));
   Args args;
-  args.set("part", part_).flag("one", part_is_one_).flag("number", part_is_counted_);
-  return words("coverage.part",
-               args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)).flag("beyond", by_messages_));
+  args.set("part", part_).flag("one", part_is_one_).flag("number", part_is_counted_).set("stages", grouped(stages_));
+  args.set("why", by_warm_up_    ? words("coverage.why.warm_up", args)
+                  : by_messages_ ? words("coverage.why.messages")
+                                 : Text());
+  return words("coverage.part", args);
 }
 
 Text RunCoverage::replicas_note() const {
