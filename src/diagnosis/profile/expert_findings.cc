@@ -23,8 +23,8 @@ struct RankExperts {
   std::vector<ExpertProduct> products = {};
   double tokens = 0, mean_tokens = 0;  // of forwards
   double longer_ns = 0;                // than the same products of the group's fastest rank
-  std::map<uint32_t, int64_t> even_ns =
-      {};  // by slice: what a kernel takes if all ranks of the group get equally many tokens
+  // By slice: a kernel's time if all ranks of the group get equally many tokens.
+  std::map<uint32_t, int64_t> even_ns = {};
   double ratio() const { return share_or_zero(tokens, mean_tokens); }
 };
 
