@@ -99,6 +99,22 @@ class MemorySnapshotTest(unittest.TestCase):
         self.assertLessEqual(len(rows), 401)
         self.assertEqual(max(int(row['allocated_bytes']) for row in rows), allocator.peak)
 
+    def test_records_without_addresses_have_no_categories(self):
+        """torch 1.9 and before: no block is ever freed by its address, so sums by category would pass what was allocated."""
+        def trace(with_addresses):
+            memory = [{'ph': 'i', 's': 't', 'name': '[memory]', 'pid': 1, 'tid': 1, 'ts': 10 + k,
+                       'args': {'Device Type': 1, 'Device Id': 0, 'Bytes': 1 << 20 if k % 2 == 0 else -(1 << 20), **({'Addr': 4096} if with_addresses else {})}} for k in range(20)]
+            op = {'ph': 'X', 'cat': 'cpu_op', 'name': 'aten::empty', 'pid': 1, 'tid': 1, 'ts': 5, 'dur': 50, 'args': {}}
+            path = self.folder / f'rank-{with_addresses}.json'
+            path.write_text(json.dumps({'schemaVersion': 1, 'distributedInfo': {'rank': 0, 'world_size': 1}, 'traceEvents': [op, *memory]}))
+            return json.loads(run('analyze', 'memory-categories', path, '--format', 'json', '-q', check=0).out)
+        with_them, without = trace(True), trace(False)
+        peaks = [next(table for table in answer['tables'] if table['name'] == 'memory-category-peaks')['rows'] for answer in (with_them, without)]
+        self.assertEqual(peaks[0][0]['total_bytes'], 1 << 20)
+        self.assertEqual(peaks[1], [])
+        self.assertIn('memory.no_addresses', [note['name'] for note in without['notes']])
+        self.assertNotIn('memory.no_addresses', [note['name'] for note in with_them['notes']])
+
     def test_why_memory_ran_out(self):
         for reason in ('full', 'fragmented', 'split', 'elsewhere'):
             with self.subTest(reason):

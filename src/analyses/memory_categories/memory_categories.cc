@@ -32,6 +32,7 @@ struct DeviceAnswer {
 
 struct RankAnswer {
   int32_t rank = 0;
+  bool no_addresses = false;
   std::vector<DeviceAnswer> devices;
 };
 
@@ -49,6 +50,9 @@ class Answerer {
 
   RankAnswer answer() {
     if (history_.by_time.empty()) return answer_;
+    // Without addresses no block is ever freed: sums would pass what was allocated.
+    answer_.no_addresses = history_.without_address > 0;
+    if (answer_.no_addresses) return answer_;
     stacks_ = python_stacks(trace_, part_, {.backward = BackwardFrames::kForward, .cut_addresses = true});
     for (const MemoryDevice device : history_.devices) answer_.devices.push_back(device_answer(device));
     return std::move(answer_);
@@ -135,7 +139,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   if (input.for_report) *max = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *max).answer(); });
-  if (std::ranges::all_of(ranks, [](const RankAnswer& a) { return a.devices.empty(); })) {
+  if (std::ranges::all_of(ranks, [](const RankAnswer& a) { return a.devices.empty() && !a.no_addresses; })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return worded_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
                         "torch.profiler writes them with profile_memory=True");
@@ -157,6 +161,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   AnalysisResult result;
   result.add(std::move(peaks), std::move(alive), std::move(series));
   result.notes.add(problem::memory_guessed);
+  if (std::ranges::any_of(ranks, &RankAnswer::no_addresses)) result.notes.add(problem::memory_no_addresses);
   return result;
 }
 
