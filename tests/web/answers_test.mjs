@@ -17,6 +17,16 @@ const shown = (value, type) =>
     : type === 'duration' || type === 'time' ? (value / 1e6).toFixed(3) : type === 'real' ? value.toFixed(3)
     : type === 'share' ? (value * 100).toFixed(1) : type === 'ratio' ? value.toFixed(2) : String(value);
 
+// Bytes as the terminal prints them (human_bytes).
+function bytes(value) {
+  let size = Math.abs(value), unit = 0;
+  for (; size >= 999.5 && unit < 4; ++unit) size /= 1000;
+  return `${value < 0 ? '−' : ''}${
+    unit === 0 ? Math.round(size) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)
+  }` +
+    `\u202f${['B', 'KB', 'MB', 'GB', 'TB'][unit]}`;
+}
+
 // Times since 1970 are shown from the run's start, which the answer names; JSON.parse would round them.
 const WHOLE = /("[a-z_]*_ns":)(-?\d{16,})/g;
 function answersOf(program, run, names) {
@@ -74,6 +84,7 @@ async function compareTables(page, program, run, names) {
       const wanted = table.rows.slice(0, 100).map(row =>
         table.columns.map(column => {
           const value = row[column.name];
+          if (column.type === 'integer' && value !== null && /(^|_)bytes$/.test(column.name)) return bytes(value);
           if (column.type !== 'time' || value === null)
             return shown(typeof value === 'string' &&
                 column.type !== 'text' ? Number(value) : value, column.type);
