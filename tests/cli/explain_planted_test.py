@@ -203,7 +203,7 @@ class ExplainPlanted(Case):
         found = json.loads(run('explain', part, '--format', 'json', '-q').stdout)
         self.assertEqual([f['title_en'] for f in found['findings'] if f['id'] == 'schedule.order'], [])
         self.assertIn('4', found['note_en'])
-        self.assertIn('matches 1F1B on 4 stages', run('analyze', 'schedule', part).err)
+        self.assertIn('matches 1F1B with a stage count of 4', run('analyze', 'schedule', part).err)
 
     def test_a_rank_that_is_missing_keeps_its_place(self):
         for name, sizes, gone, said in (('one', [], 1, 'stages 0, 2 and 3 of 4'), ('first of two', ['--dp', '2'], 0, '7 of the 8')):

@@ -50,8 +50,8 @@ class Answerer {
 
   RankAnswer answer() {
     if (history_.by_time.empty()) return answer_;
-    // Without addresses no block is ever freed: sums would pass what was allocated.
-    answer_.no_addresses = history_.without_address > 0;
+    // Without addresses no block is ever freed: sums would pass what was allocated. Single records may lack theirs.
+    answer_.no_addresses = 2 * history_.without_address > std::ssize(history_.by_time);
     if (answer_.no_addresses) return answer_;
     stacks_ = python_stacks(trace_, part_, {.backward = BackwardFrames::kForward, .cut_addresses = true});
     for (const MemoryDevice device : history_.devices) answer_.devices.push_back(device_answer(device));
