@@ -109,7 +109,7 @@ class PartOfARun(Limits):
                 self.assertIn(' of 4', found['run_en'])
                 self.assertIn('are not counted as faults', found['note_en'])
         # The last one leaves no gap in the numbers: the warm-up shows it.
-        self.assertIn('1F1B on 4 stages', found['note_en'])
+        self.assertIn('1F1B with a stage count of 4', found['note_en'])
 
     def test_a_kind_that_was_not_recorded(self):
         rows = self.rows(self.made('zb', schedule='zb-h1'))

@@ -66,9 +66,13 @@ class Small(Case):
         self.assertEqual([f['key'] for f in reported['findings']], ['rank:4'])
         self.assertIn('late launches on rank 2', reported['closing_en'])
 
-    def test_a_stage_that_evening_out_makes_no_faster_is_reported_where_it_costs_much(self):
+    def test_a_stage_that_evening_out_makes_no_faster_is_reported_by_its_cost(self):
         words = ['dualpipe', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--jitter', 0.05, '--seed', 127, '--messages', '--fault']
-        self.assertEqual(self.reported(*words, 'heavy-head:0.1')['findings'], [])
+        self.assertEqual(self.reported(*words, 'heavy-head:0.01')['findings'], [])
+        little = self.reported(*words, 'heavy-head:0.1')
+        well = self.reported(*words, 'heavy-head:0')
+        self.assertEqual([f['id'] for f in little['findings']], ['stage.slow'])
+        self.assertAlmostEqual(little['findings'][0]['lost_ns'], little['step_ns'] - well['step_ns'], delta=little['findings'][0]['uncertainty_ns'])
         much = self.reported(*words, 'heavy-head:0.2')['findings']
         self.assertEqual([f['id'] for f in much], ['stage.slow'])
         self.assertIn('Moving layers would save nothing', much[0]['detail_en'])

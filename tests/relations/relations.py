@@ -264,7 +264,8 @@ def bare(case):
     steps = source.steps(0)
     kept = lambda e: e.get('ph') == 'M' or e.get('cat') in ('cpu_op', 'Operator') and not re.search(r'nccl|comms|send|recv|c10d', str(e.get('name'))) or e in steps
     document['traceEvents'] = [e for e in events if kept(e)]
-    rank = case.base['info:ranks']
+    known = [own['distributedInfo'].get('rank') for own in source.documents.values() if isinstance(own, dict) and isinstance(own.get('distributedInfo'), dict)]
+    rank = next(n for n in range(case.base['info:ranks'], 1 << 20) if n not in known)
     if 'distributedInfo' in document:
         document['distributedInfo'] = {**document['distributedInfo'], 'rank': rank}
     source.write(source.paths[0].with_name(f'rank-{rank}.pt.trace.json'), document)

@@ -45,7 +45,7 @@ def size_of(path):
 def holds_runs(path):
     """Whether its folders are runs of their own rather than ranks of one."""
     inner = list(path.iterdir())
-    return path.name in ('hta', 'critical_path', 'trace_compare') or path.name == 'input' and len(inner) > 1 and all(p.is_dir() and not re.search(r'ascend|plugins|rank', p.name) for p in inner)
+    return path.name in ('hta', 'critical_path', 'trace_compare', 'trace_diff') or path.name == 'input' and len(inner) > 1 and all(p.is_dir() and not re.search(r'ascend|plugins|rank', p.name) for p in inner)
 
 
 def shared():

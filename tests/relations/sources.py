@@ -107,7 +107,12 @@ class Chrome(Source):
                 if lengths and (length := self.stamp(event.get('dur'))) is not None:
                     event['dur'] = self.like(event['dur'], (change((start + length) * 1000) - moved) / 1000)
                 event['ts'] = self.like(event['ts'], moved / 1000)
-                args = event.get('args')  # Paddle writes exact times there, from the start of the recording on
+                args = event.get('args')
+                if isinstance(args, dict) and {'BeginNs', 'EndNs', 'DurationNs'} <= set(args):  # rocprof v1 writes exact times there
+                    if change(Decimal(1000)) - change(Decimal(0)) != 1000 or change(Decimal(0)) % 1000:
+                        raise NotGiven('whole µs stand beside exact ns, and another change than by whole µs sets them apart')
+                    args.update({key: format(change(Decimal(args[key])), 'f') for key in ('BeginNs', 'EndNs')})
+                # Paddle writes exact times there, from the start of the recording on.
                 for key in ('start_time', 'end_time') if isinstance(args, dict) else ():
                     if re.fullmatch(r'[\d.]+ us', str(args.get(key))):
                         args[key] = f'{(change(begin + Decimal(args[key][:-3]) * 1000) - change(begin)) / 1000:.3f} us'

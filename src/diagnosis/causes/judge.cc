@@ -49,7 +49,10 @@ Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}
   const Gain alone{price.lost_ns, price.lost_error_ns};
   if (beside.ns > alone.ns) price.lost_ns = beside.ns, price.lost_error_ns = beside.error_ns;
   if (evened && is_unmovable(cause, list.step_ns)) price.unmovable = true, price.saving_ns = 0;
-  const bool little = costs_little(price, list.step_ns, evened), sure = !may_be_chance(cause, list);
+  const bool little = costs_little(price, list.step_ns, evened);
+  // What nothing can be moved from is reported by its cost alone, whose interval must not include 0.
+  const double half_ns = price.half_interval_ns(price.lost_ns, price.lost_error_ns, list.steps);
+  const bool sure = !may_be_chance(cause, list) && (!price.unmovable || price.lost_ns > half_ns);
   price.lost_ns = alone.ns, price.lost_error_ns = alone.error_ns;
   if (little) return Verdict::kLittle;
   (sure ? list.causes : list.doubtful).push_back(std::move(cause));

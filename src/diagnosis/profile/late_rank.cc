@@ -159,7 +159,9 @@ Waits read_waits(const ProfileSums& sums) {
     const TbWait& wait = rank.work->wait;
     // Sends and receives belong to a pipeline and are not collectives; their waits are its bubble.
     const double waited = wait.synchronizing_ns - wait.message_wait_ns;
-    w.transfer += wait.transfer_ns - wait.message_transfer_ns;
+    const double transferred = wait.transfer_ns - wait.message_transfer_ns;
+    if (!(transferred + waited + wait.unknown_ns > 0)) continue;  // nobody waits for a rank without collectives
+    w.transfer += transferred;
     w.waiting += waited;
     w.unknown += wait.unknown_ns;
     const TbOverlap& overlap = rank.work->overlap;
