@@ -18,10 +18,10 @@
 
 namespace stageline {
 
-// Whether a text holds a word. memmem passes over what cannot begin one; string_view::find() looks at every quotation
+// Returns whether a text has a word. memmem skips what cannot start one; string_view::find() looks at every quotation
 // mark of JSON (some 20 times the instructions in the first 64 KiB of a trace).
 inline bool holds(std::string_view text, std::string_view word) {
-  return memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
+  return !text.empty() && memmem(text.data(), text.size(), word.data(), word.size()) != nullptr;
 }
 
 struct SourceFile {
