@@ -330,7 +330,7 @@ export const cases = [
     await type('ep', 2);
     assert.match(await page.locator('#topic-rankmap .place').nth(3).getAttribute('title'), /\nep 1\n/);
     await type('ep', 3);
-    assert.match(await page.textContent('#topic-rankmap [role=status]'), /or their dp by ep/);
+    assert.match(await page.textContent('#topic-rankmap [role=status]'), /or dp by ep/);
     await page.click('#rankmap-recorded');
   }],
   ['charts: the shares of cluster time close', async (_, tools) => {

@@ -22,7 +22,7 @@ export const cases = [
       }
     });
     const words = ns =>
-      ns === 0 ? 'no slack: it is on the critical path'
+      ns === 0 ? 'no slack: on the critical path'
         : `slack ${(ns / 1e6).toFixed(ns >= 99.95e6 ? 0 : ns >= 9.995e6 ? 1 : 2)}\u202fms:`;
     const seen = new Set();
     for (const [kind, type, microBatch] of [[0, 'forward', 0], [1, 'backward', 2], [1, 'backward', 7]]) {

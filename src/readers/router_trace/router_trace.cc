@@ -119,7 +119,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.parts.push_back(std::move(part));
   }
   trace.diagnostics.add(problem::router_trace_no_times);
-  trace.description = counted(trace.parts.size(), "rank", "ranks") + " of a router's trace";
+  trace.description = counted(trace.parts.size(), "rank", "ranks");
   return trace;
 }
 

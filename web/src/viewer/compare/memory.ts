@@ -35,8 +35,8 @@ function table(title: string, rows: readonly Change[], most: number): HTMLElemen
       h('table', {class: 'plot'},
         h('thead', {},
           h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
-            h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('memory.atPeak', 'A')),
-            h('th', {scope: 'col'}, t('memory.atPeak', 'B')), h('th', {scope: 'col'}, t('memory.change')))),
+            h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('snapshots.atPeak', 'A')),
+            h('th', {scope: 'col'}, t('snapshots.atPeak', 'B')), h('th', {scope: 'col'}, t('snapshots.change')))),
         h('tbody', {}, ...rows.slice(0, MOST_ROWS).map(({name, title, a, b}) => {
           const bar = h('i', {class: b > a ? 'slower' : 'faster'}), width = Math.abs(b - a) / most * 50;
           bar.style.setProperty('width', `${width}%`);
@@ -66,12 +66,12 @@ export function compareMemory(a: readonly Table[], b: readonly Table[]): HTMLEle
     ['memory.largestFree', 'largest_free_bytes'],
   ];
   return [
-    h('h1', {tabindex: -1}, t('memory.compared', bytes(peak[0]), bytes(peak[1]), signed(peak[1] - peak[0]))),
-    h('p', {class: 'lead'}, first ? t('memory.mostBy', first.name, signed(first.b - first.a)) : t('memory.same')),
+    h('h1', {tabindex: -1}, t('snapshots.compared', bytes(peak[0]), bytes(peak[1]), signed(peak[1] - peak[0]))),
+    h('p', {class: 'lead'}, first ? t('snapshots.mostBy', first.name, signed(first.b - first.a)) : t('snapshots.same')),
     h('table', {class: 'plot'},
       h('thead', {},
         h('tr', {}, h('th', {class: 'text'}), h('th', {scope: 'col'}, 'A'), h('th', {scope: 'col'}, 'B'),
-          h('th', {scope: 'col'}, t('memory.change')))), h('tbody', {}, ...levels.map(([key, column]) => {
+          h('th', {scope: 'col'}, t('snapshots.change')))), h('tbody', {}, ...levels.map(([key, column]) => {
           const [before, after] = of(column);
           return h('tr', {}, h('th', {class: 'text', scope: 'row'}, t(key)), h('td', {}, bytes(before)),
             h('td', {}, bytes(after)),
@@ -80,7 +80,7 @@ export function compareMemory(a: readonly Table[], b: readonly Table[]): HTMLEle
                 before > 0 ? ` (${after > before ? '+' : ''}${percent(after / before - 1)})` : ''
               }`));
         }))),
-    table(t('memory.compare.stacks'), byStack, most),
-    table(t('memory.compare.categories'), byCategory, most),
+    table(t('snapshots.stacks'), byStack, most),
+    table(t('snapshots.categories'), byCategory, most),
   ].filter((one): one is HTMLElement => one !== null);
 }

@@ -17,13 +17,14 @@ import {plainQuery} from '../shell/route';
 import {canAdd} from '../shell/shelf';
 import {hasFlame, hasPipeline} from '../shell/shell';
 import {addView} from './add';
-import {compareMemory} from './memory';
+import type {compareMemory} from './memory';
 
 const SNAPSHOT = 'allocator-snapshot';
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
 
-export function makeCompare(shell: Shell): Page {
+// `memory` compares snapshots of an allocator; a report has none.
+export function makeCompare(shell: Shell, memory?: typeof compareMemory): Page {
   const desk = deskOf(shell.api), tip = makeTextTip(), body = h('div'),
     element = h('div', {}, h('main', {class: 'sheet compare'}, body), tip.element);
   let offers: Offers | null = null, diff: Partial<Diff> | null = null, wrong: unknown = null,
@@ -148,12 +149,11 @@ export function makeCompare(shell: Shell): Page {
   }
   // Of two snapshots of an allocator there is no time to compare: their memory is.
   async function askSnapshots(): Promise<void> {
-    if (REPORT) return;
     try {
       const [a, b] = await Promise.all(
         [desk, deskOf(shell.api.other())].map(one => one.answer(SNAPSHOT, {}, () => undefined)),
       );
-      snapshots = compareMemory(a!.tables, b!.tables);
+      snapshots = memory!(a!.tables, b!.tables);
       draw();
     } catch {
       // B is no snapshot: the page says what it can of two runs.
@@ -166,7 +166,7 @@ export function makeCompare(shell: Shell): Page {
       offers = found;
       draw();
       if (!found.other) return;
-      if (!REPORT && found.answers.some(one => one.name === SNAPSHOT)) void askSnapshots();
+      if (memory && found.answers.some(one => one.name === SNAPSHOT)) void askSnapshots();
       desk.ask<Partial<Diff>>('compare', {}, state => {
         now = state;
         if (!diff) draw();
