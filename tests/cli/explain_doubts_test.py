@@ -116,6 +116,12 @@ class FewSteps(Doubts):
 
 
 class MissingRows(Doubts):
+    def test_of_two_steps_one_may_lack_a_rank(self):
+        path = self.made('two', '--steps', 2, '--dp', 2)
+        reported = self.reported(self.changed('one', path, lambda rows: [r for r in rows if (r['rank'], r['step']) != ('2', '0')]))
+        self.assertEqual(reported['why_not'], '')
+        self.assertIn('1 step is excluded (0)', reported['note_en'])
+
     def test_half_a_run_blames_nobody(self):
         path = self.made('whole')
         pick = random.Random(1)

@@ -44,8 +44,8 @@ struct PipelineSums {
   // the steps are so long, none is an outlier. Where ranks share no sure clock, the longest span that one rank has of a
   // step stands for the step's span.
   std::vector<int32_t> outliers;
-  // Steps without any compute cell of a rank that computes in half of the steps or more: its recording began later, ended
-  // earlier, or was cut. Ascending. If they are more than half of the steps, none is listed.
+  // Steps without any compute cell of a rank that computes in half of the steps or more: its recording began later,
+  // ended earlier, or was cut. Ascending. If they are more than half of the steps, none is listed.
   std::vector<int32_t> incomplete;
   bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
   bool is_incomplete(int32_t step) const { return std::ranges::binary_search(incomplete, step); }
