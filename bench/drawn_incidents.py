@@ -2,9 +2,9 @@
 course, all from one number. Random cases cannot be fitted to: `cases(first, count)` draws any number of them;
 STAGELINE_DRAWN=FIRST:COUNT chooses (default 2000:100).
 
-FIRST:COUNT:CHANGE draws the same with what happens to recordings: `lost` (the file of one rank is missing), `partial` (a third of one
-rank's steps is), `skew` (clocks up to an hour apart, with messages), `blocking` (ranks wait for their sends), `few` (one to three steps),
-`mixed` (two of them)."""
+FIRST:COUNT:CHANGE draws the same runs as recordings are. In `lost` the file of one rank is missing, in `partial` a third of one rank's
+steps. In `skew` clocks are up to an hour apart, and messages are recorded. In `blocking` ranks wait for their sends. Runs of `few` have
+one to three steps; `mixed` makes two of these changes."""
 import math
 import os
 import random

@@ -318,7 +318,7 @@ export const cases = [
     }
     assert.equal(await page.getAttribute('#topic-rankmap .place.found', 'data-ranks'), '8 9');
     await page.selectOption('#rankmap-fold', '');
-    // What is outside of a range pales.
+    // Ranks outside of a range pale.
     const bound = [...whole].map(([, own]) => own).sort((a, b) => a - b)[8];
     await page.fill('#rankmap-least', String(bound + 0.01));
     const pale = await texts(page, '#topic-rankmap .place.outside b');

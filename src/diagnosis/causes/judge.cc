@@ -50,7 +50,7 @@ Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}
   if (beside.ns > alone.ns) price.lost_ns = beside.ns, price.lost_error_ns = beside.error_ns;
   if (evened && is_unmovable(cause, list.step_ns)) price.unmovable = true, price.saving_ns = 0;
   const bool little = costs_little(price, list.step_ns, evened);
-  // What nothing can be moved from is reported by its cost alone, whose interval must not include 0.
+  // A stage that nothing can be moved from is reported by its cost alone, whose interval must not include 0.
   const double half_ns = price.half_interval_ns(price.lost_ns, price.lost_error_ns, list.steps);
   const bool sure = !may_be_chance(cause, list) && (!price.unmovable || price.lost_ns > half_ns);
   price.lost_ns = alone.ns, price.lost_error_ns = alone.error_ns;
@@ -182,7 +182,7 @@ class Judge {
     return false;
   }
 
-  // Whether the loss follows a shape over the steps. A few events fit one by chance.
+  // Returns whether the loss follows a shape over the steps. A few events fit one by chance.
   bool lost_in_shape(size_t suspect) const {
     if (priced_.all[suspect].cause.kind->measured == Measured::kCounted) return false;
     const Course course = course_of(lost_by_step(suspect));

@@ -86,6 +86,7 @@ class StepSearch {
       if (usual.computes(op)) {
         PartExcess& part = by_part_[g_.part[op]];
         part.own_ns += now.dur_ns, part.usual_ns += usually.dur_ns;
+        part.ops.push_back(op);
         part.late_ns += std::max(0.0, now.delay_ns - usually.delay_ns);
       }
       if (is_message(g_.kind[op]) && now.dur_ns > usually.dur_ns) by_link_[link_of(op)].push_back(op);
@@ -115,6 +116,7 @@ class StepSearch {
   // Times of the compute cells of one rank: the measured one, the usual one, and the delay of their starts.
   struct PartExcess {
     double own_ns = 0, usual_ns = 0, late_ns = 0;
+    std::vector<uint32_t> ops = {};  // its compute cells
     double excess_ns() const { return late_ns + std::max(0.0, own_ns - usual_ns); }
   };
   // Operations that are tried together: their times or, with `delay`, their starts.
@@ -142,8 +144,8 @@ class StepSearch {
     (delay ? world.delay_ns : world.dur_ns)[op - step_.begin] = usual_ns(op, delay);
   }
 
-  // Takes from cells that began when their rank's own send of one of these messages ended what passed during that send:
-  // the rank waited for it.
+  // Shortens the delay of cells that began when their rank's own send of one of these messages ended, by the time of
+  // that send: the rank waited for it.
   void release_senders(OpTimes& world, const std::vector<uint32_t>& messages) const {
     const Cells& cells = usual_.scene.trace.cells;
     for (const uint32_t message : messages) {
@@ -153,8 +155,10 @@ class StepSearch {
       const Cell from = cells.at(made);
       const bool forward = g_.kind[message] == CellKind::kRecvForward;
       const auto* sent = usual_.sends.sent({from.part, from.step, forward, std::max(from.chunk, 0), from.micro_batch});
-      for (uint32_t op = step_.begin; sent && op < step_.end; ++op) {
-        if (g_.part[op] != from.part || !usual_.computes(op) || g_.cell[op] == kNoCell) continue;
+      const auto sender = by_part_.find(from.part);
+      if (!sent || sender == by_part_.end()) continue;
+      for (const uint32_t op : sender->second.ops) {
+        if (g_.cell[op] == kNoCell) continue;
         const int64_t start = cells.start_ns[g_.cell[op]];
         if (std::abs(static_cast<double>(start - sent->end_ns)) > kAtOnce * usual_ns(op, false)) continue;
         double& delay = world.delay_ns[op - step_.begin];

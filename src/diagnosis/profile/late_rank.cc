@@ -160,7 +160,7 @@ Waits read_waits(const ProfileSums& sums) {
     // Sends and receives belong to a pipeline and are not collectives; their waits are its bubble.
     const double waited = wait.synchronizing_ns - wait.message_wait_ns;
     const double transferred = wait.transfer_ns - wait.message_transfer_ns;
-    if (!(transferred + waited + wait.unknown_ns > 0)) continue;  // nobody waits for a rank without collectives
+    if (!(transferred + waited + wait.unknown_ns > 0)) continue;  // no rank waits for one without collectives
     w.transfer += transferred;
     w.waiting += waited;
     w.unknown += wait.unknown_ns;

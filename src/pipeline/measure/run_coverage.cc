@@ -175,7 +175,7 @@ bool RunCoverage::fed_in_part(size_t cell) const {
 // In 1F1B a stage runs (stages − stage) forwards before its first backward, or all of them if it has fewer. Three of
 // stage 1 mean four stages, even if the last one was not read. Returns the number of stages where all lists agree on
 // it; otherwise 0.
-int32_t RunCoverage::stages_lacks_end() const {
+int32_t RunCoverage::stages_by_warm_up() const {
   const Cells& cells = trace_.cells;
   int32_t stages = 0, min_stages = 0;
   for (const StepRange& range : step_ranges(cells)) {
@@ -203,7 +203,7 @@ int32_t RunCoverage::stages_lacks_end() const {
   return min_stages <= stages ? stages : 0;
 }
 
-// Whether the last of `stages` stages sends activations or receives gradients: then a stage follows that was not read.
+// Returns whether the last of `stages` stages sends activations or receives gradients: then an unread stage follows.
 // In a ring, as with chunks, stage 0 receives activations or sends gradients too, and nothing follows. O(cells).
 bool RunCoverage::sends_beyond(int32_t stages) const {
   const Cells& cells = trace_.cells;
@@ -228,7 +228,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   if (trace_.chunks_are_pieces) chunks = 1;
   stages_ = std::max({1, extent.stage_count, trace_.pipeline_stages});
   if (chunks == 1) {
-    if (const int32_t stages = stages_lacks_end(); stages > stages_)
+    if (const int32_t stages = stages_by_warm_up(); stages > stages_)
       stages_ = stages, by_warm_up_ = true;
     else if (!trace_.chunks_are_pieces && stages_ == extent.stage_count && sends_beyond(stages_))
       ++stages_, by_messages_ = true;

@@ -91,7 +91,7 @@ class RunCoverage {
   bool fed_in_part(size_t cell) const;
   void find_places(const TheoryRun& theory);
   void say_places();
-  int32_t stages_lacks_end() const;
+  int32_t stages_by_warm_up() const;
   bool sends_beyond(int32_t stages) const;
   void find_repetitions();
   void find_holes();

@@ -6,19 +6,10 @@ import {bytes, duration} from '../format';
 import {t, type Key} from '../i18n/i18n';
 import {legend, type Kind} from '../plots/bars';
 import {levelPlot} from '../plots/levels';
+import {CLASSES} from './memory';
 import {oneRank, rankLabel, ranksOf, type Topic} from './topic';
 
-const CATEGORIES = [
-  'before',
-  'parameter',
-  'optimizer_state',
-  'input',
-  'activation',
-  'gradient',
-  'autograd_detail',
-  'temporary',
-  'unknown',
-];
+const CATEGORIES = ['before', ...CLASSES];
 const STACKS = 8, OTHERS = 'others';
 
 // The frame that a person looks for: the innermost one outside of torch and of libraries. "forward train.py:10"

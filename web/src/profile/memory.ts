@@ -9,7 +9,7 @@ import {levelPlot, type LevelPoint} from '../plots/levels';
 import {oneRank, rankLabel, ranksOf, type Topic} from './topic';
 
 // Colours of what a tensor is made by: parameters and what optimizers keep, activations forward, gradients backward.
-const CLASSES = [
+export const CLASSES = [
   'parameter',
   'optimizer_state',
   'input',

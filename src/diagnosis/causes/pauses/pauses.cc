@@ -20,8 +20,7 @@ struct PausesOwn {
   // Where they are at the same places of every step: one cell for each place, the most frequently late first.
   std::vector<uint32_t> at = {};
   std::vector<int32_t> at_steps = {};  // of one or two pauses: their steps
-  // All are where the last stage's backwards begin after all its forwards: a further stage, if one was not read, would
-  // be at work.
+  // All are before the last stage's first backward, after all its forwards: an unread further stage would work then.
   bool at_end = false;
 };
 
@@ -177,8 +176,8 @@ class PauseSearch {
     // Where micro-batches were not numbered, it is a guess what a rank's first cell waits for.
     if (part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
       find_what_comes_first(part, all, cause, own);
-    own.at_end = own.name.empty() && std::ranges::all_of(all, [&](const Pause& pause) { return turns(pause); });
     if (!own.first_of_step) own.name = name_that_fills(scene_.trace, windows_of(all));
+    own.at_end = own.name.empty() && std::ranges::all_of(all, [&](const Pause& pause) { return turns(pause); });
     own.collector = rare && parts.size() > 1 && (senders.size() > 2 || scene_.times.stages() == 1) && own.at.empty() &&
                     own.name.empty() && each_ns >= kLongPause * starts_.cell_ns();
     cause.kind = &pauses_cause;
@@ -194,7 +193,7 @@ class PauseSearch {
       if ((ns += all[i].ns) >= max && all[i].ns >= kStandsOut * all[i + 1].ns) return all.resize(i + 1);
   }
 
-  // Whether a pause is at the first backward of the last stage and of a list in which all forwards come first.
+  // Returns whether a pause is before the first backward of the last stage, where all forwards come first.
   bool turns(const Pause& pause) const {
     const Cells& cells = scene_.trace.cells;
     const uint32_t at = g_.cell[pause.op];

@@ -47,7 +47,7 @@ function table(title: string, rows: readonly Change[], most: number): HTMLElemen
         })))));
 }
 
-// null: one of the runs is no snapshot.
+// Returns null where one of the runs has no snapshot.
 export function compareMemory(a: readonly Table[], b: readonly Table[]): HTMLElement[] | null {
   const sums = [a, b].map(tables => rowsOf(tables, 'allocator-sums'));
   if (sums.some(rows => rows.length === 0)) return null;

@@ -147,7 +147,7 @@ export function makeCompare(shell: Shell, memory?: typeof compareMemory): Page {
         .filter((one): one is Node | string => !!one),
     );
   }
-  // Of two snapshots of an allocator there is no time to compare: their memory is.
+  // Two snapshots of an allocator have no time to compare, so their memory is compared.
   async function askSnapshots(): Promise<void> {
     try {
       const [a, b] = await Promise.all(
@@ -156,7 +156,7 @@ export function makeCompare(shell: Shell, memory?: typeof compareMemory): Page {
       snapshots = memory!(a!.tables, b!.tables);
       draw();
     } catch {
-      // B is no snapshot: the page says what it can of two runs.
+      // B has no snapshot: the page compares the two runs otherwise.
     }
   }
   function ask(): void {

@@ -105,7 +105,7 @@ export function makeOverview(shell: Shell): Page {
               flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`)
           )));
   }
-  // A click shows the step held against the usual one: of a pipeline on its page, else in layers below.
+  // A click compares the step with the usual one: a pipeline on its page, other runs in layers below.
   function stepBars(): Child {
     const times = steps.map(step => ({step: step.number, span: step.end_ns - step.start_ns}));
     return stepBarsView(times, () => chosen ?? usualStep(steps)?.number ?? null, number => {
@@ -132,7 +132,7 @@ export function makeOverview(shell: Shell): Page {
     return headlineView({title: [reported.title_en, reported.title_zh], lead: [reported.lead_en, reported.lead_zh],
       parts}, none);
   }
-  // Of a pipeline in a profile: what its devices, or hosts, did meanwhile.
+  // A pipeline in a profile has the time of its devices, or hosts, too.
   function deviceTime({device_parts: devices, host_parts: hosts}: Explained): HTMLElement | null {
     const parts = devices.length > 0 ? devices : hosts;
     return parts.length === 0 ? null

@@ -62,7 +62,7 @@ function label(pen: CanvasRenderingContext2D, scene: Scene, text: string, x: num
   pen.fillText(text, x + 4 * ratio, y + 0.5 * ratio);
 }
 
-// On a row of a lane, device pixels.
+// This is on a row of a lane, in device pixels.
 export function paintHang(pen: CanvasRenderingContext2D, scene: Scene, frame: Frame, lane: number, y: number,
   height: number): void
 {

@@ -33,7 +33,7 @@ export function litBySearch(ids: readonly number[], label: string, where: string
     ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
 }
 
-// What a hang left open (hang.ts): it goes on to the edge of the window.
+// Calls that a hang left open (hang.ts) go on to the edge of the window.
 export interface OpenEnd {
   lane: number;
   t0: number;
