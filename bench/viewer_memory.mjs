@@ -62,6 +62,7 @@ export async function pageMemory(chromium, url) {
     child.removeAllListeners('exit');
     child.kill();
     await new Promise(done => child.on('exit', done));
-    rmSync(profile, {recursive: true, force: true});
+    // The browser's other processes end a moment after it and write once more.
+    rmSync(profile, {recursive: true, force: true, maxRetries: 20, retryDelay: 100});
   }
 }
