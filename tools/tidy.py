@@ -287,15 +287,8 @@ def check_types():
 def registered(layer):
     """(identifier, name) of every part of a registry."""
     definition, macro, _ = REGISTRIES[layer]
-    for identifier in re.findall(rf'^{macro}\((\w+)\)', (SRC / definition).read_text(), re.M):
-        suffix = {'readers': 'reader', 'analyses': 'analysis', 'exporters': 'exporter', 'schedules': 'schedule'}[layer]
-        pattern = re.compile(rf'{identifier}_{suffix}\s*=\s*\{{\s*(?:\.name\s*=\s*)?("([^"]+)")?')
-        for path in (SRC / layer).rglob('*.cc'):
-            if found := pattern.search(path.read_text()):
-                yield identifier, identifier.replace('_', '-') if layer == 'analyses' else found[2]
-                break
-        else:
-            problem(SRC / definition, 0, f'{macro}({identifier}) has no descriptor {identifier}_{suffix}')
+    for identifier, name in re.findall(rf'^{macro}\((\w+)(?:,\s*"([^"]+)")?', (SRC / definition).read_text(), re.M):
+        yield identifier, name or identifier.replace('_', '-')
 
 
 def check_registries():

@@ -16,13 +16,22 @@ constexpr size_t kNamedFiles = 64;  // this number of files is searched for a kn
 
 }  // namespace
 
-#define READER(id) extern const Reader id##_reader;
+namespace paddle_log {
+extern const RankReading kRanks;
+}
+
+#define READER(id, title, reads, ...)                                                                               \
+  namespace id {                                                                                                    \
+  Match sniff(const Source& source);                                                                                \
+  Result<Trace> read(const Source& source, const ReadOptions& options);                                             \
+  const Reader reader = {.name = title, .summary = reads, .sniff = sniff, .read = read __VA_OPT__(, ) __VA_ARGS__}; \
+  }
 #include "readers/readers.def"
 #undef READER
 
 const std::vector<const Reader*>& readers() {
   static const std::vector<const Reader*> all = {
-#define READER(id) &id##_reader,
+#define READER(id, ...) &id::reader,
 #include "readers/readers.def"
 #undef READER
   };

@@ -35,7 +35,7 @@ SIMULATED = [  # schedule, stages, micro-batches, steps
 
 def readers():
     lines = (HERE.parent.parent / "src/readers/readers.def").read_text().splitlines()
-    return [m[1].replace("_", "-") for line in lines if (m := re.match(r"READER\((\w+)\)", line))]
+    return [m[1] for line in lines if (m := re.match(r'READER\(\w+, "([^"]+)"', line))]
 
 
 def fuzzers():

@@ -16,24 +16,10 @@
 #include "readers/common/ranks.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace ascend {
+namespace stageline::ascend {
 namespace {
 
 bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view("SQLite format 3\0", 16)); }
-
-Match sniff(const Source& source) {
-  for (size_t i = 0; i < source.files.size(); ++i) {
-    const SourceFile& file = source.files[i];
-    if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
-    if (!file.given || file_extension(file.path) != "db") continue;
-    const std::string_view head = source.head(i);
-    if (is_sqlite(head) && head.find("STRING_IDS") != std::string_view::npos &&
-        head.find("RANK_DEVICE_MAP") != std::string_view::npos)
-      return Match::kCertain;
-  }
-  return Match::kNo;
-}
 
 // Reports ranks that are missing in the input, according to the number of ranks that the files give.
 void check_world(Trace& trace) {
@@ -91,6 +77,21 @@ void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnos
   }
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    const SourceFile& file = source.files[i];
+    if (is_profiler_db(file_name(file.path)) || is_text_export(source, i)) return Match::kCertain;
+    if (!file.given || file_extension(file.path) != "db") continue;
+    const std::string_view head = source.head(i);
+    if (is_sqlite(head) && head.find("STRING_IDS") != std::string_view::npos &&
+        head.find("RANK_DEVICE_MAP") != std::string_view::npos)
+      return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "ascend";
@@ -132,14 +133,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace ascend
-
-extern const Reader ascend_reader = {
-    .name = "ascend",
-    .summary = "Ascend profiler databases and text exports of torch_npu, MindSpore, msprof and msMonitor",
-    .sniff = ascend::sniff,
-    .read = ascend::read,
-    .from_disk = true};
-
-}  // namespace stageline
+}  // namespace stageline::ascend

@@ -14,8 +14,7 @@
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace chakra {
+namespace stageline::chakra {
 namespace {
 
 // "llama.3.et", "llama.3.et.gz" → "llama.3"; "" for other names.
@@ -27,6 +26,17 @@ std::string_view stem_of(std::string_view path) {
   return path;
 }
 
+// "llama.3.et" is rank 3's; else what other names of ranks say. −1: nothing.
+int64_t rank_of(const std::string& path) {
+  const std::string name = file_name(path);
+  if (const auto rank = rows::rank_in_name(name)) return *rank;
+  const std::string_view stem = stem_of(name);
+  const size_t from = stem.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
+  return parse_int(stem.substr(from)).value_or(-1);
+}
+
+}  // namespace
+
 Match sniff(const Source& source) {
   Match best = Match::kNo;
   for (size_t i = 0; i < source.files.size(); ++i) {
@@ -35,15 +45,6 @@ Match sniff(const Source& source) {
     best = Match::kMaybe;
   }
   return best;
-}
-
-// "llama.3.et" is rank 3's; else what other names of ranks say. −1: nothing.
-int64_t rank_of(const std::string& path) {
-  const std::string name = file_name(path);
-  if (const auto rank = rows::rank_in_name(name)) return *rank;
-  const std::string_view stem = stem_of(name);
-  const size_t from = stem.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
-  return parse_int(stem.substr(from)).value_or(-1);
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -97,12 +98,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace chakra
-
-extern const Reader chakra_reader = {.name = "chakra",
-                                     .summary = "execution traces of Chakra (*.et) whose nodes have times",
-                                     .sniff = chakra::sniff,
-                                     .read = chakra::read};
-
-}  // namespace stageline
+}  // namespace stageline::chakra

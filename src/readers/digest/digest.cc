@@ -15,20 +15,12 @@
 #include "readers/digest/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace digest {
+namespace stageline::digest {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 32;
 
 bool is_named_so(const SourceFile& file) { return file.rel.ends_with(kExtension); }
-
-Match sniff(const Source& source) {
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if ((is_named_so(source.files[i]) || source.files[i].given) && source.head(i).starts_with(kMagic))
-      return Match::kCertain;
-  return Match::kNo;
-}
 
 struct File {
   std::string path;
@@ -123,6 +115,15 @@ void order_parts(Trace& trace) {
   for (int32_t& part : trace.cells.part) part = place[part];
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if ((is_named_so(source.files[i]) || source.files[i].given) && source.head(i).starts_with(kMagic))
+      return Match::kCertain;
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<const SourceFile*> own;
   int64_t total_bytes = 0;
@@ -182,13 +183,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace digest
-
-extern const Reader digest_reader = {.name = "digest",
-                                     .summary = "digests of ranks, made by stageline digest",
-                                     .sniff = digest::sniff,
-                                     .read = digest::read,
-                                     .accounts_files = true};
-
-}  // namespace stageline
+}  // namespace stageline::digest

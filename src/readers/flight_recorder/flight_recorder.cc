@@ -12,16 +12,8 @@
 #include "readers/flight_recorder/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace flight_recorder {
+namespace stageline::flight_recorder {
 namespace {
-
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  for (size_t i = 0; i < source.files.size() && i < kSniffedFiles; ++i)
-    if (looks_like_dump(source.head(i))) return Match::kCertain;
-  return Match::kNo;
-}
 
 bool is_json(std::string_view head) { return !head.empty() && head[0] != '\x80'; }
 
@@ -135,6 +127,15 @@ void make_ranks_global(std::vector<Dump>& dumps, Diagnostics& diagnostics) {
   }
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  for (size_t i = 0; i < source.files.size() && i < kSniffedFiles; ++i)
+    if (looks_like_dump(source.head(i))) return Match::kCertain;
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "flight-recorder";
@@ -183,11 +184,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace flight_recorder
-
-extern const Reader flight_recorder_reader = {
-    "flight-recorder", "dumps of torch.distributed's flight recorder (nccl_trace_rank_N, pickle or JSON)",
-    flight_recorder::sniff, flight_recorder::read};
-
-}  // namespace stageline
+}  // namespace stageline::flight_recorder

@@ -22,18 +22,8 @@
 #include "readers/reader.h"
 #include "readers/xspace_head.h"
 
-namespace stageline {
-namespace kineto {
+namespace stageline::kineto {
 namespace {
-
-Match sniff(const Source& source) {
-  Match best = Match::kNo;
-  // JSON that JAX writes next to a profile of XLA is the same recording with less in it, so it is left to that reader.
-  const std::vector<size_t> twins = xplane_files(source).json_twins;
-  for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
-    if (std::ranges::find(twins, i) == twins.end()) best = std::max(best, sniff_file(source, i));
-  return best;
-}
 
 // If some files are marked as Kineto's, other Chrome traces next to them (exports, overlays) are skipped. With
 // --reader, everything that may hold events is tried.
@@ -390,6 +380,17 @@ void join_ranks(std::vector<File> files, const Usable& usable, const std::vector
   }
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  // JSON that JAX writes next to a profile of XLA is the same recording with less in it, so it is left to that reader.
+  const std::vector<size_t> twins = xplane_files(source).json_twins;
+  for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
+    if (std::ranges::find(twins, i) == twins.end()) best = std::max(best, sniff_file(source, i));
+  return best;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
   std::vector<File> files = read_chosen(source, chosen, options);
@@ -428,14 +429,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace kineto
-
-extern const Reader kineto_reader = {.name = "kineto",
-                                     .summary = "PyTorch profiler traces (Kineto) and other Chrome-trace JSON",
-                                     .sniff = kineto::sniff,
-                                     .read = kineto::read,
-                                     .is_general = true,
-                                     .takes_file_ranks = true};
-
-}  // namespace stageline
+}  // namespace stageline::kineto

@@ -25,8 +25,7 @@
 #include "readers/memory_snapshot/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace memory_snapshot {
+namespace stageline::memory_snapshot {
 namespace {
 
 // Reads one snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot), as a pickle or as JSON.
@@ -333,8 +332,6 @@ std::vector<size_t> snapshots(const Source& source) {
   return out;
 }
 
-Match sniff(const Source& source) { return snapshots(source).empty() ? Match::kNo : Match::kCertain; }
-
 // Makes a file's part one of the trace, with the trace's ids of names.
 void add_part(SnapshotFile& file, int32_t rank, Trace& trace) {
   std::vector<StringId> id;
@@ -351,6 +348,10 @@ void add_part(SnapshotFile& file, int32_t rank, Trace& trace) {
   part.event_count = std::max<size_t>(1, part.allocator.events.size());
   trace.parts.push_back(std::move(part));
 }
+
+}  // namespace
+
+Match sniff(const Source& source) { return snapshots(source).empty() ? Match::kNo : Match::kCertain; }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
@@ -398,13 +399,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace memory_snapshot
-
-extern const Reader memory_snapshot_reader = {
-    .name = "memory-snapshot",
-    .summary = "snapshots of PyTorch's allocator (torch.cuda.memory._dump_snapshot)",
-    .sniff = memory_snapshot::sniff,
-    .read = memory_snapshot::read};
-
-}  // namespace stageline
+}  // namespace stageline::memory_snapshot

@@ -22,8 +22,7 @@
 #include "readers/miles/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace miles {
+namespace stageline::miles {
 namespace {
 
 struct Phase {
@@ -170,6 +169,8 @@ bool is_named_as_log(const std::filesystem::path& path) {
   return path.filename() == "trajectories.jsonl" || path.parent_path().filename() == "phases";
 }
 
+}  // namespace
+
 Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -204,12 +205,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace miles
-
-extern const Reader miles_reader = {.name = "miles",
-                                    .summary = "phases and trajectories of miles' dashboard (dashboard/)",
-                                    .sniff = miles::sniff,
-                                    .read = miles::read};
-
-}  // namespace stageline
+}  // namespace stageline::miles

@@ -21,8 +21,7 @@
 #include "readers/nccl_inspector/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace nccl_inspector {
+namespace stageline::nccl_inspector {
 namespace {
 
 constexpr RowCategory kKinds[] = {{"kernel", Category::kKernel, KernelClass::kCommunication}};
@@ -212,6 +211,8 @@ bool looks_like_log(std::string_view head) {
          (holds(line, "\"coll_perf\"") || holds(line, "\"p2p_perf\""));
 }
 
+}  // namespace
+
 Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -236,12 +237,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace nccl_inspector
-
-extern const Reader nccl_inspector_reader = {.name = "nccl-inspector",
-                                             .summary = "logs of NCCL Inspector (HOST-pidN.log): communication alone",
-                                             .sniff = nccl_inspector::sniff,
-                                             .read = nccl_inspector::read};
-
-}  // namespace stageline
+}  // namespace stageline::nccl_inspector

@@ -14,8 +14,7 @@
 #include "readers/nsys/tables.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace nsys {
+namespace stageline::nsys {
 namespace {
 
 bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view("SQLite format 3\0", 16)); }
@@ -24,17 +23,6 @@ bool is_sqlite(std::string_view head) { return head.starts_with(std::string_view
 bool is_ours(const Source& source, size_t file) {
   const std::string& path = source.files[file].path;
   return is_sqlite(source.head(file)) && !is_ascend_file(file_name(path)) && is_report(path);
-}
-
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    if (!is_sqlite(source.head(i))) continue;
-    ++looked;
-    if (is_ours(source, i)) return Match::kCertain;
-  }
-  return Match::kNo;
 }
 
 // "report_rank3.sqlite", "node1.rank_3.sqlite" → 3; −1 without.
@@ -160,6 +148,19 @@ std::vector<const SourceFile*> choose_reports(const Source& source, Progress* pr
   return chosen;
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    if (!is_sqlite(source.head(i))) continue;
+    ++looked;
+    if (is_ours(source, i)) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "nsys";
@@ -195,14 +196,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace nsys
-
-extern const Reader nsys_reader = {
-    .name = "nsys",
-    .summary = "reports of Nsight Systems, exported to SQLite (nsys export --type sqlite)",
-    .sniff = nsys::sniff,
-    .read = nsys::read,
-    .from_disk = true};
-
-}  // namespace stageline
+}  // namespace stageline::nsys

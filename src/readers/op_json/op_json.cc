@@ -13,8 +13,7 @@
 #include "readers/op_json/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace op_json {
+namespace stageline::op_json {
 namespace {
 
 constexpr size_t kSniffedEvents = 500;
@@ -80,13 +79,6 @@ bool could_be_json(std::string_view head) {
   return at != std::string_view::npos && (head[at] == '[' || head[at] == '{');
 }
 
-Match sniff(const Source& source) {
-  Match best = Match::kNo;
-  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
-    best = std::max(best, sniff_head(source.head(i)));
-  return best;
-}
-
 // Returns the number after the last "rank" in the name: "trace_rank3.json", "rank-12.json.gz".
 int32_t rank_in_name(const std::string& path) {
   const std::string name = file_name(path);
@@ -138,6 +130,15 @@ std::string describe(const Trace& trace, size_t files) {
   return counted(files, "file") + " of pipeline events, " + counted(trace.parts.size(), "rank");
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
+    best = std::max(best, sniff_head(source.head(i)));
+  return best;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
   expect_bytes(source, chosen, options.progress);
@@ -177,11 +178,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace op_json
-
-extern const Reader op_json_reader = {
-    "op-json", "Chrome-trace JSON with pipeline arguments (StragglerAnalysis, MegatronApp, ndtimeline)", op_json::sniff,
-    op_json::read};
-
-}  // namespace stageline
+}  // namespace stageline::op_json

@@ -23,8 +23,7 @@
 #include "readers/op_table/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace op_table {
+namespace stageline::op_table {
 namespace {
 
 // Reads one CSV file into rows.
@@ -231,13 +230,6 @@ Match sniff_head(const SourceFile& file, std::string_view head) {
   return csv && timed && recognised(columns) >= 3 ? Match::kMaybe : Match::kNo;
 }
 
-Match sniff(const Source& source) {
-  Match best = Match::kNo;
-  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
-    best = std::max(best, sniff_head(source.files[i], source.head(i)));
-  return best;
-}
-
 // Turns gmc, which counts the chunks of the whole model (chunk · stages + stage), into chunks of a rank.
 void localise_chunks(std::vector<Op>& ops, const std::set<uint32_t>& files, Diagnostics& diagnostics) {
   int32_t stages = 0;
@@ -360,6 +352,15 @@ Result<AllRows> read_all_rows(const std::vector<std::string>& paths, Progress* p
   return all;
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  Match best = Match::kNo;
+  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles) && best != Match::kCertain; ++i)
+    best = std::max(best, sniff_head(source.files[i], source.head(i)));
+  return best;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
   expect_bytes(source, chosen, options.progress);
@@ -393,10 +394,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace op_table
-
-extern const Reader op_table_reader = {"op-table", "CSV table of operations: rank or stage, kind, start, duration",
-                                       op_table::sniff, op_table::read};
-
-}  // namespace stageline
+}  // namespace stageline::op_table

@@ -14,11 +14,8 @@
 #include "readers/otlp/span_file.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace otlp {
+namespace stageline::otlp {
 namespace {
-
-Match sniff(const Source& source) { return sniff_heads(source, looks_like_otlp); }
 
 // The spans of all files, in an order that does not depend on that of files and lines.
 class Gathering {
@@ -182,6 +179,10 @@ void add_pipeline(std::vector<Op> ops, const Run& run, const std::vector<std::st
   for (Part& part : trace.parts) part.machine_name = hosts[part.rank];
 }
 
+}  // namespace
+
+Match sniff(const Source& source) { return sniff_heads(source, looks_like_otlp); }
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "otlp";
@@ -214,12 +215,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace otlp
-
-extern const Reader otlp_reader = {.name = "otlp",
-                                   .summary = "spans of OpenTelemetry (OTLP, JSON or protobuf): Megatron, vLLM, others",
-                                   .sniff = otlp::sniff,
-                                   .read = otlp::read};
-
-}  // namespace stageline
+}  // namespace stageline::otlp

@@ -23,8 +23,7 @@
 #include "readers/paddle_details/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace paddle_details {
+namespace stageline::paddle_details {
 namespace {
 
 constexpr std::string_view kFormat = "paddle_details";
@@ -171,6 +170,8 @@ class LogReader {
   int64_t open_offset_ = 0;
 };
 
+}  // namespace
+
 Match sniff(const Source& source) {
   return first_worker_lines(source) == WorkerLines::kDetails ? Match::kCertain : Match::kNo;
 }
@@ -222,14 +223,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace paddle_details
-
-extern const Reader paddle_details_reader = {
-    .name = "paddle-details",
-    .summary = "workerlog.N of Paddle's dynamic graph with FLAGS_profile_pipeline_details_steps",
-    .sniff = paddle_details::sniff,
-    .read = paddle_details::read,
-    .takes_devices = true};
-
-}  // namespace stageline
+}  // namespace stageline::paddle_details

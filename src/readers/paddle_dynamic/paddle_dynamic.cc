@@ -23,8 +23,7 @@
 #include "readers/paddle_dynamic/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace paddle_dynamic {
+namespace stageline::paddle_dynamic {
 namespace {
 
 // Reads one file of timestamps into rows.
@@ -225,13 +224,6 @@ bool looks_ours(std::string_view head) {
   return holds(head, "\"pipeline timeline\"") || holds(head, "\"virtual pipeline timeline\"");
 }
 
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles); ++i)
-    if (looks_ours(source.head(i))) return Match::kCertain;
-  return Match::kNo;
-}
-
 // Chooses the records of single ranks or, where there are none, files that were joined of them.
 std::vector<size_t> choose_files(const Source& source, Diagnostics& diagnostics) {
   std::vector<size_t> records, joined;
@@ -246,6 +238,15 @@ std::vector<size_t> choose_files(const Source& source, Diagnostics& diagnostics)
   if (!records.empty() && !joined.empty())
     diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path}, joined.size());
   return records.empty() ? joined : records;
+}
+
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  for (size_t i = 0; i < std::min(source.files.size(), kSniffedFiles); ++i)
+    if (looks_ours(source.head(i))) return Match::kCertain;
+  return Match::kNo;
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -285,11 +286,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace paddle_dynamic
-
-extern const Reader paddle_dynamic_reader = {"paddle-dynamic",
-                                             "Paddle dynamic graph: profile_record_tmp_file_for_rank_N",
-                                             paddle_dynamic::sniff, paddle_dynamic::read};
-
-}  // namespace stageline
+}  // namespace stageline::paddle_dynamic

@@ -12,26 +12,8 @@
 #include "readers/paddle_log/scan.h"
 #include "readers/reader.h"
 
-namespace stageline {
+namespace stageline::paddle_log {
 namespace {
-
-// Every job of paddle.distributed.launch leaves logs of these names, with or without profiler lines. Without any they
-// make room for files next to them.
-Match sniff(const Source& source) {
-  if (first_worker_lines(source) == WorkerLines::kDetails) return Match::kNo;
-  std::vector<size_t> logs;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (worker_log_number(file_name(source.files[i].rel)) >= 0) logs.push_back(i);
-  if (!logs.empty() && logs.size() == source.files.size()) return Match::kCertain;
-  for (const size_t i : logs)
-    if (source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
-  for (const size_t i : logs)
-    if (first_lines(source.files[i].path) == WorkerLines::kJobs) return Match::kCertain;
-  if (!logs.empty()) return Match::kMaybe;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
-  return Match::kNo;
-}
 
 // Moves the jobs of one log into the trace's part. Here steps count the log's own bursts; settle() gives them their
 // final numbers.
@@ -188,6 +170,26 @@ Error nothing_found(const Source& source, const std::vector<RankSource>& files) 
       {files[0].who.source});
 }
 
+}  // namespace
+
+// Every job of paddle.distributed.launch leaves logs of these names, with or without profiler lines. Without any they
+// make room for files next to them.
+Match sniff(const Source& source) {
+  if (first_worker_lines(source) == WorkerLines::kDetails) return Match::kNo;
+  std::vector<size_t> logs;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (worker_log_number(file_name(source.files[i].rel)) >= 0) logs.push_back(i);
+  if (!logs.empty() && logs.size() == source.files.size()) return Match::kCertain;
+  for (const size_t i : logs)
+    if (source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
+  for (const size_t i : logs)
+    if (first_lines(source.files[i].path) == WorkerLines::kJobs) return Match::kCertain;
+  if (!logs.empty()) return Match::kMaybe;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (source.files[i].given && source.head(i).find(kProfilerJob) != std::string_view::npos) return Match::kCertain;
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "paddle-log";
@@ -227,16 +229,6 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-const RankReading kRanks = {list_ranks, read_rank, settle};
+extern const RankReading kRanks = {list_ranks, read_rank, settle};
 
-}  // namespace
-
-extern const Reader paddle_log_reader = {
-    .name = "paddle-log",
-    .summary = "workerlog.N of Paddle's static-graph pipeline (one folder, or machine*/)",
-    .sniff = sniff,
-    .read = read,
-    .takes_devices = true,
-    .ranks = &kRanks};
-
-}  // namespace stageline
+}  // namespace stageline::paddle_log

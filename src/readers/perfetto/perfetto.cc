@@ -20,17 +20,10 @@
 #include "readers/perfetto/problems.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace pftrace {
+namespace stageline::pftrace {
 namespace {
 
 constexpr std::string_view kFormat = "pftrace";
-
-Match sniff(const Source& source) {
-  const PerfettoFiles files = perfetto_files(source);
-  if (files.ours.empty() || files.json_says_more()) return Match::kNo;
-  return files.certain ? Match::kCertain : Match::kMaybe;
-}
 
 int32_t small(int64_t value, int64_t max) {
   return value >= 0 && value <= max ? static_cast<int32_t>(value) : kUnknown;
@@ -268,6 +261,14 @@ void read_clocks(const std::vector<FileResult>& files, Trace& trace) {
   if (own) read_run_facts(lines, trace);
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  const PerfettoFiles files = perfetto_files(source);
+  if (files.ours.empty() || files.json_says_more()) return Match::kNo;
+  return files.certain ? Match::kCertain : Match::kMaybe;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const PerfettoFiles sorted = perfetto_files(source);
   std::vector<size_t> chosen = sorted.ours;
@@ -305,13 +306,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace pftrace
-
-extern const Reader perfetto_reader = {
-    .name = "perfetto",
-    .summary = "Perfetto traces (.pftrace): torch's, rocprof's, Chrome's, our own export",
-    .sniff = pftrace::sniff,
-    .read = pftrace::read};
-
-}  // namespace stageline
+}  // namespace stageline::pftrace

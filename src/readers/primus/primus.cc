@@ -13,8 +13,7 @@
 #include "readers/primus/rank_file.h"
 #include "readers/reader.h"
 
-namespace stageline {
-namespace primus {
+namespace stageline::primus {
 namespace {
 
 // Returns the rank in a name: "pp_rank_12.json" → 12.
@@ -34,17 +33,6 @@ bool looks_ours(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   return at != std::string_view::npos && head[at] == '{' &&
          (holds(head, "\"fwd_start\"") || holds(head, "\"bwd_start\""));
-}
-
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    if (!pp_rank_of(source.files[i].path)) continue;
-    ++looked;
-    if (looks_ours(source.head(i))) return Match::kCertain;
-  }
-  return Match::kNo;
 }
 
 // Returns the folder part of a path, as the source names it.
@@ -111,6 +99,19 @@ void read_sizes(Chosen& chosen, Diagnostics& diagnostics) {
   if (missing > 0) diagnostics.add(problem::primus_missing_ranks, {chosen.config_path}, missing);
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    if (!pp_rank_of(source.files[i].path)) continue;
+    ++looked;
+    if (looks_ours(source.head(i))) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "primus";
@@ -157,10 +158,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace primus
-
-extern const Reader primus_reader = {"primus", "folder of pp_rank_N.json that Primus --dump_pp_data wrote",
-                                     primus::sniff, primus::read};
-
-}  // namespace stageline
+}  // namespace stageline::primus

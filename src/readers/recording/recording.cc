@@ -17,24 +17,8 @@
 #include "readers/recording/recordings.h"
 #include "readers/recording/rows.h"
 
-namespace stageline {
-namespace recording {
+namespace stageline::recording {
 namespace {
-
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    const std::string& path = source.files[i].path;
-    const bool named = path.find(".slrec") != std::string::npos || path.ends_with(".slhot");
-    if (!named && !source.files[i].given) continue;
-    ++looked;
-    const std::string_view head = source.head(i);
-    if (head.starts_with(kFileMagic) || is_hot_file(head)) return Match::kCertain;
-    if (named && is_cold(head)) return Match::kCertain;
-  }
-  return Match::kNo;
-}
 
 // By enum slr_kind of stageline_record.h.
 constexpr CellKind kKinds[] = {CellKind::kOther,        CellKind::kForward,     CellKind::kBackward,
@@ -365,6 +349,23 @@ struct Machines {
   }
 };
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    const std::string& path = source.files[i].path;
+    const bool named = path.find(".slrec") != std::string::npos || path.ends_with(".slhot");
+    if (!named && !source.files[i].given) continue;
+    ++looked;
+    const std::string_view head = source.head(i);
+    if (head.starts_with(kFileMagic) || is_hot_file(head)) return Match::kCertain;
+    if (named && is_cold(head)) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "recording";
@@ -413,11 +414,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace recording
-
-extern const Reader recording_reader = {"recording",
-                                        "files of libstageline_record (.slrec, .slhot), also while they are written",
-                                        recording::sniff, recording::read};
-
-}  // namespace stageline
+}  // namespace stageline::recording

@@ -15,27 +15,12 @@
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
-namespace stageline {
-namespace rocpd {
+namespace stageline::rocpd {
 namespace {
 
 bool is_database(const Source& source, size_t file) {
   return source.head(file).starts_with(std::string_view("SQLite format 3\0", 16)) &&
          !is_ascend_file(file_name(source.files[file].path)) && dialect_of(source.files[file].path) != Dialect::kNone;
-}
-
-Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    const std::string_view head = source.head(i);
-    const std::optional<TableKind> kind = table_kind(head);
-    if (is_tool_json(head) || (kind && *kind != TableKind::kAgents)) return Match::kCertain;
-    if (!head.starts_with(std::string_view("SQLite format 3\0", 16))) continue;
-    ++looked;
-    if (is_database(source, i)) return Match::kCertain;
-  }
-  return Match::kNo;
 }
 
 // The files that become one record: a database, a JSON, or the tables of one name.
@@ -134,6 +119,22 @@ void number_ranks(std::vector<Placed>& all, Diagnostics& notes) {
   if (all.size() > 1) notes.add(problem::rocpd_ranks_in_order, {all[0].record->path});
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
+    const std::string_view head = source.head(i);
+    const std::optional<TableKind> kind = table_kind(head);
+    if (is_tool_json(head) || (kind && *kind != TableKind::kAgents)) return Match::kCertain;
+    if (!head.starts_with(std::string_view("SQLite format 3\0", 16))) continue;
+    ++looked;
+    if (is_database(source, i)) return Match::kCertain;
+  }
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "rocpd";
@@ -182,14 +183,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace rocpd
-
-extern const Reader rocpd_reader = {
-    .name = "rocpd",
-    .summary = "records of AMD's profilers: rocprofv3 (rocpd, JSON, CSV), rocprof-sys, rocmProfileData (.rpd)",
-    .sniff = rocpd::sniff,
-    .read = rocpd::read,
-    .from_disk = true};
-
-}  // namespace stageline
+}  // namespace stageline::rocpd

@@ -21,8 +21,7 @@
 #include "readers/reader.h"
 #include "readers/router_trace/problems.h"
 
-namespace stageline {
-namespace router_trace {
+namespace stageline::router_trace {
 namespace {
 
 constexpr int64_t kMaxExperts = 1 << 13, kMaxLayers = 1 << 20, kMaxTokens = int64_t{1} << 40;
@@ -91,6 +90,8 @@ bool looks_like_log(std::string_view head) {
   return holds(line, "\"top_indices\"") && holds(line, "\"topk\"");
 }
 
+}  // namespace
+
 Match sniff(const Source& source) { return sniff_heads(source, looks_like_log); }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -123,12 +124,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace router_trace
-
-extern const Reader router_trace_reader = {.name = "router-trace",
-                                           .summary = "decisions of routers to experts (router_trace_rankN.jsonl)",
-                                           .sniff = router_trace::sniff,
-                                           .read = router_trace::read};
-
-}  // namespace stageline
+}  // namespace stageline::router_trace

@@ -23,8 +23,7 @@
 #include "readers/reader.h"
 #include "readers/torchtitan/problems.h"
 
-namespace stageline {
-namespace torchtitan {
+namespace stageline::torchtitan {
 namespace {
 
 // Ranks count within one source, so that two sources have a rank 0 each.
@@ -205,6 +204,8 @@ bool looks_like_log(std::string_view head) {
   return holds(line, "\"log_type_name\"") && holds(line, "\"global_rank\"");
 }
 
+}  // namespace
+
 Match sniff(const Source& source) {
   bool logs = false, profiles = false;
   for (size_t i = 0; i < source.files.size(); ++i) {
@@ -259,12 +260,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace torchtitan
-
-extern const Reader torchtitan_reader = {.name = "torchtitan",
-                                         .summary = "structured logs of torchtitan (structured_logs/*.jsonl)",
-                                         .sniff = torchtitan::sniff,
-                                         .read = torchtitan::read};
-
-}  // namespace stageline
+}  // namespace stageline::torchtitan

@@ -15,16 +15,8 @@
 #include "readers/xplane/problems.h"
 #include "readers/xspace_head.h"
 
-namespace stageline {
-namespace xplane {
+namespace stageline::xplane {
 namespace {
-
-Match sniff(const Source& source) {
-  if (!xplane_files(source).ours.empty()) return Match::kCertain;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (is_xplane_name(source.files[i].path) && was_filtered_as_text(source.head(i))) return Match::kCertain;
-  return Match::kNo;
-}
 
 // Every run of a profiler has a folder of its own below plugins/profile, named after the time; only the last run is
 // read. Files that were named one by one are all read.
@@ -83,6 +75,15 @@ size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
   return rows;
 }
 
+}  // namespace
+
+Match sniff(const Source& source) {
+  if (!xplane_files(source).ours.empty()) return Match::kCertain;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (is_xplane_name(source.files[i].path) && was_filtered_as_text(source.head(i))) return Match::kCertain;
+  return Match::kNo;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "xplane";
@@ -132,12 +133,4 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace
-}  // namespace xplane
-
-extern const Reader xplane_reader = {.name = "xplane",
-                                     .summary = "profiles of XLA (*.xplane.pb): JAX, TensorFlow, PyTorch/XLA",
-                                     .sniff = xplane::sniff,
-                                     .read = xplane::read};
-
-}  // namespace stageline
+}  // namespace stageline::xplane
