@@ -307,24 +307,12 @@ class ChromeWriter {
   bool first_ = true;
 };
 
+}  // namespace
+
 Status write_chrome(const ExportInput& input, const std::string& path) {
   TRY(sink, ExportSink::create(path));
   ChromeWriter(input, *sink).write();
   return sink->commit();
 }
-
-}  // namespace
-
-// The extension `.json` means this exporter, because people expect a trace in such a file. Tables as JSON have to be
-// asked for with --to.
-extern const Exporter chrome_exporter = {
-    .name = "chrome",
-    .summary = "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
-    .extensions = {"json"},
-    .compresses = true,
-    .write = write_chrome,
-    .draws_cells = true,
-    .one_axis = true,
-    .cells_alone = true};
 
 }  // namespace stageline

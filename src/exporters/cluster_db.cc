@@ -269,6 +269,8 @@ class ClusterDb {
   std::set<std::string> seen_hosts_;
 };
 
+}  // namespace
+
 Status write_cluster_db(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   {
@@ -280,12 +282,5 @@ Status write_cluster_db(const ExportInput& input, const std::string& path) {
   }
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter cluster_db_exporter = {
-    .name = "cluster-db",
-    .summary = "the sums of an Ascend cluster, as cluster_analysis.db for MindStudio Insight",
-    .write = write_cluster_db};
 
 }  // namespace stageline

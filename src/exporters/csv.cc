@@ -4,7 +4,6 @@
 #include "exporters/table_text.h"
 
 namespace stageline {
-namespace {
 
 Status write_csv(const ExportInput& input, const std::string& path) {
   const Table* cells = nullptr;
@@ -15,14 +14,5 @@ Status write_csv(const ExportInput& input, const std::string& path) {
   write_table_csv(*cells, [&](const std::string& text) { out->write(text); });
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter csv_exporter = {.name = "csv",
-                                      .summary = "the cells as comma-separated values",
-                                      .extensions = {"csv"},
-                                      .needs_tables = true,
-                                      .write = write_csv,
-                                      .draws_cells = true};
 
 }  // namespace stageline

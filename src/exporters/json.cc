@@ -37,6 +37,8 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
   });
 }
 
+}  // namespace
+
 Status write_json(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   JsonWriter json;
@@ -59,14 +61,5 @@ Status write_json(const ExportInput& input, const std::string& path) {
   out->write("\n");
   return out->commit();
 }
-
-}  // namespace
-
-// It has no extension: ".json" is used by half a dozen formats, so this one has to be asked for by name.
-extern const Exporter json_exporter = {.name = "json",
-                                       .summary = "every table, flaw and finding as one JSON object",
-                                       .needs_tables = true,
-                                       .write = write_json,
-                                       .whole_tables = true};
 
 }  // namespace stageline

@@ -67,6 +67,8 @@ class Rows {
   std::string line_;
 };
 
+}  // namespace
+
 Status write_kernel_details(const ExportInput& input, const std::string& path) {
   Rows rows(input.trace, input.trace.parts[input.options.part]);
   if (rows.size() == 0) return make_error(ErrorCode::kUnavailable, "this rank has no kernels", "", {path});
@@ -75,13 +77,5 @@ Status write_kernel_details(const ExportInput& input, const std::string& path) {
   for (size_t row = 0; row < rows.size(); ++row) out->write(rows.next(row));
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter kernel_details_exporter = {
-    .name = "kernel-details",
-    .summary = "the kernels of each rank in the columns of Ascend's kernel_details.csv",
-    .write = write_kernel_details,
-    .one_file_per_rank = true};
 
 }  // namespace stageline

@@ -108,6 +108,8 @@ class OtlpWriter {
   uint64_t spans_ = 0;
 };
 
+}  // namespace
+
 Status write_otlp(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   const Cells& cells = input.trace.cells;
@@ -118,14 +120,5 @@ Status write_otlp(const ExportInput& input, const std::string& path) {
   }
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter otlp_exporter = {.name = "otlp",
-                                       .summary = "the cells as spans of OpenTelemetry (OTLP, JSON lines)",
-                                       .extensions = {"jsonl"},
-                                       .write = write_otlp,
-                                       .draws_cells = true,
-                                       .one_axis = true};
 
 }  // namespace stageline

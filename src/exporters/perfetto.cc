@@ -262,6 +262,8 @@ class PerfettoWriter : PerfettoPackets {
   std::string scratch_;
 };
 
+}  // namespace
+
 Status write_perfetto(const ExportInput& input, const std::string& path) {
   TRY(sink, ExportSink::create(path));
   if (input.trace.cells.size() > 0) {
@@ -274,15 +276,5 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
   }
   return sink->commit();
 }
-
-}  // namespace
-
-extern const Exporter perfetto_exporter = {
-    .name = "perfetto",
-    .summary = "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
-    .extensions = {"pftrace", "perfetto-trace"},
-    .compresses = true,
-    .write = write_perfetto,
-    .one_axis = true};
 
 }  // namespace stageline

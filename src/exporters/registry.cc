@@ -3,13 +3,15 @@
 
 namespace stageline {
 
-#define EXPORTER(id) extern const Exporter id##_exporter;
+#define EXPORTER(id, title, makes, ...)                                 \
+  Status write_##id(const ExportInput& input, const std::string& path); \
+  const Exporter id##_exporter = {.name = title, .summary = makes, __VA_ARGS__};
 #include "exporters/exporters.def"
 #undef EXPORTER
 
 const std::vector<const Exporter*>& exporters() {
   static const std::vector<const Exporter*> all = {
-#define EXPORTER(id) &id##_exporter,
+#define EXPORTER(id, ...) &id##_exporter,
 #include "exporters/exporters.def"
 #undef EXPORTER
   };

@@ -140,6 +140,8 @@ void write_all(Output& out, const ExportInput& input) {
   out.run("COMMIT");
 }
 
+}  // namespace
+
 Status write_sqlite(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   {
@@ -151,14 +153,5 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
   }
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter sqlite_exporter = {.name = "sqlite",
-                                         .summary = "every table in one SQLite database",
-                                         .extensions = {"sqlite", "sqlite3", "db"},
-                                         .needs_tables = true,
-                                         .write = write_sqlite,
-                                         .whole_tables = true};
 
 }  // namespace stageline

@@ -67,6 +67,8 @@ void add_exact(const TorchRun& run, const TorchRank& rank, std::vector<std::stri
                 json_double(gigabytes_per_second(c.rate.value[i])));
 }
 
+}  // namespace
+
 Status write_trace_with_counters(const ExportInput& input, const std::string& path) {
   Result<TorchRun> run =
       make_torch_run(input.trace, {input.options.hta, !input.options.hta});  // HTA's counters end before the last step
@@ -85,15 +87,5 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
         "stageline info says what the trace holds", {rank.part->source});
   return write_overlay_file(input.trace, overlay, path);
 }
-
-}  // namespace
-
-extern const Exporter trace_with_counters_exporter = {
-    .name = "trace-with-counters",
-    .summary = "the source profiler trace with counters of queue lengths and copy bandwidth",
-    .compresses = true,
-    .write = write_trace_with_counters,
-    .one_file_per_rank = true,
-    .compat = "hta"};
 
 }  // namespace stageline

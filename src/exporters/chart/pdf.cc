@@ -11,6 +11,8 @@ namespace {
 constexpr double kPointsPerPixel = 0.75;  // 72 points and 96 CSS pixels are one inch
 constexpr double kMaxPoints = 14400;      // ISO 32000, annex C: viewers need not show larger pages
 
+}  // namespace
+
 Status write_pdf(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   TRY(chart, make_chart(input, {}));
@@ -26,13 +28,5 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
   if (!painted) return painted.error();
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter pdf_exporter = {.name = "pdf",
-                                      .summary = "the pipeline chart, or devices and hosts of a profile, as a PDF page",
-                                      .extensions = {"pdf"},
-                                      .write = write_pdf,
-                                      .one_axis = true};
 
 }  // namespace stageline

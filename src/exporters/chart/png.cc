@@ -9,6 +9,8 @@ constexpr double kMaxPixels = 32767;  // Cairo's limit for one side of an image
 constexpr double kMaxArea = 100e6;    // at 4 bytes for each pixel
 constexpr double kHandyWidth = 4400;  // a sharper picture than this is useless
 
+}  // namespace
+
 Status write_png(const ExportInput& input, const std::string& path) {
   if (input.options.width_px > kMaxPixels)
     return make_error(ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", "SVG and PDF have no such limit",
@@ -18,8 +20,6 @@ Status write_png(const ExportInput& input, const std::string& path) {
   out->write(chart->bytes);
   return out->commit();
 }
-
-}  // namespace
 
 Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   ChartOptions options;
@@ -46,11 +46,5 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   if (!painted) return painted.error();
   return png;
 }
-
-extern const Exporter png_exporter = {.name = "png",
-                                      .summary = "the pipeline chart, or devices and hosts of a profile, as an image",
-                                      .extensions = {"png"},
-                                      .write = write_png,
-                                      .one_axis = true};
 
 }  // namespace stageline

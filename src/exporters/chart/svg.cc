@@ -39,6 +39,8 @@ void drop_surface_number(std::string& svg) {
   if (end != std::string::npos) svg.replace(at, end + 1 - at, "<g id=\"chart\"");
 }
 
+}  // namespace
+
 Status write_svg(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   TRY(chart, make_chart(input, {}));
@@ -53,13 +55,5 @@ Status write_svg(const ExportInput& input, const std::string& path) {
   out->write(text);
   return out->commit();
 }
-
-}  // namespace
-
-extern const Exporter svg_exporter = {.name = "svg",
-                                      .summary = "the pipeline chart, or devices and hosts of a profile, as vectors",
-                                      .extensions = {"svg"},
-                                      .write = write_svg,
-                                      .one_axis = true};
 
 }  // namespace stageline
