@@ -3,8 +3,7 @@
 // Rank r and rank p − 1 − r do the same with the directions swapped, as one rank of a V of p/2.
 #include "schedules/build.h"
 
-namespace stageline {
-namespace dualpipe {
+namespace stageline::dualpipe {
 
 int32_t place_of(const ScheduleSizes& sizes, int32_t rank) { return std::min(rank, sizes.stages - 1 - rank); }
 
@@ -41,20 +40,4 @@ double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages + 1; }
 
-}  // namespace dualpipe
-
-extern const ScheduleDef dualpipe_schedule = {
-    .name = "dualpipe",
-    .summary = "micro-batches from both ends, forward and backward of the two directions overlapped",
-    .source = "DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe",
-    .default_chunks = 2,
-    .max_chunks = 2,
-    .make = dualpipe::make,
-    .warm_up = dualpipe::warm_up,
-    .bubble_text = "(p/2−1)(F&B+B−3W), exact at F = I",
-    .bubble_ns = dualpipe::bubble_ns,
-    .activations_text = "at most p+1",
-    .activations = dualpipe::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::dualpipe

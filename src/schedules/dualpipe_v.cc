@@ -2,8 +2,7 @@
 // directions happens here between the two chunks. MindSpeed's implementation differs in the cool-down.
 #include "schedules/build.h"
 
-namespace stageline {
-namespace dualpipe_v {
+namespace stageline::dualpipe_v {
 
 // MindSpeed's overlapping loop may run no time on the first rank, so one micro-batch fewer is enough for it.
 Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mindspeed) {
@@ -21,45 +20,19 @@ Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mi
   return schedule;
 }
 
-Result<Schedule> make_deepseek(const ScheduleSizes& sizes) { return make_with("dualpipe-v", sizes, false); }
-Result<Schedule> make_mindspeed(const ScheduleSizes& sizes) { return make_with("dualpipe-v-mindspeed", sizes, true); }
-
+Result<Schedule> make(const ScheduleSizes& sizes) { return make_with("dualpipe-v", sizes, false); }
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return dualpipe_warm_up(sizes.stages, rank); }
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) { return dualpipe_bubble_ns(sizes.stages, costs); }
-double mindspeed_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
-  if (sizes.dw_detach) return bubble_ns(sizes, c);
-  return (sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);
-}
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages} + 1; }
 
-}  // namespace dualpipe_v
+}  // namespace stageline::dualpipe_v
 
-extern const ScheduleDef dualpipe_v_schedule = {
-    .name = "dualpipe-v",
-    .summary = "DualPipe on half the ranks: two chunks in a V, overlapped forward and backward",
-    .source = "deepseek-ai/DualPipe (DualPipeV); PyTorch's ScheduleDualPipeV",
-    .default_chunks = 2,
-    .max_chunks = 2,
-    .make = dualpipe_v::make_deepseek,
-    .warm_up = dualpipe_v::warm_up,
-    .bubble_text = "(p−1)(F&B+B−3W), exact at F = I",
-    .bubble_ns = dualpipe_v::bubble_ns,
-    .activations_text = "at most 2p+1 chunks",
-    .activations = dualpipe_v::activations,
-};
+namespace stageline::dualpipe_v_mindspeed {
 
-extern const ScheduleDef dualpipe_v_mindspeed_schedule = {
-    .name = "dualpipe-v-mindspeed",
-    .summary = "DualPipeV with whole backwards at the end (--dw-detach splits them)",
-    .source = "MindSpeed's forward_backward_pipelining_with_cutinhalf",
-    .default_chunks = 2,
-    .max_chunks = 2,
-    .make = dualpipe_v::make_mindspeed,
-    .warm_up = dualpipe_v::warm_up,
-    .bubble_text = "(p−1)(F&B+B−W), ours at F = I = W; with --dw-detach (p−1)(F&B+B−3W)",
-    .bubble_ns = dualpipe_v::mindspeed_bubble_ns,
-    .activations_text = "at most 2p+1 chunks",
-    .activations = dualpipe_v::activations,
-};
+Result<Schedule> make(const ScheduleSizes& sizes) { return dualpipe_v::make_with("dualpipe-v-mindspeed", sizes, true); }
+double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
+  if (sizes.dw_detach) return dualpipe_v::bubble_ns(sizes, c);
+  return (sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);
+}
 
-}  // namespace stageline
+}  // namespace stageline::dualpipe_v_mindspeed

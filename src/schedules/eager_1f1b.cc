@@ -2,8 +2,7 @@
 // latency.
 #include "schedules/build.h"
 
-namespace stageline {
-namespace eager_1f1b {
+namespace stageline::eager_1f1b {
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches, 2 * (sizes.stages - rank) - 1);
@@ -17,18 +16,4 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-}  // namespace eager_1f1b
-
-extern const ScheduleDef eager_1f1b_schedule = {
-    .name = "eager-1f1b",
-    .summary = "1F1B with a longer warm-up that hides message latency",
-    .source = "Paddle's Eager1F1B pass",
-    .make = eager_1f1b::make,
-    .warm_up = eager_1f1b::warm_up,
-    .bubble_text = kClassicBubble,
-    .bubble_ns = classic_bubble_ns,
-    .activations_text = "min(m, 2(p−r)−1)",
-    .activations = eager_1f1b::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::eager_1f1b

@@ -2,8 +2,7 @@
 // 1)g forwards, then F and I in turn. Rank r owes r weight gradients, which drain at the end.
 #include "schedules/build.h"
 
-namespace stageline {
-namespace interleaved_zb {
+namespace stageline::interleaved_zb {
 
 int32_t group_of(const ScheduleSizes& sizes) { return sizes.group > 0 ? sizes.group : even_group(sizes); }
 
@@ -52,22 +51,4 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) {
                            int64_t{sizes.stages} + (sizes.chunks - 1) * int64_t{group_of(sizes)});
 }
 
-}  // namespace interleaved_zb
-
-extern const ScheduleDef interleaved_zb_schedule = {
-    .name = "interleaved-zb",
-    .summary = "interleaved 1F1B with weight gradients moved into the bubbles",
-    .source = "PyTorch's ScheduleInterleavedZeroBubble",
-    .default_chunks = 2,
-    .max_chunks = 64,
-    .grouped = true,
-    .make = interleaved_zb::make,
-    .warm_up = interleaved_zb::warm_up,
-    .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W, for m ≥ p in whole groups",
-    .bubble_ns = interleaved_zb::bubble_ns,
-    .bubble_min_micro_batches = filled_once,
-    .activations_text = "min(mv, p+(v−1)g) chunks",
-    .activations = interleaved_zb::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::interleaved_zb

@@ -5,6 +5,7 @@
 
 #include "base/error_words.h"
 #include "base/text.h"
+#include "schedules/build.h"
 
 namespace stageline {
 namespace {
@@ -18,13 +19,20 @@ Error plan_error() {
 
 }  // namespace
 
-#define SCHEDULE(id) extern const ScheduleDef id##_schedule;
+#define SCHEDULE(id, title, is, from, ...)                                                  \
+  namespace id {                                                                            \
+  Result<Schedule> make(const ScheduleSizes& sizes);                                        \
+  int32_t warm_up(const ScheduleSizes& sizes, int32_t rank);                                \
+  double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs);                     \
+  int64_t activations(const ScheduleSizes& sizes, int32_t rank);                            \
+  const ScheduleDef schedule = {.name = title, .summary = is, .source = from, __VA_ARGS__}; \
+  }
 #include "schedules/schedules.def"
 #undef SCHEDULE
 
 const std::vector<const ScheduleDef*>& schedules() {
   static const std::vector<const ScheduleDef*> all = {
-#define SCHEDULE(id) &id##_schedule,
+#define SCHEDULE(id, ...) &id::schedule,
 #include "schedules/schedules.def"
 #undef SCHEDULE
   };

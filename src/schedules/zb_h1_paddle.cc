@@ -4,8 +4,7 @@
 
 #include "schedules/build.h"
 
-namespace stageline {
-namespace zb_h1_paddle {
+namespace stageline::zb_h1_paddle {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, m = sizes.micro_batches;
@@ -43,18 +42,4 @@ double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages; }
 
-}  // namespace zb_h1_paddle
-
-extern const ScheduleDef zb_h1_paddle_schedule = {
-    .name = "zb-h1-paddle",
-    .summary = "zero-bubble ZB-H1 in Paddle's order",
-    .source = "Paddle's zero-bubble pass (differs from arXiv 2401.10241)",
-    .make = zb_h1_paddle::make,
-    .warm_up = zb_h1_paddle::warm_up,
-    .bubble_text = "(p−2)F+(p−1)I, ours (none is published); exact for I, W ≥ F",
-    .bubble_ns = zb_h1_paddle::bubble_ns,
-    .activations_text = "p",
-    .activations = zb_h1_paddle::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::zb_h1_paddle

@@ -12,8 +12,7 @@
 
 #include "schedules/build.h"
 
-namespace stageline {
-namespace zb_v {
+namespace stageline::zb_v {
 
 class Writer {
  public:
@@ -76,22 +75,4 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages}; }
 
-}  // namespace zb_v
-
-extern const ScheduleDef zb_v_schedule = {
-    .name = "zb-v",
-    .summary = "zero-bubble ZB-V: two chunks a rank in a V, the activations of 1F1B",
-    .source = "Qi et al., arXiv 2401.10241 section 6; PyTorch's ScheduleZBVZeroBubble",
-    .default_chunks = 2,
-    .max_chunks = 2,
-    .make = zb_v::make,
-    .warm_up = v_warm_up,
-    .bubble_text = "0, at F = I = W and m ≥ 2p−1",
-    .bubble_ns = zb_v::bubble_ns,
-    .bubble_is_inner = true,
-    .bubble_min_micro_batches = filled_twice,
-    .activations_text = "at most 2p chunks, that is p stages",
-    .activations = zb_v::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::zb_v

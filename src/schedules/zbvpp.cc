@@ -17,8 +17,7 @@
 #include "base/error_words.h"
 #include "schedules/build.h"
 
-namespace stageline {
-namespace zbvpp {
+namespace stageline::zbvpp {
 
 constexpr int32_t kChunks = 2;
 constexpr int kMaxRounds = 32;  // how often to plan again with an allowance; in practice once or twice helps
@@ -236,22 +235,4 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.micro_batches}; }
 
-}  // namespace zbvpp
-
-extern const ScheduleDef zbvpp_schedule = {
-    .name = "zbvpp",
-    .summary = "two chunks a rank in a V, weight gradients placed by a greedy planner",
-    .source = "Paddle's ZBVPP pass; after Qi et al., arXiv 2401.10241 section 6",
-    .default_chunks = 2,
-    .max_chunks = 2,
-    .make = zbvpp::make,
-    .warm_up = v_warm_up,  // its forwards and input gradients are those of ZB-V wherever that could be compared
-    .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
-    .bubble_ns = zbvpp::bubble_ns,
-    .bubble_is_inner = true,
-    .bubble_min_micro_batches = filled_twice,
-    .activations_text = "at most 2m chunks (no memory limit)",
-    .activations = zbvpp::activations,
-};
-
-}  // namespace stageline
+}  // namespace stageline::zbvpp
