@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-#define ANALYSIS(id) extern const Analysis id##_analysis;
+#define ANALYSIS(id, ...) Result<AnalysisResult> run_##id(const AnalysisInput& input);
 #include "analyses/analyses.def"
 #undef ANALYSIS
 
@@ -17,12 +17,13 @@ const std::vector<const Analysis*>& analyses() {
     for_each_declared("answers", [&](std::string_view name, const simdjson::dom::element& own) {
       summaries.emplace(name, declared_text(own, "summary"));
     });
+    using enum AnalysisNeeds;
     const auto add = [&](std::string_view id, Analysis analysis) {
       analysis.name = dashed(id);
       analysis.summary = summaries[analysis.name];
       named.push_back(std::move(analysis));
     };
-#define ANALYSIS(id) add(#id, id##_analysis);
+#define ANALYSIS(id, ...) add(#id, {.run = run_##id __VA_OPT__(, ) __VA_ARGS__});
 #include "analyses/analyses.def"
 #undef ANALYSIS
     std::vector<const Analysis*> list;

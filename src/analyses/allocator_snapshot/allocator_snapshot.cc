@@ -233,6 +233,8 @@ class PartTables {
   const AllocatorReplay replay_;
 };
 
+}  // namespace
+
 Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
   Tables tables;
@@ -249,9 +251,5 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
     result.tables.push_back(std::move(*table));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis allocator_snapshot_analysis = {.run = run_allocator_snapshot, .needs = AnalysisNeeds::kAllocator};
 
 }  // namespace stageline

@@ -254,6 +254,8 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
   return keys;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input) {
   TRY(keys, sort_keys(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -293,10 +295,5 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
   }
   return result.with(std::move(table));
 }
-
-}  // namespace
-
-extern const Analysis aten_op_kernels_and_delay_analysis = {
-    .run = run_aten_op_kernels_and_delay, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

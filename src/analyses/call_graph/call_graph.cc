@@ -147,6 +147,8 @@ void append(Table& to, const Table& from) {
   }
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const std::string builder = input.options.text("builder", "both");
@@ -168,10 +170,5 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
   AnalysisResult result = answer_of(*torch);
   return result.with(std::move(stack), std::move(graph));
 }
-
-}  // namespace
-
-extern const Analysis call_graph_analysis = {
-    .run = run_call_graph, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

@@ -166,6 +166,8 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
   return tables;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(rank, input.msprof); });
@@ -173,10 +175,5 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
   if (input.msprof) return result.with(msprof_tables(*torch, ranks));
   return result.with(exact_cann_api_sum_table(*torch, ranks, false), exact_cann_api_sum_table(*torch, ranks, true));
 }
-
-}  // namespace
-
-extern const Analysis cann_api_sum_analysis = {
-    .run = run_cann_api_sum, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

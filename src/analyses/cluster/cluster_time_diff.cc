@@ -79,15 +79,12 @@ Table msprof_table(const Side& control, const Side& test) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_cluster_time_diff(const AnalysisInput& input) {
   TRY(control, side_of(*input.control));
   TRY(test, side_of(*input.test));
   return AnalysisResult{}.with(input.msprof ? msprof_table(*control, *test) : parts_table(*control, *test));
 }
-
-}  // namespace
-
-extern const Analysis cluster_time_diff_analysis = {
-    .run = run_cluster_time_diff, .needs = AnalysisNeeds::kTwoRuns, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

@@ -55,6 +55,8 @@ Table reported_table(const Trace& trace) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
@@ -76,10 +78,5 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   if (reported.row_count() > 0) result.tables.push_back(std::move(reported));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis cluster_time_summary_analysis = {
-    .run = run_cluster_time_summary, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .takes_summaries = true};
 
 }  // namespace stageline

@@ -64,6 +64,8 @@ std::string power_text(int log2) {
   return std::to_string(int64_t{1} << std::min(log2 - 10 * unit, 62)) + " " + kUnits[unit];
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<RankTransfers> transfers = all_transfers(*torch);
@@ -114,9 +116,5 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   if (!input.for_report) result.tables.push_back(std::move(ops));
   return result.with(std::move(sizes));
 }
-
-}  // namespace
-
-extern const Analysis communication_matrix_analysis = {.run = run_communication_matrix, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -45,6 +45,8 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   return keys;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
@@ -82,10 +84,5 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
   if (!input.for_report) result.tables.push_back(std::move(each));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis communication_time_sum_analysis = {
-    .run = run_communication_time_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

@@ -109,6 +109,8 @@ std::vector<Line> lines_by_type(const std::vector<RankAnswer>& ranks, bool by_ra
   return lines;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(rank, input.msprof); });
@@ -128,10 +130,5 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   writer.fill(by_name, std::move(lines), true, true);
   return result.with(std::move(all), std::move(by_rank), std::move(by_name));
 }
-
-}  // namespace
-
-extern const Analysis compute_op_sum_analysis = {
-    .run = run_compute_op_sum, .needs = AnalysisNeeds::kComputing, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

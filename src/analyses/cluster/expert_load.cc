@@ -90,6 +90,8 @@ Table products_table(const std::vector<RankLoad>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   AnalysisResult result;
@@ -105,10 +107,5 @@ Result<AnalysisResult> run_expert_load(const AnalysisInput& input) {
   result.add(ranks_table(ranks), groups_table(ranks));
   return products > kMaxInReport && input.for_report ? std::move(result) : result.with(products_table(ranks));
 }
-
-}  // namespace
-
-extern const Analysis expert_load_analysis = {
-    .run = run_expert_load, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

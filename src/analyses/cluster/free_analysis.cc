@@ -98,6 +98,8 @@ Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   TRY(max, input.options.integer("top", 10, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
@@ -109,10 +111,5 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   note_level_none(input, result.notes);
   return result.with(reason_table(ranks), total_table(ranks), gap_table(*torch, ranks));
 }
-
-}  // namespace
-
-extern const Analysis free_analysis_analysis = {
-    .run = run_free_analysis, .needs = AnalysisNeeds::kComputing, .in_report = false};
 
 }  // namespace stageline

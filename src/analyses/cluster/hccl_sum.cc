@@ -186,6 +186,8 @@ Table group_work_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   TRY(max, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
@@ -196,10 +198,5 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
                      top_table(*torch, ranks, input.msprof, *max), group_table(*torch, ranks, input.msprof),
                      group_work_table(*torch, ranks, input.msprof));
 }
-
-}  // namespace
-
-extern const Analysis hccl_sum_analysis = {
-    .run = run_hccl_sum, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false};
 
 }  // namespace stageline

@@ -82,6 +82,8 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const auto ranks = ask_ranks(*torch, answer_for);
@@ -90,9 +92,5 @@ Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
     for (const bool device : {false, true}) result.tables.push_back(table_of(*torch, ranks, by_step, device));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis mstx_sum_analysis = {.run = run_mstx_sum, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

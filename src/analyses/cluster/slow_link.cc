@@ -47,6 +47,8 @@ Table transfer_table(const std::vector<TransferClass>& classes, size_t max) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   TRY(ratio, input.options.real("ratio", kSlowRatio));
   if (!(*ratio > 1)) return make_error(ErrorCode::kUsage, "--ratio must be more than 1", "1.5: half as long again");
@@ -60,9 +62,5 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   if (input.for_report && classes.empty()) return result;
   return result.with(link_table(classes), class_table(classes), transfer_table(classes, *max));
 }
-
-}  // namespace
-
-extern const Analysis slow_link_analysis = {.run = run_slow_link, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

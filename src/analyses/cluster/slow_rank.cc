@@ -256,6 +256,8 @@ Table clocks_table(const TorchRun& run) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   TRY(late_ns, input.options.duration_ns("late", kLateNs));
   TRY(max, input.options.integer("top", 15, 0));
@@ -273,10 +275,5 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   if (Table clocks = clocks_table(*torch); clocks.row_count() > 0) result.tables.push_back(std::move(clocks));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis slow_rank_analysis = {
-    .run = run_slow_rank, .needs = AnalysisNeeds::kTorch, .compat = "msprof", .in_report = false, .across_ranks = true};
 
 }  // namespace stageline

@@ -142,6 +142,8 @@ Result<AnalysisResult> run_msprof_masking(const AnalysisInput& input) {
                                  })));
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   if (input.msprof) return run_msprof_masking(input);
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -159,10 +161,5 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   if (!input.hta) result.tables.push_back(kinds_table("", kinds));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis comm_comp_overlap_analysis = {
-    .run = run_comm_comp_overlap, .needs = AnalysisNeeds::kComputing, .compat = "hta,msprof"};
 
 }  // namespace stageline

@@ -503,6 +503,8 @@ void add_notes(const LedgerOfRun& run, const Accounts& accounts, const Given& gi
   if (no_links > 0) notes.add(problem::ledger_no_fabric, Where{}, no_links);
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_communication(const AnalysisInput& input) {
   TRY(given, read_given(input.options));
   const LedgerOfRun& run = ledger_of(input.run());
@@ -515,10 +517,5 @@ Result<AnalysisResult> run_communication(const AnalysisInput& input) {
   add_notes(run, accounts, *given, result.notes);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis communication_analysis = {
-    .run = run_communication, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

@@ -321,6 +321,8 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
                     {rank.part->source});
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   PathOptions options;
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
@@ -356,13 +358,5 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   if (input.wants_overlay) result.overlay = overlay_of(*answer, part, *only, *all);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis critical_path_analysis_analysis = {.run = run_critical_path_analysis,
-                                                         .needs = AnalysisNeeds::kComputing,
-                                                         .compat = "hta",
-                                                         .makes_overlay = true,
-                                                         .in_report = false};
 
 }  // namespace stageline

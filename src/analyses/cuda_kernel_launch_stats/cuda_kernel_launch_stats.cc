@@ -215,6 +215,8 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -229,10 +231,5 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
     result.tables.push_back(input.hta ? hta_launch_table(ranks) : exact_launch_table(*torch, ranks));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis cuda_kernel_launch_stats_analysis = {
-    .run = run_cuda_kernel_launch_stats, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

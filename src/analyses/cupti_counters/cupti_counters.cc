@@ -240,7 +240,9 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
   return table;
 }
 
-Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
+}  // namespace
+
+Result<AnalysisResult> run_cupti_counter_data_with_operators(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   std::vector<RankCounters> ranks(torch->parts.size());
   std::vector<Status> read(ranks.size());
@@ -257,10 +259,5 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
   TRY(table, hta_cupti_counters_table(*torch, ranks));
   return result.with(std::move(*table));
 }
-
-}  // namespace
-
-extern const Analysis cupti_counter_data_with_operators_analysis = {
-    .run = run_cupti_counters, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

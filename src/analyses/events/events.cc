@@ -181,16 +181,13 @@ Table exact_symbols(const TorchRun& run) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_events(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   return result.with(input.rows_later ? events_later(*torch) : events_now(*torch),
                      input.hta ? hta_symbols(*torch) : exact_symbols(*torch));
 }
-
-}  // namespace
-
-extern const Analysis events_analysis = {
-    .run = run_events, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false, .in_export = false};
 
 }  // namespace stageline

@@ -48,6 +48,8 @@ std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryIn
   return out;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
   Table nodes(declared_table("execution-trace/execution-nodes"));
@@ -96,9 +98,5 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
   AnalysisResult result;
   return result.with(std::move(nodes), std::move(tensors));
 }
-
-}  // namespace
-
-extern const Analysis execution_trace_analysis = {.run = run_execution_trace, .needs = AnalysisNeeds::kNodes};
 
 }  // namespace stageline

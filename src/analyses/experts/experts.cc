@@ -291,6 +291,8 @@ Result<RouterQuestion> read_question(const AnalysisOptions& options, size_t rank
   return RouterQuestion{static_cast<size_t>(*ep), *capacity, *extra};
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_experts(const AnalysisInput& input) {
   const Run& run = input.run();
   const Trace& trace = run.trace();
@@ -330,10 +332,5 @@ Result<AnalysisResult> run_experts(const AnalysisInput& input) {
   Table layers = router_layers(trace, *question, result.notes);
   return result.with(std::move(ranks), std::move(causes), std::move(placements), std::move(prices), std::move(layers));
 }
-
-}  // namespace
-
-extern const Analysis experts_analysis = {
-    .run = run_experts, .needs = AnalysisNeeds::kExperts, .in_report = false, .across_ranks = true, .in_export = false};
 
 }  // namespace stageline

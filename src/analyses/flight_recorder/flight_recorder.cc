@@ -75,6 +75,8 @@ Table calls_table(const Trace& trace) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   const Run& run = input.run();
   const Trace& trace = run.trace();
@@ -86,9 +88,5 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   if (report.overwritten > 0) result.notes.add(problem::flight_recorder_overwritten, {}, report.overwritten);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis flight_recorder_analysis = {.run = run_flight_recorder, .needs = AnalysisNeeds::kCalls};
 
 }  // namespace stageline

@@ -145,6 +145,8 @@ TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& 
   return overlay;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& input) {
   Options options;
   options.name = input.options.text("operator-name");
@@ -182,14 +184,5 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     result.overlay = overlay_of(*torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);
   return result.with(std::move(table));
 }
-
-}  // namespace
-
-extern const Analysis frequent_cuda_kernel_sequences_analysis = {.run = run_frequent_cuda_kernel_sequences,
-                                                                 .needs = AnalysisNeeds::kTorch,
-                                                                 .compat = "hta",
-                                                                 .makes_overlay = true,
-                                                                 .in_report = false,
-                                                                 .in_export = false};
 
 }  // namespace stageline

@@ -209,6 +209,8 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -220,10 +222,5 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
     result.add(exact_types(ranks), exact_kernels(*torch, ranks, *options), exact_types_by_rank(ranks));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis gpu_kernel_breakdown_analysis = {
-    .run = run_gpu_kernel_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -242,6 +242,8 @@ Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const s
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput& input) {
   Options options;
   TRY_OK(take(input.options.flag("expand-names", true), options.expand));
@@ -263,10 +265,5 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
                             std::to_string(torch->ranks[torch->parts[k]]) + "); without --compat hta times are exact");
   return result.with(hta_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
 }
-
-}  // namespace
-
-extern const Analysis gpu_kernels_with_user_annotations_analysis = {
-    .run = run_gpu_kernels_with_user_annotations, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

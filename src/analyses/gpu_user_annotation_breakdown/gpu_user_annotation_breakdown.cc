@@ -122,6 +122,8 @@ Result<Options> options_of(const AnalysisInput& input) {
   return options;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -135,10 +137,5 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
   return result.with(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
                                : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
 }
-
-}  // namespace
-
-extern const Analysis gpu_user_annotation_breakdown_analysis = {
-    .run = run_gpu_user_annotation_breakdown, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

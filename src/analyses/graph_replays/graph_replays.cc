@@ -124,6 +124,8 @@ int64_t rounded_mean(int64_t sum, int64_t count) {
   return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows}));
   std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // indexed by name
@@ -152,9 +154,5 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   AnalysisResult result;
   return result.with(std::move(use), std::move(replays));
 }
-
-}  // namespace
-
-extern const Analysis graph_replays_analysis = {.run = run_graph_replays, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -110,6 +110,8 @@ Result<IdleOptions> options_of(const AnalysisInput& input) {
   return options;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   TRY(options, options_of(input));
   TRY(torch, make_torch_run(*input.trace, {input.hta, !input.hta || input.include_last_step, input.rows}));
@@ -130,10 +132,5 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
         stream_table(declared_table("idle-time-breakdown/interval-stats"), ranks, statistics_values));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis idle_time_breakdown_analysis = {
-    .run = run_idle_time_breakdown, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

@@ -121,6 +121,8 @@ Table classes_table(const Links& links) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_links(const AnalysisInput& input) {
   AnalysisResult result;
   const Trace& trace = *input.trace;
@@ -139,9 +141,5 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
   return result.with(slow_table(trace, links, causes, theory.recognition), edges_table(trace, links),
                      endpoints_table(trace, links), classes_table(links));
 }
-
-}  // namespace
-
-extern const Analysis links_analysis = {.run = run_links, .across_ranks = true};
 
 }  // namespace stageline

@@ -80,6 +80,8 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
@@ -95,14 +97,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   return result.with(exact_memory_bw_summary_table(*torch, ranks), bin_table(*torch, ranks));
 }
 
-}  // namespace
-
-extern const Analysis memory_bw_summary_analysis = {
-    .run = run_memory_bw_summary, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
-
 // Every change of the bandwidth of copies and memsets. Definitions: docs/analyses/memory-bandwidth.md.
-
-namespace {
 
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -127,10 +122,5 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   }
   return result.with(std::move(table));
 }
-
-}  // namespace
-
-extern const Analysis memory_bw_time_series_analysis = {
-    .run = run_memory_bw_time_series, .needs = AnalysisNeeds::kTorch, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

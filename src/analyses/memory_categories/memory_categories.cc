@@ -132,6 +132,8 @@ std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Memory
   return row;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   TRY(max, input.options.integer("points", 1000, 2, INT64_MAX));
   TRY(top, input.options.integer("top", 20, 1, INT64_MAX));
@@ -164,9 +166,5 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   if (std::ranges::any_of(ranks, &RankAnswer::no_addresses)) result.notes.add(problem::memory_no_addresses);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis memory_categories_analysis = {.run = run_memory_categories, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -121,6 +121,8 @@ std::vector<Table::Value> exact_row(const std::string& file, const Point& p) {
   return row;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.hta && input.paths.size() != 1)
@@ -138,10 +140,5 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   }
   return result.with(std::move(peaks), std::move(timeline));
 }
-
-}  // namespace
-
-extern const Analysis memory_timeline_analysis = {
-    .run = run_memory_timeline, .needs = AnalysisNeeds::kFiles, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

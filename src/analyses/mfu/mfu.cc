@@ -218,6 +218,8 @@ void add_notes(const Utilisation& use, const Wanted& wanted, const Meter& meter,
     for (const std::string& key : wanted.model->notes) notes.add(problem::mfu_not_counted, Args().set("key", key));
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_mfu(const AnalysisInput& input) {
   TRY(wanted, read_wanted(input.options));
   TRY(given, read_peaks(input.options));
@@ -235,9 +237,5 @@ Result<AnalysisResult> run_mfu(const AnalysisInput& input) {
   return result.with(meter.steps(), ranks_table(asked), losses_table(asked, meter), operators_table(asked),
                      meter.formulas(), peaks_table(asked));
 }
-
-}  // namespace
-
-extern const Analysis mfu_analysis = {.run = run_mfu, .needs = AnalysisNeeds::kTorch, .in_report = false};
 
 }  // namespace stageline

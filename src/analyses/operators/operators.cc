@@ -373,6 +373,8 @@ void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& b
     notes.add(problem::operators_no_stacks, Args().flag("recorded", by.recorded_stacks));
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_operators(const AnalysisInput& input) {
   TRY(options, read_options(input));
   const Trace& trace = *input.trace;
@@ -391,9 +393,5 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
     result.notes.add(problem::operators_none);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis operators_analysis = {.run = run_operators, .needs = AnalysisNeeds::kTorch, .format = "torch"};
 
 }  // namespace stageline

@@ -327,6 +327,8 @@ Table context_table(const Lengths& lengths, int64_t ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_packing(const AnalysisInput& input) {
   const Run& run = input.run();
   TRY(lengths, read_lengths(input.options));
@@ -346,10 +348,5 @@ Result<AnalysisResult> run_packing(const AnalysisInput& input) {
   if (!packing.explained()) result.notes.add(problem::packing_not_explained);
   return result.with(packing.prices(*cap), packing.steps(), packing.fits(), context_table(*lengths, *ranks));
 }
-
-}  // namespace
-
-extern const Analysis packing_analysis = {
-    .run = run_packing, .in_report = false, .across_ranks = true, .in_export = false};
 
 }  // namespace stageline

@@ -150,6 +150,8 @@ const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   return *order[(order.size() - 1) / 2];
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
@@ -174,9 +176,5 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   if (!input.for_report) result.tables.push_back(slack_cells_table(*input.trace, *graph, steps, slack));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis pipeline_critical_path_analysis = {.run = run_pipeline_critical_path, .across_ranks = true};
 
 }  // namespace stageline

@@ -67,6 +67,8 @@ Table steps_pipeline_summary_table(const PipelineSums& sums) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const PipelineSums& sums = sums_of(input.run());
@@ -77,9 +79,5 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
   return result.with(ranks_pipeline_summary_table(trace, sums), stages_table(trace),
                      steps_pipeline_summary_table(sums));
 }
-
-}  // namespace
-
-extern const Analysis pipeline_summary_analysis = {.run = run_pipeline_summary, .across_ranks = true};
 
 }  // namespace stageline

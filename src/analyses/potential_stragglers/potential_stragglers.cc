@@ -53,6 +53,8 @@ Table hta_potential_stragglers_table(const std::vector<int32_t>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   TRY(steps, input.options.numbers("profiler-steps"));
   TRY(candidates, input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0));
@@ -74,10 +76,5 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   if (matched.alone > 0 && ops.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, matched.alone);
   return result.with(rank_potential_stragglers_table(*torch, sums, *candidates), kind_table(*torch, sums));
 }
-
-}  // namespace
-
-extern const Analysis potential_stragglers_analysis = {
-    .run = run_potential_stragglers, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -35,15 +35,12 @@ Table exact_profiler_steps_table(const TorchRun& run) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
   return result.with(input.hta ? hta_profiler_steps_table(*torch) : exact_profiler_steps_table(*torch));
 }
-
-}  // namespace
-
-extern const Analysis profiler_steps_analysis = {
-    .run = run_profiler_steps, .needs = AnalysisNeeds::kTorch, .compat = "hta"};
 
 }  // namespace stageline

@@ -75,6 +75,8 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
@@ -91,11 +93,6 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
   for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
   return result.with(exact_queue_length_summary_table(*torch, ranks), bin_table(*torch, ranks));
 }
-
-}  // namespace
-
-extern const Analysis queue_length_summary_analysis = {
-    .run = run_queue_length_summary, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 // Every change of the number of launched operations that wait on a stream. Definitions:
 // docs/analyses/queue-length.md.
@@ -123,6 +120,8 @@ Table exact_queue_length_time_series_table(const TorchRun& run, const std::vecto
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);
@@ -134,10 +133,5 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
   for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
   return result.with(exact_queue_length_time_series_table(*torch, ranks));
 }
-
-}  // namespace
-
-extern const Analysis queue_length_time_series_analysis = {
-    .run = run_queue_length_time_series, .needs = AnalysisNeeds::kComputing, .compat = "hta", .in_report = false};
 
 }  // namespace stageline

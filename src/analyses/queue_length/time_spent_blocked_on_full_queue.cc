@@ -67,6 +67,8 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRun& run, const TorchRank
   return out;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
   TRY(max, input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -100,10 +102,5 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
   }
   return result.with(std::move(table));
 }
-
-}  // namespace
-
-extern const Analysis time_spent_blocked_on_full_queue_analysis = {
-    .run = run_time_spent_blocked_on_full_queue, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

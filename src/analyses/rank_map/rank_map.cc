@@ -102,6 +102,8 @@ Table sizes_table(const RankMap& map) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   RankMap map = rank_map(trace, {});
@@ -133,9 +135,5 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
                      map.missing.size());
   return result;
 }
-
-}  // namespace
-
-extern const Analysis rank_map_analysis = {.run = run_rank_map, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -76,15 +76,13 @@ Table times_table(const std::vector<Request>& requests) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_requests(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
   const int64_t zero_ns = axis_zero_ns(trace);
   const std::vector<Request> requests = requests_of(trace, zero_ns);
   return AnalysisResult().with(times_table(requests), requests_table(requests, zero_ns));
 }
-
-}  // namespace
-
-extern const Analysis requests_analysis = {.run = run_requests, .needs = AnalysisNeeds::kRequests};
 
 }  // namespace stageline

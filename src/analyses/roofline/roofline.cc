@@ -236,6 +236,8 @@ Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
                     "matrix products, convolutions, attention, additions and multiplications are known");
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   if (input.msprof) return AnalysisResult{}.with(msprof_table(trace));
@@ -261,9 +263,5 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   if (on_host > 0) result.notes.add(problem::roofline_on_host, {}, on_host);
   return result.with(use_table(ranks, *given), ops_table(trace, ranks, *given), peaks_table(ranks, *given));
 }
-
-}  // namespace
-
-extern const Analysis roofline_analysis = {.run = run_roofline, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

@@ -29,7 +29,9 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
   return table;
 }
 
-Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
+}  // namespace
+
+Result<AnalysisResult> run_schedule(const AnalysisInput& input) {
   const Recognition& r = theory_of(input.run()).recognition;
   if (r.candidates.empty())
     return make_error(
@@ -63,9 +65,5 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
     result.notes.add(problem::schedule_ambiguous, Args().set("schedule", r.best().name).set("others", others));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis schedule_analysis = {.run = run_schedule_analysis};
 
 }  // namespace stageline

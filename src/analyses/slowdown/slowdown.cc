@@ -76,6 +76,8 @@ Table step_parts_table(const StepGraph& graph, const Slowdown& s) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
@@ -94,9 +96,5 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   if (!input.for_report) result.tables.push_back(step_parts_table(graph, s));
   return result;
 }
-
-}  // namespace
-
-extern const Analysis slowdown_analysis = {.run = run_slowdown, .across_ranks = true};
 
 }  // namespace stageline

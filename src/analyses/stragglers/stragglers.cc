@@ -87,6 +87,8 @@ Table correlations_table(const Stragglers& s) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   AnalysisResult result;
   const Trace& trace = *input.trace;
@@ -122,9 +124,5 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   return result.with(std::move(causes), workers_table(trace, s), correlations_table(s),
                      steps_stragglers_table(trace, s));
 }
-
-}  // namespace
-
-extern const Analysis stragglers_analysis = {.run = run_stragglers, .across_ranks = true};
 
 }  // namespace stageline

@@ -77,6 +77,8 @@ void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
   notes.add(problem::memory_no_address, {}, unplaced);
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   TRY(max, input.options.integer("points", 1000, 2, INT64_MAX));
   TRY(torch, make_torch_run(*input.trace, {false, true}));
@@ -95,9 +97,5 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   note_flaws(ranks, result.notes);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis tb_memory_analysis = {.run = run_tb_memory, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

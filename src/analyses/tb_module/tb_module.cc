@@ -293,6 +293,8 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {false, true}));
   if (input.msprof) return msprof_modules(*torch);
@@ -307,9 +309,5 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   AnalysisResult result;
   return result.with(tree_table(ranks), flat_table(ranks));
 }
-
-}  // namespace
-
-extern const Analysis tb_module_analysis = {.run = run_tb_module, .needs = AnalysisNeeds::kTorch, .compat = "msprof"};
 
 }  // namespace stageline

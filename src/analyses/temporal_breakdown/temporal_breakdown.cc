@@ -31,6 +31,8 @@ Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
@@ -44,10 +46,5 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   AnalysisResult result = answer_of(*torch);
   return result.with(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
 }
-
-}  // namespace
-
-extern const Analysis temporal_breakdown_analysis = {
-    .run = run_temporal_breakdown, .needs = AnalysisNeeds::kComputing, .compat = "hta"};
 
 }  // namespace stageline

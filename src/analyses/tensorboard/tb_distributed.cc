@@ -149,6 +149,8 @@ std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRank
   return tables;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
@@ -163,9 +165,5 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   if (join.unequal > 0) result.notes.add(problem::tb_collectives_unequal, {}, join.unequal);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis tb_distributed_analysis = {.run = run_tb_distributed, .needs = AnalysisNeeds::kComputing};
 
 }  // namespace stageline

@@ -155,6 +155,8 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
@@ -168,9 +170,5 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   }
   return result.with(kernel_table(tb, ranks, by_launch));
 }
-
-}  // namespace
-
-extern const Analysis tb_kernel_analysis = {.run = run_tb_kernel, .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -79,6 +79,8 @@ Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, 
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const bool by_shape = input.options.text("group-by", "operator") == "operator-and-shape";
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
@@ -89,10 +91,5 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   AnalysisResult result;
   return result.with(operator_table(tb, ranks, by_shape));
 }
-
-}  // namespace
-
-extern const Analysis tb_operator_analysis = {
-    .run = run_tb_operator, .needs = AnalysisNeeds::kComputing, .in_report = false};
 
 }  // namespace stageline

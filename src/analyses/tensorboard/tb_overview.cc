@@ -55,6 +55,8 @@ Table advice_table(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
@@ -67,9 +69,5 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   if (dropped > 0) result.notes.add(problem::tb_steps_dropped, {}, dropped);
   return result;
 }
-
-}  // namespace
-
-extern const Analysis tb_overview_analysis = {.run = run_tb_overview, .needs = AnalysisNeeds::kComputing};
 
 }  // namespace stageline

@@ -128,6 +128,8 @@ Table chain_table(const LateChain& c) {
   return table;
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const TheoryRun& theory = theory_of(input.run());
@@ -151,9 +153,5 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   return result.with(chain_table(late.chain), ranks_theory_table(trace, theory, sums_of(input.run())),
                      phases_table(trace), reasons_table(late), late_table(trace, theory, late));
 }
-
-}  // namespace
-
-extern const Analysis theory_analysis = {.run = run_theory, .across_ranks = true};
 
 }  // namespace stageline

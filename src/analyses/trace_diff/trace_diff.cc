@@ -218,6 +218,8 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
   return result.with(std::move(compared), std::move(lists));
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   DiffOptions options;
   for (const auto& [name, list] :
@@ -235,9 +237,5 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   AnalysisResult result;
   return result.with(std::move(*tables));
 }
-
-}  // namespace
-
-extern const Analysis trace_diff_analysis = {.run = run_trace_diff, .needs = AnalysisNeeds::kTwoRuns, .compat = "hta"};
 
 }  // namespace stageline

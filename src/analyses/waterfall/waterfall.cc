@@ -171,6 +171,8 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
     notes.add(problem::waterfall_overlap, Args().set("share", percent(w.overlap_ns / w.busy_ns)));
 }
 
+}  // namespace
+
 Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const Waterfall& w = waterfall_of(input.run());
@@ -186,9 +188,5 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
                      check_table(w, mean), frontier_table(frontier_of(trace, sums_of(input.run()).outliers)),
                      steps_waterfall_table(trace, w), periods_table(trace, periods));
 }
-
-}  // namespace
-
-extern const Analysis waterfall_analysis = {.run = run_waterfall, .across_ranks = true};
 
 }  // namespace stageline

@@ -4,7 +4,6 @@
 #include "analyses/xla_steps/problems.h"
 
 namespace stageline {
-namespace {
 
 Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
@@ -23,9 +22,5 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
   if (!any) result.notes.add(problem::xla_steps_none);
   return result.with(std::move(table));
 }
-
-}  // namespace
-
-extern const Analysis xla_steps_analysis = {.run = run_xla_steps, .needs = AnalysisNeeds::kXla};
 
 }  // namespace stageline
