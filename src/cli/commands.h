@@ -12,34 +12,9 @@
 
 namespace stageline {
 
-Result<int> run_report(const Arguments& arguments);
-Result<int> run_explain(const Arguments& arguments);
-Result<int> run_diff(const Arguments& arguments);
-Result<int> run_analyze(const Arguments& arguments);
-Result<int> run_export(const Arguments& arguments);
-Result<int> run_export_stacks(const Arguments& arguments);
-Result<int> run_align(const Arguments& arguments);
-Result<int> run_what_if(const Arguments& arguments);
-Result<int> run_sql(const Arguments& arguments);
-Result<int> run_mcp(const Arguments& arguments);
-Result<int> run_skill(const Arguments& arguments);
-Result<int> run_record(const Arguments& arguments);
-Result<int> run_digest(const Arguments& arguments);
-Result<int> run_recover(const Arguments& arguments);
-Result<int> run_tail(const Arguments& arguments);
-Result<int> run_history(const Arguments& arguments);
-Result<int> run_info(const Arguments& arguments);
-Result<int> run_event(const Arguments& arguments);
-Result<int> run_paddle_timeline(const Arguments& arguments);
-Result<int> run_pp_chart(const Arguments& arguments);
-Result<int> run_plan(const Arguments& arguments);
-Result<int> run_schedule(const Arguments& arguments);
-Result<int> run_simulate(const Arguments& arguments);
-Result<int> run_view(const Arguments& arguments);
-Result<int> run_help(const Arguments& arguments);
-Result<int> run_completion(const Arguments& arguments);
-Result<int> run_man(const Arguments& arguments);
-Result<int> run_version(const Arguments& arguments);
+#define COMMAND(name, run) Result<int> run(const Arguments& arguments);
+#include "cli/commands.def"
+#undef COMMAND
 
 inline constexpr int kExitGood = 0, kExitFinding = 1, kExitError = 2, kExitInterrupted = 130;
 

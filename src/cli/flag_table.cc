@@ -21,35 +21,10 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr std::pair<std::string_view, Result<int> (*)(const Arguments&)> kRun[] = {
-    {"report", run_report},
-    {"explain", run_explain},
-    {"view", run_view},
-    {"serve", run_view},
-    {"analyze", run_analyze},
-    {"diff", run_diff},
-    {"export", run_export},
-    {"export-stacks", run_export_stacks},
-    {"align", run_align},
-    {"what-if", run_what_if},
-    {"sql", run_sql},
-    {"mcp", run_mcp},
-    {"skill", run_skill},
-    {"info", run_info},
-    {"digest", run_digest},
-    {"record", run_record},
-    {"recover", run_recover},
-    {"tail", run_tail},
-    {"history", run_history},
-    {"event", run_event},
-    {"paddle-timeline", run_paddle_timeline},
-    {"pp-chart", run_pp_chart},
-    {"plan", run_plan},
-    {"schedule", run_schedule},
-    {"simulate", run_simulate},
-    {"help", run_help},
-    {"completion", run_completion},
-    {"man", run_man},
-    {"version", run_version}};
+#define COMMAND(name, run) {name, run},
+#include "cli/commands.def"
+#undef COMMAND
+};
 
 // Returns the text with what only the program knows filled in.
 std::string filled(std::string text) {
