@@ -7,21 +7,25 @@
 
 namespace stageline {
 
-#define FIGURE(identifier) extern const FigureSpec identifier##_figure;
+namespace figures {
+#define FIGURE(id, ...) std::vector<Figure> id(const SharedRun& run);
+#define FAMILY FIGURE
 #include "engine/figures/figures.def"
 #undef FIGURE
+}  // namespace figures
 
 namespace {
 
-// In the order of figures.def.
-const std::vector<const FigureSpec*>& all_figures() {
-  static const std::vector<const FigureSpec*> all = {
-#define FIGURE(identifier) &identifier##_figure,
+using enum FigureCost;
+
+constexpr FigureSpec kFigures[] = {
+#define FIGURE(id, unit, cost) {#id, unit, cost, figures::id},
+#undef FAMILY
+#define FAMILY(id, unit, cost) {#id ".", unit, cost, figures::id},
 #include "engine/figures/figures.def"
 #undef FIGURE
-  };
-  return all;
-}
+#undef FAMILY
+};
 
 Text words_of(const FigureSpec& spec, const char* part) {
   return words("figure." + std::string(spec.stem()) + "." + part);
@@ -33,15 +37,15 @@ Text definition_of(const FigureSpec& spec) { return words_of(spec, "definition")
 Text base_of(const FigureSpec& spec) { return words_of(spec, "base"); }
 
 const FigureSpec* find_figure(std::string_view name) {
-  for (const FigureSpec* spec : all_figures())
-    if (name == spec->stem() || (spec->is_family() && name.starts_with(spec->name))) return spec;
+  for (const FigureSpec& spec : kFigures)
+    if (name == spec.stem() || (spec.is_family() && name.starts_with(spec.name))) return &spec;
   return nullptr;
 }
 
 Status check_figure(std::string_view name) {
   if (find_figure(name)) return {};
   std::vector<std::string> known;
-  for (const FigureSpec* figure : all_figures()) known.emplace_back(figure->stem());
+  for (const FigureSpec& figure : kFigures) known.emplace_back(figure.stem());
   const std::string near = nearest(name, known);
   return make_error(
       ErrorCode::kUsage, "there is no figure \"" + std::string(name) + "\"",
@@ -56,7 +60,7 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
     for (Figure& figure : made) out.push_back({&spec, std::move(figure)});
   };
   if (names.empty())
-    for (const FigureSpec* spec : all_figures()) add_all(*spec);
+    for (const FigureSpec& spec : kFigures) add_all(spec);
   for (const std::string& name : names) {
     TRY_OK(check_figure(name));
     const FigureSpec* spec = find_figure(name);
@@ -76,8 +80,8 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
 
 std::string page_figures_json(const SharedRun& run) {
   std::vector<std::string> names;
-  for (const FigureSpec* spec : all_figures())
-    if (spec->cost != FigureCost::kAlone) names.emplace_back(spec->stem());
+  for (const FigureSpec& spec : kFigures)
+    if (spec.cost != FigureCost::kAlone) names.emplace_back(spec.stem());
   const Result<std::vector<NamedFigure>> figures = figures_of(run, names);
   // Definitions of parts of bars; some are no figures, such as those of a pipeline's devices.
   JsonWriter json;

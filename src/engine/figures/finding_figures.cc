@@ -6,8 +6,19 @@
 #include "engine/model_tables.h"
 #include "pipeline/clocks/problems.h"
 
-namespace stageline {
+namespace stageline::figures {
 namespace {
+
+std::vector<Figure> flaws(const SharedRun& run, const char* name, bool of_clocks) {
+  const std::vector<Diagnostic>& items = run->trace().diagnostics.items();
+  const auto count = std::ranges::count_if(items, [&](const Diagnostic& d) {
+    // Notes of a drawing about clocks do not describe the run.
+    return is_of_clocks(d) == of_clocks && d.name != problem::clock_drawn_as_recorded.name;
+  });
+  return {{.name = name, .value = static_cast<double>(count)}};
+}
+
+}  // namespace
 
 std::vector<Figure> lost(const SharedRun& run) {
   const Explanation& e = explained_run(*run);
@@ -16,7 +27,7 @@ std::vector<Figure> lost(const SharedRun& run) {
 }
 
 // finding.1.lost and finding.1.saving of the first finding that explain lists, and so on.
-std::vector<Figure> findings(const SharedRun& run) {
+std::vector<Figure> finding(const SharedRun& run) {
   std::vector<Figure> out;
   size_t number = 0;
   for (const Finding& f : explained_run(*run).findings) {
@@ -36,23 +47,7 @@ std::vector<Figure> findings(const SharedRun& run) {
   return out;
 }
 
-std::vector<Figure> flaws(const SharedRun& run, const char* name, bool of_clocks) {
-  const std::vector<Diagnostic>& items = run->trace().diagnostics.items();
-  const auto count = std::ranges::count_if(items, [&](const Diagnostic& d) {
-    // Notes of a drawing about clocks do not describe the run.
-    return is_of_clocks(d) == of_clocks && d.name != problem::clock_drawn_as_recorded.name;
-  });
-  return {{.name = name, .value = static_cast<double>(count)}};
-}
-
 std::vector<Figure> flaws_input(const SharedRun& run) { return flaws(run, "flaws_input", false); }
 std::vector<Figure> flaws_clock(const SharedRun& run) { return flaws(run, "flaws_clock", true); }
 
-}  // namespace
-
-extern const FigureSpec lost_figure = {"lost", "ns", FigureCost::kExplain, lost};
-extern const FigureSpec finding_figure = {"finding.", "ns", FigureCost::kExplain, findings};
-extern const FigureSpec flaws_input_figure = {"flaws_input", "", FigureCost::kRead, flaws_input};
-extern const FigureSpec flaws_clock_figure = {"flaws_clock", "", FigureCost::kRead, flaws_clock};
-
-}  // namespace stageline
+}  // namespace stageline::figures

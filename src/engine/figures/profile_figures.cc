@@ -11,7 +11,7 @@
 #include "model/run_extent.h"
 #include "model/statistics.h"
 
-namespace stageline {
+namespace stageline::figures {
 namespace {
 
 // One figure; unknown, for this reason, where its base is not above zero.
@@ -19,6 +19,8 @@ std::vector<Figure> known_where(double base, const char* name, double value, con
   if (base > 0) return {{.name = name, .value = value}};
   return {{.name = name, .why_unknown = words(why)}};
 }
+
+}  // namespace
 
 std::vector<Figure> step_host(const SharedRun& run) {
   std::vector<double> lengths;
@@ -85,14 +87,4 @@ std::vector<Figure> self_time(const SharedRun& run) {
   return out;
 }
 
-}  // namespace
-
-extern const FigureSpec step_host_figure = {"step_host", "ns", FigureCost::kSums, step_host};
-extern const FigureSpec device_window_figure = {"device_window", "ns", FigureCost::kSums, device_window};
-extern const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
-extern const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
-extern const FigureSpec hfu_figure = {"hfu", "share", FigureCost::kAlone, hfu};
-extern const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
-extern const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kAlone, self_time};
-
-}  // namespace stageline
+}  // namespace stageline::figures

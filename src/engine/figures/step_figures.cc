@@ -7,7 +7,7 @@
 #include "model/run_extent.h"
 #include "pipeline/sums/step_ratios.h"
 
-namespace stageline {
+namespace stageline::figures {
 namespace {
 
 bool has_cells(const SharedRun& run) { return run->trace().cells.size() > 0; }
@@ -24,6 +24,8 @@ std::vector<Figure> of_pipeline(const SharedRun& run, const char* name, double v
   return {{.name = name, .value = value}};
 }
 
+}  // namespace
+
 std::vector<Figure> ranks(const SharedRun& run) {
   return {{.name = "ranks", .value = static_cast<double>(run->trace().parts.size())}};
 }
@@ -33,7 +35,6 @@ std::vector<Figure> steps_all(const SharedRun& run) {
 }
 
 std::vector<Figure> steps_usual(const SharedRun& run) { return above_zero("steps_usual", explained_run(*run).steps); }
-
 std::vector<Figure> step_period(const SharedRun& run) { return above_zero("step_period", explained_run(*run).step_ns); }
 
 std::vector<Figure> steps_no_outliers(const SharedRun& run) {
@@ -73,20 +74,4 @@ std::vector<Figure> stage_ratio(const SharedRun& run) {
 
 std::vector<Figure> recording(const SharedRun& run) { return above_zero("recording", recording_ns(run->trace())); }
 
-}  // namespace
-
-extern const FigureSpec ranks_figure = {"ranks", "", FigureCost::kRead, ranks};
-extern const FigureSpec steps_all_figure = {"steps_all", "", FigureCost::kRead, steps_all};
-extern const FigureSpec steps_usual_figure = {"steps_usual", "", FigureCost::kExplain, steps_usual};
-extern const FigureSpec step_period_figure = {"step_period", "ns", FigureCost::kExplain, step_period};
-extern const FigureSpec steps_no_outliers_figure = {"steps_no_outliers", "", FigureCost::kExplain, steps_no_outliers};
-extern const FigureSpec step_period_no_outliers_figure = {"step_period_no_outliers", "ns", FigureCost::kExplain,
-                                                          step_period_no_outliers};
-extern const FigureSpec step_period_all_figure = {"step_period_all", "ns", FigureCost::kExplain, step_period_all};
-extern const FigureSpec step_span_figure = {"step_span", "ns", FigureCost::kExplain, step_span};
-extern const FigureSpec step_gap_figure = {"step_gap", "ns", FigureCost::kExplain, step_gap};
-extern const FigureSpec bubble_figure = {"bubble", "share", FigureCost::kSums, bubble};
-extern const FigureSpec stage_ratio_figure = {"stage_ratio.", "ratio", FigureCost::kSums, stage_ratio};
-extern const FigureSpec recording_figure = {"recording", "ns", FigureCost::kRead, recording};
-
-}  // namespace stageline
+}  // namespace stageline::figures

@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 
-namespace stageline {
+namespace stageline::figures {
 namespace {
 
 // The bars of the devices' time: those of a profile, or the second bars of a pipeline in a profile.
@@ -27,13 +27,15 @@ std::vector<Figure> device_time(const SharedRun& run, const char* name, const st
   return {{.name = name, .value = share * e.parts_of_ns}};
 }
 
+}  // namespace
+
 std::vector<Figure> compute(const SharedRun& run) { return device_time(run, "compute", {"compute"}); }
 std::vector<Figure> comm_exposed(const SharedRun& run) { return device_time(run, "comm_exposed", {"comm"}); }
 std::vector<Figure> comm_wait(const SharedRun& run) { return device_time(run, "comm_wait", {"comm-wait"}); }
 std::vector<Figure> copies_exposed(const SharedRun& run) { return device_time(run, "copies_exposed", {"memory"}); }
 std::vector<Figure> idle(const SharedRun& run) { return device_time(run, "idle", {"idle", "idle-"}); }
 
-std::vector<Figure> parts(const SharedRun& run) {
+std::vector<Figure> part(const SharedRun& run) {
   const Explanation& e = explained_run(*run);
   std::vector<Figure> out;
   for (const SpanPart& part : e.parts) {
@@ -54,14 +56,4 @@ std::vector<Figure> left(const SharedRun& run) {
   return out;
 }
 
-}  // namespace
-
-extern const FigureSpec compute_figure = {"compute", "ns", FigureCost::kExplain, compute};
-extern const FigureSpec comm_exposed_figure = {"comm_exposed", "ns", FigureCost::kExplain, comm_exposed};
-extern const FigureSpec comm_wait_figure = {"comm_wait", "ns", FigureCost::kExplain, comm_wait};
-extern const FigureSpec copies_exposed_figure = {"copies_exposed", "ns", FigureCost::kExplain, copies_exposed};
-extern const FigureSpec idle_figure = {"idle", "ns", FigureCost::kExplain, idle};
-extern const FigureSpec part_figure = {"part.", "ns", FigureCost::kExplain, parts};
-extern const FigureSpec left_figure = {"left.", "ns", FigureCost::kExplain, left};
-
-}  // namespace stageline
+}  // namespace stageline::figures
