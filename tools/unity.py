@@ -48,9 +48,17 @@ def declared_names(declaration):
     return [(name, '') for name in [found[1], *re.findall(r',\s*(\w+)\s*(?==|$)', text)]]
 
 
+def with_rows(text):
+    """The text with the first argument of every row in place of a list (.def) that an enum includes."""
+    def rows(found):
+        path = pathlib.Path(__file__).resolve().parents[1] / 'src' / found[1]
+        return ''.join(f'{name},\n' for name in re.findall(r'^ *[A-Z_]+\((\w+)', path.read_text(), re.M)) if path.is_file() else found[0]
+    return re.sub(r'\benum\b[^;{}]*{[^}]*}', lambda m: re.sub(r'^#include "(.*\.def)"$', rows, m[0], flags=re.M), text)
+
+
 def scan(text):
     """Returns the declarations at namespace scope, as (namespaces, name) → kind: private ones, and those for others."""
-    text = STRINGS.sub(lambda m: '\n' * m[0].count('\n') or ' ', text)
+    text = STRINGS.sub(lambda m: '\n' * m[0].count('\n') or ' ', with_rows(text))
     own, shared = {}, {}
     # A scope: the name of a namespace, '' for an unnamed one, 'body' of a function or type, 'value' within parentheses.
     scopes, declaration = [], ''
@@ -81,7 +89,7 @@ def scan(text):
             names = own if '' in scopes or declaration.lstrip().startswith('static ') else shared
             for name, kind in declared_names(declaration):
                 names['::'.join(filter(None, scopes)), name] = kind
-            enumerators = names if token == '{' and re.match(r'\s*enum\b(?!\s+(class|struct))', declaration) else None
+            enumerators = names if token == '{' and re.match(r'(\s*#[^\n]*\n)*\s*enum\b(?!\s+(class|struct))', declaration) else None
             declaration = ''
         if token == '{':
             scopes.append('body')
@@ -242,7 +250,7 @@ def text_of(unit, source_folder):
         names = renamed(source, unit)
         stem = re.sub(r'\W', '_', str(source.path.relative_to(source_folder).with_suffix('')))
         if names or source.alone:  # its headers come first, where the names are not private yet
-            lines += re.findall(r'^#include [<"].*[>"]', source.text, re.M)
+            lines += re.findall(r'^#include (?:<.*>|".*\.h")', source.text, re.M)
         lines += [f'#define {name} {name}_of_{stem}' for name in names]
         include = f'#include "{source.path.relative_to(source_folder)}"'
         lines += [f'namespace of_{stem} {{', include, '}'] if source.alone else [include]
