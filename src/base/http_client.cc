@@ -14,33 +14,11 @@
 namespace stageline {
 namespace {
 
-// Numbers of curl's options. Its ABI promises never to change them (curl/curl.h).
+#define OPTION(name, number) name = number,
 enum Option : int {
-  kTimeLimitBytes = 19,    // CURLOPT_LOW_SPEED_LIMIT
-  kTimeLimitSeconds = 20,  // CURLOPT_LOW_SPEED_TIME
-  kNoBody = 44,
-  kFollow = 52,
-  kMaxRedirects = 68,
-  kNoSignal = 99,
-  kWholeMs = 155,
-  kConnectMs = 156,
-  kProtocols = 181,
-  kRedirectProtocols = 182,
-  kPathAsIs = 234,
-  kWriteData = 10001,
-  kUrl = 10002,
-  kProxy = 10004,
-  kErrorBuffer = 10010,
-  kPostFields = 10015,
-  kUserAgent = 10018,
-  kHttpHeader = 10023,
-  kHeaderData = 10029,
-  kCustomRequest = 10036,
-  kCaFile = 10065,
-  kWriteFunction = 20011,
-  kHeaderFunction = 20079,
-  kPostSize = 30120,  // CURLOPT_POSTFIELDSIZE_LARGE
+#include "base/curl_options.def"
 };
+#undef OPTION
 constexpr int kResponseCode = 0x200000 + 2;
 constexpr long kGlobalDefault = 3, kHttp = 1, kHttps = 2;
 

@@ -25,41 +25,20 @@ constexpr size_t kWindowBytes = size_t{1} << 20;
 constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 constexpr size_t kMaxNodeNameBytes = 4096;
 
-namespace metadata {
-enum : uint32_t { kVersion = 1, kAttribute = 2 };
-}
+#define MESSAGE(name) \
+  namespace name {    \
+  enum : uint32_t {
+#define FIELD(name, number) name = number,
+#define END \
+  }         \
+  ;         \
+  }
+#include "readers/chakra/fields.def"
+#undef MESSAGE
+#undef FIELD
+#undef END
 namespace node {
-enum : uint32_t {
-  kId = 1,
-  kName = 2,
-  kType = 3,
-  kControl = 4,
-  kData = 5,
-  kStart = 6,
-  kDuration = 7,
-  kAttribute = 10,
-  kLast = 11
-};
 enum Type : uint64_t { kLoad = 2, kStore = 3, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
-}  // namespace node
-namespace attribute {
-enum : uint32_t {
-  kName = 1,
-  kDouble = 3,
-  kFloat = 5,
-  kInt32 = 7,
-  kInt64 = 9,
-  kUint32 = 11,
-  kUint64 = 13,
-  kSint32 = 15,
-  kSint64 = 17,
-  kFixed32 = 19,
-  kFixed64 = 21,
-  kSfixed32 = 23,
-  kSfixed64 = 25,
-  kBool = 27,
-  kText = 29
-};
 }
 
 // Reads the messages of a file, one after the other.
