@@ -75,36 +75,20 @@ Result<SortKey> sort_key(std::string_view name) {
   for (const std::string_view device : {"cuda", "xpu", "privateuse1"})
     for (size_t at = key.find(device); at != std::string::npos; at = key.find(device, at + 6))
       key.replace(at, device.size(), "device");
-  static constexpr std::array<std::pair<std::string_view, SortKey>, 24> kKeys = {{
-      {"cpu_time_total", SortKey::kHost},
-      {"self_cpu_time_total", SortKey::kSelfHost},
-      {"device_time_total", SortKey::kDevice},
-      {"self_device_time_total", SortKey::kSelfDevice},
-      {"cpu_time", SortKey::kHostMean},
-      {"device_time", SortKey::kDeviceMean},
-      {"count", SortKey::kCount},
-      {"cpu_memory_usage", SortKey::kHostBytes},
-      {"self_cpu_memory_usage", SortKey::kSelfHostBytes},
-      {"device_memory_usage", SortKey::kDeviceBytes},
-      {"self_device_memory_usage", SortKey::kSelfDeviceBytes},
-      {"flops", SortKey::kFlops},
+  static constexpr std::pair<std::string_view, SortKey> kKeys[] = {
+#define SORT_KEY(key, torch, ...) {torch, SortKey::key},
+#include "compat/torch_tables/sort_keys.def"
+#undef SORT_KEY
       {"key", SortKey::kName},
       {"name", SortKey::kName},
-      {"host_ns", SortKey::kHost},
-      {"self_host_ns", SortKey::kSelfHost},
-      {"device_ns", SortKey::kDevice},
-      {"self_device_ns", SortKey::kSelfDevice},
-      {"host_mean_ns", SortKey::kHostMean},
-      {"device_mean_ns", SortKey::kDeviceMean},
-      {"host_bytes", SortKey::kHostBytes},
-      {"self_host_bytes", SortKey::kSelfHostBytes},
-      {"device_bytes", SortKey::kDeviceBytes},
-      {"self_device_bytes", SortKey::kSelfDeviceBytes},
-  }};
+#define SORT_KEY(key, torch, own, ...) {own, SortKey::key},
+#include "compat/torch_tables/sort_keys.def"
+#undef SORT_KEY
+  };
   std::string list;
   for (const auto& [known, value] : kKeys) {
     if (key == known) return value;
-    append_item(list, known);
+    if (!known.empty()) append_item(list, known);
   }
   return make_error(ErrorCode::kUsage, "--sort-by knows no \"" + std::string(name) + "\"",
                     "it knows " + list + "; cuda and xpu stand for device too");
@@ -266,18 +250,10 @@ struct Line {
 
 double sort_value(const Group& g, SortKey key) {
   switch (key) {
-    case SortKey::kCount: return g.count;
-    case SortKey::kHostMean: return g.host_ns / static_cast<double>(g.count);
-    case SortKey::kDeviceMean: return g.device_ns / static_cast<double>(g.count);
-    case SortKey::kHost: return g.host_ns;
-    case SortKey::kSelfHost: return g.self_host_ns;
-    case SortKey::kDevice: return g.device_ns;
-    case SortKey::kSelfDevice: return g.self_device_ns;
-    case SortKey::kHostBytes: return g.bytes.host;
-    case SortKey::kSelfHostBytes: return g.bytes.self_host;
-    case SortKey::kDeviceBytes: return g.bytes.device;
-    case SortKey::kSelfDeviceBytes: return g.bytes.self_device;
-    case SortKey::kFlops: return g.flops;
+#define SORT_KEY(key, torch, own, of_group, of_row) \
+  case SortKey::key: return of_group;
+#include "compat/torch_tables/sort_keys.def"
+#undef SORT_KEY
     default: return 0;
   }
 }

@@ -236,18 +236,10 @@ class Printer {
   void sort(SortKey key) {
     const auto value = [&](const Row& row) -> double {
       switch (key) {
-        case SortKey::kCount: return row.group->count;
-        case SortKey::kHostMean: return row.host_mean();
-        case SortKey::kDeviceMean: return row.device_mean();
-        case SortKey::kHost: return row.host;
-        case SortKey::kSelfHost: return row.self_host;
-        case SortKey::kDevice: return row.device;
-        case SortKey::kSelfDevice: return row.self_device;
-        case SortKey::kHostBytes: return row.group->bytes.host;
-        case SortKey::kSelfHostBytes: return row.group->bytes.self_host;
-        case SortKey::kDeviceBytes: return row.group->bytes.device;
-        case SortKey::kSelfDeviceBytes: return row.group->bytes.self_device;
-        case SortKey::kFlops: return row.group->flops;
+#define SORT_KEY(key, torch, own, of_group, of_row) \
+  case SortKey::key: return of_row;
+#include "compat/torch_tables/sort_keys.def"
+#undef SORT_KEY
         default: return 0;
       }
     };

@@ -17,18 +17,9 @@ namespace stageline::operators {
 enum class SortKey : uint8_t {
   kNone,
   kName,
-  kCount,
-  kHostMean,
-  kDeviceMean,
-  kHost,
-  kSelfHost,
-  kDevice,
-  kSelfDevice,
-  kHostBytes,
-  kSelfHostBytes,
-  kDeviceBytes,
-  kSelfDeviceBytes,
-  kFlops,
+#define SORT_KEY(key, ...) key,
+#include "compat/torch_tables/sort_keys.def"
+#undef SORT_KEY
 };
 
 struct TorchTableOptions {

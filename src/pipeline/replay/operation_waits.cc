@@ -29,47 +29,23 @@
 namespace stageline {
 namespace {
 
+#define WAIT_OP(op, ...) op,
 enum WaitOp : uint8_t {
-  kF,
-  kB,
-  kI,
-  kW,
-  kSendF,
-  kRecvF,
-  kSendB,
-  kRecvB,
-  kParams,
-  kGrads,
-  kSeparate,
-  kLayerNorm,
-  kEmbedding,
-  kClip,
-  kOptimize,
-  kGc,
+#include "pipeline/replay/wait_ops.def"
   kNoOp
 };
+#undef WAIT_OP
 constexpr size_t kOps = kNoOp;
 
 struct OpName {
   const char* name;
   bool communicates;
 };
-constexpr std::array<OpName, kOps> kNames = {{{"forward-compute", false},
-                                              {"backward-compute", false},
-                                              {"backward-input-compute", false},
-                                              {"backward-weight-compute", false},
-                                              {"forward-send", true},
-                                              {"forward-recv", true},
-                                              {"backward-send", true},
-                                              {"backward-recv", true},
-                                              {"params-all-gather", true},
-                                              {"grads-reduce-scatter", true},
-                                              {"separate-grads-all-reduce", true},
-                                              {"layernorm-grads-all-reduce", true},
-                                              {"embedding-grads-all-reduce", true},
-                                              {"optimizer-clip-main-grad", true},
-                                              {"optimizer", false},
-                                              {"gc", false}}};
+#define WAIT_OP(op, name, communicates) {name, communicates},
+constexpr OpName kNames[] = {
+#include "pipeline/replay/wait_ops.def"
+};
+#undef WAIT_OP
 
 WaitOp op_of(std::string_view name) {
   const std::string word = dashed(trim(name));

@@ -10,39 +10,17 @@
 
 namespace stageline::ascend {
 
+#define ROW_KIND(kind, ...) kind,
 enum class RowKind : uint8_t {
-  kOperator,       // PYTORCH_API: "cpu_op"
-  kPython,         // PYTORCH_API traces of Python: "python_function"
-  kAnnotation,     // ProfilerStep#N: "user_annotation"
-  kCannApi,        // "cann_api"
-  kRange,          // mstx on the host: "mstx"
-  kKernel,         // a task of COMPUTE_TASK_INFO: "kernel", class computation
-  kCommunication,  // an operation of COMMUNICATION_OP: "kernel", class communication
-  kMemcpy,         // "gpu_memcpy"
-  kMemset,         // "gpu_memset"
-  kDeviceRange,    // mstx on the device: "gpu_user_annotation"
-  kDeviceSync,     // event record and wait, notify, …: "device_sync"
-  kTransfer,       // a task of COMMUNICATION_TASK_INFO: "hccl_task"
-  kGarbage,        // garbage collection of Python: "overhead"
+#include "readers/ascend/row_kinds.def"
 };
-inline constexpr size_t kRowKindCount = static_cast<size_t>(RowKind::kGarbage) + 1;
+#undef ROW_KIND
 
-// In the order of RowKind. Where Kineto has a word for a category it is used, so that exports open in Kineto's tools.
-inline constexpr RowCategory kKinds[kRowKindCount] = {
-    {"cpu_op", Category::kCpuOp, KernelClass::kNone},
-    {"python_function", Category::kPythonFunction, KernelClass::kNone},
-    {"user_annotation", Category::kUserAnnotation, KernelClass::kNone},
-    {"cann_api", Category::kRuntime, KernelClass::kNone},
-    {"mstx", Category::kUserAnnotation, KernelClass::kNone},
-    {"kernel", Category::kKernel, KernelClass::kComputation},
-    {"kernel", Category::kKernel, KernelClass::kCommunication},
-    {"gpu_memcpy", Category::kMemcpy, KernelClass::kMemory},
-    {"gpu_memset", Category::kMemset, KernelClass::kMemory},
-    {"gpu_user_annotation", Category::kGpuAnnotation, KernelClass::kNone},
-    {"device_sync", Category::kDeviceSync, KernelClass::kOther},
-    {"hccl_task", Category::kDeviceTask, KernelClass::kNone},
-    {"overhead", Category::kOverhead, KernelClass::kNone},
+#define ROW_KIND(kind, text, category, kernels) {text, Category::category, KernelClass::kernels},
+inline constexpr RowCategory kKinds[] = {
+#include "readers/ascend/row_kinds.def"
 };
+#undef ROW_KIND
 
 // Returns the name of the lane with a group's operations, "Communication pp 10.0.0.1%eth0_60000_0_17…": the dimensions
 // that the metadata says the group spans, then HCCL's name of the group. Without dimensions it has the name alone.

@@ -13,21 +13,9 @@ namespace {
 constexpr int kSeconds = 9;
 
 constexpr WordRow<Column> kWords[] = {
-    {Column::kRank, "rank global-rank"},
-    {Column::kStage, "stage pp pp-rank"},
-    {Column::kDp, "dp dp-rank"},
-    {Column::kStep, "step iteration iter"},
-    {Column::kKind, "optype op-type kind type op"},
-    {Column::kSequence, "seq-id seq"},
-    {Column::kChunk, "mc chunk model-chunk"},
-    {Column::kGlobalChunk, "gmc"},
-    {Column::kMicroBatch, "mb-id mb micro-batch microbatch micro-batch-id"},
-    {Column::kName, "name"},
-    {Column::kMachine, "machine host hostname node"},
-    {Column::kClock, "clock"},
-    {Column::kStart, "start-ts"},
-    {Column::kEnd, "end-ts"},
-    {Column::kDuration, "duration"},
+#define COLUMN(column, words) {Column::column, words},
+#include "readers/op_table/columns.def"
+#undef COLUMN
 };
 
 // Names of times, which are followed by their unit: start_us, dur_ms, end_s ….

@@ -11,23 +11,12 @@
 namespace stageline::op_table {
 
 enum class Column : uint8_t {
-  kRank,
-  kStage,
-  kDp,
-  kStep,
-  kKind,
-  kStart,
-  kEnd,
-  kDuration,
-  kSequence,
-  kChunk,
-  kGlobalChunk,
-  kMicroBatch,
-  kName,
-  kMachine,
-  kClock,
+#define COLUMN(column, ...) column,
+#include "readers/op_table/columns.def"
+#undef COLUMN
+  kColumnCount
 };
-inline constexpr size_t kColumnCount = 15;
+inline constexpr size_t kColumnCount = static_cast<size_t>(Column::kColumnCount);
 
 struct Columns {
   static constexpr int kAbsent = -1;

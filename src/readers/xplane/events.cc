@@ -11,25 +11,9 @@ namespace stageline::xplane {
 namespace {
 
 constexpr std::pair<std::string_view, StatKey> kKeys[] = {
-    {"step_num", StatKey::kStepNumber},
-    {"_r", StatKey::kRoot},
-    {"_pt", StatKey::kProducerType},
-    {"_p", StatKey::kProducer},
-    {"_ct", StatKey::kConsumerType},
-    {"_c", StatKey::kConsumer},
-    {"correlation_id", StatKey::kCorrelation},
-    {"hlo_op", StatKey::kHloOp},
-    {"hlo_module", StatKey::kHloModule},
-    {"hlo_category", StatKey::kHloCategory},
-    {"bytes_accessed", StatKey::kBytes},
-    {"kernel_details", StatKey::kKernelDetails},
-    {"memcpy_details", StatKey::kCopyDetails},
-    {"memset_details", StatKey::kMemsetDetails},
-    {"device_offset_ps", StatKey::kDeviceOffset},
-    {"device_duration_ps", StatKey::kDeviceDuration},
-    {"counter_value", StatKey::kCounter},
-    {"group_id", StatKey::kGroup},
-    {"_src", StatKey::kSource},
+#define STAT(key, name) {name, StatKey::key},
+#include "readers/xplane/stats.def"
+#undef STAT
 };
 
 void add_argument(std::string_view key, std::string_view value, Facts& facts) {

@@ -109,25 +109,9 @@ struct Event {
 // Holds the stats of a plane by their ids in it.
 enum class StatKey : uint8_t {
   kOther,
-  kStepNumber,
-  kRoot,
-  kProducerType,
-  kProducer,
-  kConsumerType,
-  kConsumer,
-  kCorrelation,
-  kHloOp,
-  kHloModule,
-  kHloCategory,
-  kBytes,
-  kKernelDetails,
-  kCopyDetails,
-  kMemsetDetails,
-  kDeviceOffset,
-  kDeviceDuration,
-  kCounter,
-  kGroup,
-  kSource,
+#define STAT(key, ...) key,
+#include "readers/xplane/stats.def"
+#undef STAT
 };
 using StatKeys = std::unordered_map<int64_t, StatKey>;
 StatKeys stat_keys(const Plane& plane);
