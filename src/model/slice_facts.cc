@@ -8,7 +8,8 @@ namespace {
 bool any_of_prefixes(std::string_view text, std::initializer_list<std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [&](std::string_view p) { return text.starts_with(p); });
 }
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
+template <class Words = std::initializer_list<std::string_view>>
+bool contains_any(std::string_view text, const Words& words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return text.find(w) != std::string_view::npos; });
 }
 
@@ -16,24 +17,9 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 
 Category category_of(std::string_view text) {
   static constexpr WordRow<Category> kKnown[] = {
-      {Category::kCpuOp, "cpu_op Operator"},
-      {Category::kUserAnnotation, "user_annotation mstx"},
-      {Category::kPythonFunction, "python_function Python"},
-      {Category::kRuntime,
-       "cuda_runtime Runtime hip_runtime mtia_runtime glow_runtime xpu_runtime privateuse1_runtime cann_api"},
-      {Category::kDriver, "cuda_driver hip_driver xpu_driver privateuse1_driver"},
-      {Category::kOverhead, "overhead"},
-      {Category::kKernel, "kernel Kernel privateuse1_kernel xpu_kernel"},
-      {Category::kMemcpy, "gpu_memcpy Memcpy privateuse1_memcpy xpu_memcpy"},
-      {Category::kMemset, "gpu_memset Memset privateuse1_memset xpu_memset"},
-      {Category::kMtiaWork, "mtia_ccp_events"},
-      {Category::kDeviceSync, "cuda_sync xpu_sync hip_sync device_sync privateuse1_sync"},
-      {Category::kDeviceEvent, "cuda_event"},
-      {Category::kGpuAnnotation, "gpu_user_annotation privateuse1_user_annotation"},
-      {Category::kProfilerRange, "cuda_profiler_range"},
-      {Category::kCollective, "collective_comm hpu_op mtia_insight"},
-      {Category::kDeviceTask, "hccl_task"},
-      {Category::kSpan, "Trace"},
+#define CATEGORY(category, words) {Category::category, words},
+#include "model/categories.def"
+#undef CATEGORY
   };
   return key_of_word(kKnown, text).value_or(Category::kOther);
 }
@@ -55,40 +41,10 @@ KernelClass classify_kernel(Category category, std::string_view name, bool has_c
   if (has_collective) return KernelClass::kCommunication;
   // No other rules for MTIA kernels are written down anywhere.
   if (category == Category::kMtiaWork) return hta_kernel_class(name);
-  // The names of NCCL and RCCL, MSCCL(++), oneCCL, HCCL, NVSHMEM and DeepEP, AMD's MoRI, symmetric memory, and the
-  // custom all-reduces of vLLM, SGLang, TensorRT-LLM and FlashInfer.
-  if (contains_any(name, {"ncclKernel",
-                          "ncclDevKernel",
-                          "nccldevkernel",
-                          "ncclSym",
-                          "rccl",
-                          "msccl",
-                          "oneccl",
-                          "nvshmem",
-                          "deep_ep::",
-                          "internode::",
-                          "intranode::",
-                          "internode_ll::",
-                          "notify_dispatch",
-                          "notify_combine",
-                          "EpDispatch",
-                          "EpCombine",
-                          "cross_device_reduce",
-                          "multimem_all_",
-                          "multimem_one_shot",
-                          "one_shot_all_reduce",
-                          "two_shot_all_reduce",
-                          "allreduce_one_shot",
-                          "allreduce_two_shot",
-                          "oneShotAllReduce",
-                          "twoShotAllReduce",
-                          "customAllReduce",
-                          "allreduce_fusion",
-                          "allreduceFusion",
-                          "lamport",
-                          "quickreduce"}) ||
-      any_of_prefixes(name, {"nccl", "hccl"}))
-    return KernelClass::kCommunication;
+  static constexpr std::string_view kCommunication[] = {
+#include "model/communication_kernels.def"
+  };
+  if (contains_any(name, kCommunication) || any_of_prefixes(name, {"nccl", "hccl"})) return KernelClass::kCommunication;
   if (any_of_prefixes(name, {"Memcpy", "Memset", "__amd_rocclr_copy", "__amd_rocclr_fill", "CopyDeviceToHost",
                              "CopyHostToDevice", "CopyDeviceToDevice", "FillBuffer"}))
     return KernelClass::kMemory;

@@ -15,24 +15,11 @@ struct Form {
   size_t first() const { return backward ? 1 : 0; }  // the gradient comes before query, key and value
 };
 
-constexpr std::array<Form, 16> kForms = {{
-    {"aten::_scaled_dot_product_flash_attention", 4, -1, -1, -1, false, false},
-    {"aten::_scaled_dot_product_flash_attention_backward", 11, -1, -1, -1, true, false},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", 4, -1, -1, 5, false, false},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", 7, -1, -1, 8, true, false},
-    {"aten::_scaled_dot_product_efficient_attention", 6, -1, -1, 3, false, false},
-    {"aten::_scaled_dot_product_efficient_attention_backward", 11, -1, -1, 4, true, false},
-    {"aten::_scaled_dot_product_cudnn_attention", 6, -1, -1, 3, false, false},
-    {"aten::_scaled_dot_product_cudnn_attention_backward", 14, -1, -1, 8, true, false},
-    {"aten::_flash_attention_forward", 8, 11, 3, -1, false, true},
-    {"aten::_flash_attention_backward", 11, 15, 6, -1, true, true},
-    {"aten::_efficient_attention_forward", 9, -1, 4, 3, false, true},
-    {"aten::_efficient_attention_backward", 14, -1, 6, 4, true, true},
-    {"flash_attn::_flash_attn_forward", 5, 6, -1, -1, false, true},
-    {"flash_attn::_flash_attn_backward", 11, 12, -1, -1, true, true},
-    {"flash_attn::_flash_attn_varlen_forward", 9, 10, 3, -1, false, true},
-    {"flash_attn::_flash_attn_varlen_backward", 15, 16, 9, -1, true, true},
-}};
+constexpr Form kForms[] = {
+#define FORM(...) {__VA_ARGS__},
+#include "profile/attention_forms.def"
+#undef FORM
+};
 
 const Form* form_of(std::string_view name) {
   name = name.substr(0, name.find('.'));  // an overload may follow
@@ -43,7 +30,7 @@ const Form* form_of(std::string_view name) {
     return other ? form.name.starts_with("flash_attn::") && form.name.substr(12) == name : form.name == name;
   };
   const auto found = std::ranges::find_if(kForms, is);
-  return found == kForms.end() ? nullptr : &*found;
+  return found == std::end(kForms) ? nullptr : found;
 }
 
 struct Mask {

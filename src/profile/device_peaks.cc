@@ -61,42 +61,13 @@ std::optional<Precision> precision_of(std::string_view type, bool on_tensor_core
 
 namespace {
 
-// These parts of names mark kernels that use these units. They come from cuBLAS and cuDNN up to Ampere (as in NVIDIA's
-// PyProf), then newer instructions, CUTLASS, attention, 8-bit products, and AMD's libraries.
-// clang-format off
 constexpr std::string_view kParts[] = {
-    "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
-    "conv1x1", "conv2d_c1_k1", "direct_group", "xmma_implicit_gemm", "xmma_sparse_conv",
-    "xmma_warp_specialized_implicit_gemm", "xmma_gemm", "xmma_sparse_gemm", "c1688",
-    "wgmma", "gmma_", "tcgen05", "utcmma", "imma", "bmma", "qmma", "dmma", "xmma_", "nvjet", "tensorop", "16832",
-    "16864", "161616", "16x8x16", "cutlass_75_", "cutlass_80_tensor", "sm80_xmma", "sm90_xmma", "sm100_xmma",
-    "cutlass3x_sm90", "cutlass3x_sm100", "flash_fwd", "flash_bwd", "flash::", "FlashAttnFwd", "FlashAttnBwd",
-    "fmha_v2", "sdpa_sm", "native_sdpa", "deep_gemm", "fp8_gemm", "mfma", "wmma", "_xdl", "ck_tile::FmhaFwd",
-    "ck_tile::FmhaBwd",
-    // CUTLASS 3 writes the architecture as a type.
-    "cutlass::arch::Sm90", "cutlass::arch::Sm100", "cutlass::arch::OpClassTensorOp", "MainloopSm"
+#include "profile/tensor_kernels.def"
 };
 
-// These operators are products of matrices or attention. aten::prelu, addr, addmv and mv work element by element or with
-// a vector: they are not here.
 constexpr std::string_view kOperators[] = {
-    "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-    "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
-    "aten::convolution", "aten::cudnn_convolution", "aten::cudnn_convolution_transpose", "aten::addmm",
-    "aten::matmul", "aten::mm", "aten::linear", "aten::addbmm", "aten::baddbmm", "aten::bmm", "aten::chain_matmul",
-    "aten::linalg_multi_dot", "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell",
-    "aten::gru_cell", "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "CudnnConvolutionBackward", "BmmBackward0",
-    "aten::cudnn_convolution_transpose_backward", "CudnnConvolutionTransposeBackward", "MmBackward",
-    "aten::cudnn_convolution_backward_weight", "aten::addmm_", "aten::cudnn_convolution_transpose_backward_weight",
-    "aten::cudnn_convolution_transpose_backward_input", "AddmmBackward", "aten::cudnn_convolution_backward_input",
-    "AddbmmBackward", "aten::cudnn_convolution_backward", "aten::convolution_backward", "ConvolutionBackward0",
-    "aten::miopen_convolution", "aten::miopen_depthwise_convolution", "aten::_cudnn_rnn", "aten::_cudnn_rnn_backward",
-    "aten::miopen_rnn", "aten::mm.out", "MmBackward0", "AddmmBackward0", "BaddbmmBackward0",
-    "aten::_addmm_activation", "aten::_int_mm", "aten::_scaled_mm", "aten::_grouped_mm", "aten::_scaled_grouped_mm",
-    "aten::_sparse_semi_structured_mm", "aten::_sparse_semi_structured_linear", "aten::scaled_dot_product_attention",
-    "aten::_flash_attention_forward", "aten::_flash_attention_backward", "aten::_efficient_attention_forward"
+#include "profile/tensor_operators.def"
 };
-// clang-format on
 
 }  // namespace
 

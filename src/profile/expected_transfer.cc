@@ -9,37 +9,25 @@
 namespace stageline {
 namespace {
 
-// Peaks are of data sheets; the tuner's rates are NCCL's (graph/topo.h: links × its rate of a link). Rates of switches
-// are measured (nccl#1374, stas00/ml-engineering's tables).
-constexpr std::array<Fabric, 11> kFabrics = {{
-    {"nvlink2", 150, 6 * 20.0, 0, 0, Fabric::Chips::kVolta},
-    {"nvlink3", 300, 12 * 20.0, 0, 0, Fabric::Chips::kAmpere},
-    {"nvlink3-8", 200, 8 * 20.0, 0, 0, Fabric::Chips::kAmpere},
-    {"nvlink4", 450, 18 * 20.6, 0, 482, Fabric::Chips::kHopper},
-    {"nvlink4-8", 200, 8 * 20.6, 0, 215, Fabric::Chips::kHopper},
-    {"nvlink5", 900, 18 * 40.1, 0, 845, Fabric::Chips::kBlackwell},
-    {"pcie3", 15.75, 12, 0, 0, Fabric::Chips::kAmpere},
-    {"pcie4", 31.5, 24, 0, 0, Fabric::Chips::kAmpere},
-    {"pcie5", 63, 48, 0, 0, Fabric::Chips::kHopper},
-    {"xgmi3", 448, 313, 64, 0, Fabric::Chips::kOther},
-    {"hccs-a2", 196, 126, 28, 0, Fabric::Chips::kOther},
-}};
+#define BOARD(...)
+constexpr Fabric kFabrics[] = {
+#define FABRIC(name, peak, tuner, pair, switched, chips) {name, peak, tuner, pair, switched, Fabric::Chips::chips},
+#include "profile/fabrics.def"
+#undef FABRIC
+#undef BOARD
+};
 
 struct Board {
   std::string_view part;  // of the device's name
   std::string_view fabric;
 };
-constexpr std::array<Board, 11> kBoards = {{{"V100-SXM2", "nvlink2"},
-                                            {"A100-SXM", "nvlink3"},
-                                            {"A800-SXM", "nvlink3-8"},
-                                            {"H800", "nvlink4-8"},
-                                            {"H100 80GB HBM3", "nvlink4"},
-                                            {"H200", "nvlink4"},
-                                            {"H20", "nvlink4"},
-                                            {"B200", "nvlink5"},
-                                            {"B300", "nvlink5"},
-                                            {"MI300X", "xgmi3"},
-                                            {"MI325X", "xgmi3"}}};
+#define FABRIC(...)
+constexpr Board kBoards[] = {
+#define BOARD(part, fabric) {part, fabric},
+#include "profile/fabrics.def"
+#undef FABRIC
+#undef BOARD
+};
 
 // Start-up of NCCL's kernels and one step's latency in µs, for the protocols LL, LL128 and Simple (graph/tuning.cc).
 using ByProtocol = std::array<double, 3>;
@@ -136,7 +124,7 @@ class Tuner {
 
 const Fabric* find_fabric(std::string_view name) {
   const auto found = std::ranges::find(kFabrics, name, &Fabric::name);
-  return found == kFabrics.end() ? nullptr : &*found;
+  return found == std::end(kFabrics) ? nullptr : found;
 }
 
 const Fabric* fabric_of_device(std::string_view device) {

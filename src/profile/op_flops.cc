@@ -105,26 +105,11 @@ using Shape = std::vector<int64_t>;
 
 // Returns the bytes of one element; 0 for types that are unknown or do not belong to a tensor.
 uint64_t bytes_of_type(std::string_view type) {
-  static constexpr std::array<std::pair<std::string_view, uint64_t>, 19> kTypes = {
-      {{"float", 4},
-       {"c10::BFloat16", 2},
-       {"c10::Half", 2},
-       {"double", 8},
-       {"int", 4},
-       {"long", 8},
-       {"long int", 8},
-       {"bool", 1},
-       {"unsigned char", 1},
-       {"signed char", 1},
-       {"short", 2},
-       {"short int", 2},
-       {"c10::Float8_e4m3fn", 1},
-       {"c10::Float8_e5m2", 1},
-       {"c10::Float8_e4m3fnuz", 1},
-       {"c10::Float8_e5m2fnuz", 1},
-       {"c10::Float4_e2m1fn_x2", 1},  // two values
-       {"c10::complex<float>", 8},
-       {"c10::complex<double>", 16}}};
+  static constexpr std::pair<std::string_view, uint64_t> kTypes[] = {
+#define TYPE(name, bytes) {name, bytes},
+#include "profile/element_bytes.def"
+#undef TYPE
+  };
   for (const auto& [name, bytes] : kTypes)
     if (name == type) return bytes;
   return 0;

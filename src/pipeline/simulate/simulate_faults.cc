@@ -26,62 +26,15 @@ struct Form {
   size_t min, max;
 };
 
-constexpr std::array<Form, 10> kForms = {{
-    {"slow-stage",
-     "slow-stage:STAGE,FACTOR",
-     "every cell of the stage takes FACTOR times as long",
-     {Field::kStage, Field::kFactor},
-     2,
-     2},
-    {"slow-rank", "slow-rank:RANK,FACTOR", "every cell of the global rank", {Field::kRank, Field::kFactor}, 2, 2},
-    {"slow-step", "slow-step:STEP,FACTOR", "every cell of the step", {Field::kStep, Field::kFactor}, 2, 2},
-    {"slow-link",
-     "slow-link:FROM,TO,FACTOR[,REPLICA] or slow-link:FROM,TO,+TIME[,REPLICA]",
-     "messages from one stage to another take FACTOR times --latency, or TIME more; in one replica or in all",
-     {Field::kStage, Field::kStage, Field::kFactorOrTime, Field::kReplica},
-     3,
-     4},
-    {"long-sequences",
-     "long-sequences:SHARE,FACTOR",
-     "this share of the micro-batches, drawn for each replica and step, takes FACTOR times as long on every stage",
-     {Field::kShare, Field::kFactor},
-     2,
-     2},
-    {"gc",
-     "gc:TIME,SHARE[,RANK]",
-     "this share of the cells, on ranks of their own or on one rank alone, starts TIME later than it could",
-     {Field::kTime, Field::kShare, Field::kRank},
-     2,
-     3},
-    {"late-launch",
-     "late-launch:RANK,TIME",
-     "every cell of the rank starts TIME later than it could",
-     {Field::kRank, Field::kTime},
-     2,
-     2},
-    {"wrong-order",
-     "wrong-order:STAGE[,INDEX]",
-     "two neighbouring cells of the stage are swapped: the first two that can be, or those at INDEX and after",
-     {Field::kStage, Field::kIndex},
-     1,
-     2},
-    {"missing-dw",
-     "missing-dw or missing-dw:STAGE",
-     "weight gradients are not split off: every input gradient and its weight gradient are one backward",
-     {Field::kStage},
-     0,
-     1},
-    {"heavy-head",
-     "heavy-head:SHARE",
-     "the loss and the head: forwards and backwards of the last stage of the model take this share longer",
-     {Field::kExtra},
-     1,
-     1},
-}};
+constexpr Form kForms[] = {
+#define FAULT(kind, text, meaning, min, max, ...) {kind, text, meaning, {__VA_ARGS__}, min, max},
+#include "pipeline/simulate/faults.def"
+#undef FAULT
+};
 
 const Form* form_of(std::string_view kind) {
   const auto found = std::ranges::find_if(kForms, [&](const Form& f) { return f.kind == kind; });
-  return found == kForms.end() ? nullptr : &*found;
+  return found == std::end(kForms) ? nullptr : found;
 }
 
 bool names_stage(const Fault& f) {

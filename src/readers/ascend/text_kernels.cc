@@ -19,33 +19,15 @@ constexpr int kMicroseconds = 3;  // as a power of ten of nanoseconds
 enum Column : uint8_t { kName, kStart, kDur, kStep, kStream, kDevice, kTask, kBlocks, kType, kCore, kShapes, kDtypes };
 constexpr size_t kColumns = 12;
 
-// Every spelling that versions use, including op_summary's, from which the file is made.
 struct Spelling {
   Column column;
   std::string_view text;
 };
-constexpr Spelling kSpellings[] = {{kName, "Name"},
-                                   {kName, "Op Name"},
-                                   {kStart, "Start Time(us)"},
-                                   {kStart, "Task Start Time(us)"},
-                                   {kDur, "Duration(us)"},
-                                   {kDur, "Task Duration(us)"},
-                                   {kStep, "Step Id"},
-                                   {kStep, "Step ID"},
-                                   {kStream, "Stream ID"},
-                                   {kStream, "Stream Id"},
-                                   {kDevice, "Device_id"},
-                                   {kDevice, "Device ID"},
-                                   {kTask, "Task ID"},
-                                   {kTask, "Task Id"},
-                                   {kBlocks, "Block Dim"},
-                                   {kBlocks, "Block Num"},
-                                   {kType, "Type"},
-                                   {kType, "OP Type"},
-                                   {kCore, "Accelerator Core"},
-                                   {kCore, "Task Type"},
-                                   {kShapes, "Input Shapes"},
-                                   {kDtypes, "Input Data Types"}};
+#define SPELLING(column, text) {column, text},
+constexpr Spelling kSpellings[] = {
+#include "readers/ascend/kernel_columns.def"
+};
+#undef SPELLING
 
 class KernelReader {
  public:

@@ -46,27 +46,11 @@ struct Key {
 };
 constexpr Key kFields[] = {{"name", &Event::name}, {"cat", &Event::cat}, {"pid", &Event::pid}, {"tid", &Event::tid},
                            {"id", &Event::id},     {"ts", &Event::ts},   {"dur", &Event::dur}};
-constexpr Key kArgs[] = {{"name", &Event::arg_name},
-                         {"Task Type", &Event::task_type},
-                         {"task type", &Event::task_type},
-                         {"Stream Id", &Event::stream},
-                         {"stream id", &Event::stream},
-                         {"connection_id", &Event::connection},
-                         {"size(Byte)", &Event::size},
-                         {"size(B)", &Event::size},
-                         {"src rank", &Event::src},
-                         {"dst rank", &Event::dst},
-                         {"transport type", &Event::transport},
-                         {"link type", &Event::link},
-                         {"notify_id", &Event::notify},
-                         {"data_type", &Event::dtype},
-                         {"count", &Event::count},
-                         {"Sequence number", &Event::sequence},
-                         {"Fwd thread id", &Event::forward_thread},
-                         {"Input Dims", &Event::dims},
-                         {"Input type", &Event::types},
-                         {"Input Dtypes", &Event::types},
-                         {"Call stack", &Event::stack}};
+#define ARG(key, member) {key, &Event::member},
+constexpr Key kArgs[] = {
+#include "readers/ascend/event_args.def"
+};
+#undef ARG
 
 class Parser {
  public:
