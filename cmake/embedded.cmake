@@ -8,7 +8,7 @@ if(NOT ZSTD_PROGRAM)
 endif()
 set(STAGELINE_EMBEDDED_FILES NOTICE=${CMAKE_SOURCE_DIR}/NOTICE LICENSE=${CMAKE_SOURCE_DIR}/LICENSE
   cell-rules=${CMAKE_SOURCE_DIR}/src/pipeline/cells/shipped.rules
-  ascend-tables=${CMAKE_SOURCE_DIR}/src/exporters/ascend_db/tables.sql)
+  ascend-tables=${CMAKE_SOURCE_DIR}/src/exporters/ascend_db/tables.sql cluster-tables=${CMAKE_SOURCE_DIR}/src/exporters/cluster_db.sql)
 foreach(font dejavu/DejaVuSans.ttf dejavu/DejaVuSans-Bold.ttf wqy/wqy-microhei.ttc)
   get_filename_component(name ${font} NAME)
   find_file(STAGELINE_FONT_${name} ${name} PATHS /usr/share/fonts/truetype /usr/share/fonts PATH_SUFFIXES dejavu wqy TTF truetype/dejavu

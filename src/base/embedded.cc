@@ -19,6 +19,13 @@ std::string embedded_file(std::string_view name) {
   return content;
 }
 
+std::string embedded_part(std::string_view name, std::string_view part) {
+  const std::string all = embedded_file(name);
+  const size_t begin = all.find("\n-- " + std::string(part) + "\n");
+  assert(begin != std::string::npos);
+  return all.substr(begin, all.find("\n\n", begin) - begin);
+}
+
 std::vector<std::string> embedded_names(std::string_view prefix) {
   std::vector<std::string> out;
   for (const EmbeddedFile* file = kEmbeddedFiles; !file->name.empty(); ++file)

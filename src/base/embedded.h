@@ -17,6 +17,8 @@ struct EmbeddedFile {
 // Returns the content of the file that cmake/embedded.cmake lists by this name. Every call unpacks it again, which
 // takes 10 ms for the largest, a font.
 std::string embedded_file(std::string_view name);
+// Returns a part of such a file: from the line "-- PART" to the next blank line or the end.
+std::string embedded_part(std::string_view name, std::string_view part);
 // Returns the names that begin with `prefix`, in the order of cmake/embedded.cmake.
 std::vector<std::string> embedded_names(std::string_view prefix);
 

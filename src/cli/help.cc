@@ -110,23 +110,6 @@ std::string analysis_help_text(const Analysis& analysis) {
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
 }
 
-// Returns how to write rules, as comments, and then the built-in rules. So the output can be used as a file of rules.
-std::string cell_rules_help_text() {
-  return "# How pipeline work is read from the names in profiler traces; --cell-rules FILE puts\n"
-         "# yours first. A line is a set, or a rule: WHERE KIND PATTERN.\n"
-         "#   set NAME    needs-stages: its names count only where ranks are known to be stages;\n"
-         "#               split-b: where there is W, B is its input half I; always: goes with\n"
-         "#               every other set. The first set that finds work is taken.\n"
-         "#   WHERE       annotation (record_function), frame (Python) or operator\n"
-         "#   KIND        F B I W SF RF SB RB C O other; F+B: both at once; part-of-F: one of\n"
-         "#               several slices of an F; step: one step; pipeline, interleaved: one\n"
-         "#               step, and there is a pipeline\n"
-         "#   PATTERN     text; {stage} {chunk} {mb} {step} {}: whole numbers; {a|b}: one of\n"
-         "#               these; *: anything; {{: the character. A second {stage} or {mb}\n"
-         "#               belongs to the second kind.\n\n" +
-         shipped_cell_rules_text();
-}
-
 }  // namespace
 
 Result<int> run_help(const Arguments& arguments) {
@@ -142,7 +125,7 @@ Result<int> run_help(const Arguments& arguments) {
   if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
   if (command || analysis) return kExitGood;
   if (topic == "cell-rules") {
-    fputs(cell_rules_help_text().c_str(), stdout);
+    fputs(shipped_cell_rules_text().c_str(), stdout);  // comments in it say how to write rules
     return kExitGood;
   }
   const std::vector<Item> items = topic_items(topic);

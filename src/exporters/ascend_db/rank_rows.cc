@@ -39,14 +39,6 @@ std::string communication_message(const CommunicationOp& op, int32_t me, bool es
   return out;
 }
 
-// Runs one part of tables.sql.
-Status run_part(const SqliteDb& db, const std::string& name) {
-  const std::string all = embedded_file("ascend-tables");
-  const size_t begin = all.find("\n-- " + name + "\n");
-  assert(begin != std::string::npos);
-  return db.run(all.substr(begin, all.find("\n\n", begin) - begin));
-}
-
 }  // namespace
 
 RankRows::RankRows(const SqliteDb& db, const AscendDbOptions& options, RankIdentity me)
@@ -192,15 +184,15 @@ Status RankRows::finish(const std::vector<std::pair<std::string, std::string>>& 
 }
 
 Status create_tables(const SqliteDb& db, AscendLevel level, bool step_time) {
-  TRY_OK(run_part(db, "always"));
-  if (step_time) TRY_OK(run_part(db, "steps"));
-  if (level != AscendLevel::kNone) TRY_OK(run_part(db, "work"));
-  return run_part(db, "enumerations");
+  TRY_OK(db.run(embedded_part("ascend-tables", "always")));
+  if (step_time) TRY_OK(db.run(embedded_part("ascend-tables", "steps")));
+  if (level != AscendLevel::kNone) TRY_OK(db.run(embedded_part("ascend-tables", "work")));
+  return db.run(embedded_part("ascend-tables", "enumerations"));
 }
 
 Status create_analysis_tables(const SqliteDb& db, AscendLevel level) {
-  TRY_OK(run_part(db, "step trace"));
-  return level == AscendLevel::kLevel1 ? run_part(db, "communication") : Status{};
+  TRY_OK(db.run(embedded_part("ascend-tables", "step trace")));
+  return level == AscendLevel::kLevel1 ? db.run(embedded_part("ascend-tables", "communication")) : Status{};
 }
 
 int64_t Strings::operator()(std::string_view text) {
