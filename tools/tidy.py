@@ -70,7 +70,9 @@ REGISTRIES = {  # .def file → (layer, macro, folder of pages)
 }
 
 OPENERS = ('base/output_file', 'base/input_files', 'base/input', 'base/sqlite_pages', 'base/gzip_index', 'base/file_sample', 'base/sqlite_db', 'cli/confine', 'cli/cmd_history', 'cli/main', 'compat/msprof/in_place', 'compat/msprof/rank_tables')
+VOCABULARY = '|'.join(re.findall(r'#include <(\w+)>', (SRC / 'base/std.h').read_text()))
 BANNED = [  # (pattern, where it does not apply, what to use)
+    (f'#include <(?:{VOCABULARY})>', 'src/base/std.h', 'nothing: base/std.h has it'),
     (r'\bstd::(cout|cerr)\b|#include <iostream>', '', 'stdio or OutputFile; iostreams cost start-up time'),
     (r'\busing namespace std\b', '', 'spell std::'),
     (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', 'src/wasm/alone.h src/wasm/alone.cc', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),

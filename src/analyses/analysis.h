@@ -2,16 +2,6 @@
 // them. Analyses are pure: the same input gives the same tables, whatever the number of threads.
 #pragma once
 
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "facts/run.h"

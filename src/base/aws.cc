@@ -2,11 +2,7 @@
 
 #include <time.h>
 
-#include <algorithm>
-#include <iterator>
-#include <map>
 #include <mutex>
-#include <optional>
 
 #include "base/environment.h"
 #include "base/hashes.h"

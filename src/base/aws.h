@@ -2,12 +2,6 @@
 // signature (AWS Signature Version 4).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/http_client.h"
 #include "base/result.h"
 

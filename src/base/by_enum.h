@@ -2,10 +2,7 @@
 // compile.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/change_points.h"
 
-#include <algorithm>
-#include <cmath>
 #include <random>
 
 namespace stageline {

@@ -8,8 +8,7 @@
 // most that probability.
 #pragma once
 
-#include <cstddef>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,8 +1,5 @@
 #include "base/chinese.h"
 
-#include <map>
-#include <string>
-
 #include "base/word_files.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "base/crc32c.h"
 
-#include <array>
-#include <cstddef>
-#include <cstring>
-
 namespace stageline {
 namespace {
 

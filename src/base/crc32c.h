@@ -1,8 +1,7 @@
 // CRC32C (Castagnoli; reflected polynomial 0x82F63B78, start and end inverted), by tables: ~1.5 GB/s.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

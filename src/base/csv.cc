@@ -1,7 +1,5 @@
 #include "base/csv.h"
 
-#include <cstdint>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -2,9 +2,7 @@
 // and line ends.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/diagnostics.h"
 
-#include <algorithm>
-
 #include "base/by_enum.h"
 
 namespace stageline {

@@ -2,8 +2,6 @@
 
 #include <zstd.h>
 
-#include <cassert>
-
 namespace stageline {
 
 extern const EmbeddedFile kEmbeddedFiles[];  // the last entry has no name

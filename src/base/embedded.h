@@ -1,9 +1,7 @@
 // Files that are stored in the program itself, compressed: fonts, licences. cmake/embedded.cmake lists them.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

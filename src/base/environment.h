@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include <string>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -2,9 +2,6 @@
 // that end a command are English.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include "base/result.h"
 #include "base/words.h"
 

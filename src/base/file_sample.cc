@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "base/crc32c.h"
 
 namespace stageline {

@@ -1,8 +1,7 @@
 // Finds out the kind of a file without reading all of it.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include "base/std.h"
 
 namespace stageline {
 

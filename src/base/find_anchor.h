@@ -3,9 +3,7 @@
 // memmem is 3–5 times slower on the noise of logs.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/freed_memory.h"
 
-#include <cstdint>
-
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>

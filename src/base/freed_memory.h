@@ -1,7 +1,7 @@
 // Memory that was freed, and that the allocator keeps.
 #pragma once
 
-#include <cstddef>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/give_up.h"
 
-#include <utility>
-
 namespace stageline {
 
 thread_local const GiveUpScope* GiveUpScope::current_ = nullptr;

@@ -9,8 +9,7 @@
 // given up. Half-made results are dropped: a cache must keep complete answers only.
 #pragma once
 
-#include <cstddef>
-#include <functional>
+#include "base/std.h"
 
 namespace stageline {
 

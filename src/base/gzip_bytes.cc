@@ -3,11 +3,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <algorithm>
-#include <cassert>
-#include <cstdint>
-#include <vector>
-
 #include "base/parallel.h"
 
 namespace stageline {

@@ -2,10 +2,7 @@
 // threads: the header contains no time, and the places where a long input is divided depend only on its length.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

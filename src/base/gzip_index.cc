@@ -6,8 +6,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 

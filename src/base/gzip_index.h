@@ -10,11 +10,6 @@
 // over the file, and a second one next to nothing. Memory: 32 KiB for each point, which is 8 MiB for 1 GiB of text.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

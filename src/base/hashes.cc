@@ -1,7 +1,5 @@
 #include "base/hashes.h"
 
-#include <algorithm>
-#include <bit>
 #include <chrono>
 
 #include "base/system_calls.h"

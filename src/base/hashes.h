@@ -1,11 +1,7 @@
 // Hashes, and bytes as text.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

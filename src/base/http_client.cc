@@ -4,8 +4,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <mutex>
 
 #include "base/environment.h"

@@ -9,11 +9,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
-#include <vector>
 
 #include "base/environment.h"
 #include "base/error_words.h"

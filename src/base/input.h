@@ -5,12 +5,6 @@
 // mapped pages count as memory of this process.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 
 namespace stageline {

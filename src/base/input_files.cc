@@ -4,13 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <set>
-#include <utility>
 
 #include "base/error_words.h"
 

@@ -10,12 +10,6 @@
 
 #include <sys/stat.h>
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 // Apart from number.cc: the library's shortest real numbers are most of a small program (src/wasm/alone.cc has them
 // without).
-#include <charconv>
-#include <cmath>
-
 #include "base/number.h"
 
 namespace stageline {

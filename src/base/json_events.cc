@@ -1,9 +1,5 @@
 #include "base/json_events.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 namespace stageline {
 namespace {
 

@@ -8,14 +8,6 @@
 // are good.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/input.h"
 #include "base/result.h"
 

@@ -2,11 +2,7 @@
 // hand-written serializers get wrong. Text that cannot be parsed ends the walk, and is never an error.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/json_places.h"
 
-#include <memory>
-
 namespace stageline {
 namespace {
 

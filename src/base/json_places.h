@@ -3,12 +3,6 @@
 // one object. For a plain array of objects, base/json_events.h is the better choice.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/input.h"
 #include "base/result.h"
 

@@ -3,8 +3,6 @@
 
 #include <simdjson.h>
 
-#include <string_view>
-
 #include "base/text.h"
 
 namespace stageline {

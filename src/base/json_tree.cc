@@ -2,9 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -2,9 +2,6 @@
 // (base/json_events.h).
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 #include "base/value_tree.h"
 

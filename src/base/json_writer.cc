@@ -1,7 +1,5 @@
 #include "base/json_writer.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "base/number.h"

@@ -1,13 +1,6 @@
 // Writes compact JSON text in the order of the calls. It builds no tree: begin and end calls nest as the text does.
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "base/words.h"
 
 namespace stageline {

@@ -1,10 +1,5 @@
 #include "base/name_pattern.h"
 
-#include <algorithm>
-#include <cassert>
-#include <cstring>
-#include <utility>
-
 #include "base/text.h"
 
 namespace stageline {

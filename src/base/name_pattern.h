@@ -6,10 +6,6 @@
 #pragma once
 
 #include <bitset>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.h"
 

@@ -2,7 +2,7 @@
 // of traces skips it.
 #pragma once
 
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,11 +1,6 @@
 #include "base/number.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
-#include <numeric>
 
 #include "base/text.h"
 

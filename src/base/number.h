@@ -1,14 +1,6 @@
 // Numbers to and from text, exactly.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -10,14 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <ctime>
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <set>
 
 #include "base/input_files.h"
 #include "base/number.h"

@@ -17,13 +17,6 @@
 // files are always newly created (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -1,9 +1,7 @@
 // Parallel loops. The threads are kept from one loop to the next.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <functional>
+#include "base/std.h"
 
 namespace stageline {
 

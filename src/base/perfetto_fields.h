@@ -2,8 +2,7 @@
 // reads them.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline::perfetto {
 

@@ -1,9 +1,5 @@
 #include "base/pickle.h"
 
-#include <bit>
-#include <utility>
-#include <vector>
-
 namespace stageline {
 namespace {
 

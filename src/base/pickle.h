@@ -3,9 +3,6 @@
 // Python's Lib/pickletools.py and PEPs 307, 3154, 574.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 #include "base/value_tree.h"
 

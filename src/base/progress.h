@@ -3,7 +3,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
+
+#include "base/std.h"
 
 namespace stageline {
 

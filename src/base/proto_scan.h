@@ -6,9 +6,7 @@
 //     switch (scan.id) { case kTimestamp: time = scan.value; break; … }
 #pragma once
 
-#include <bit>
-#include <cstdint>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

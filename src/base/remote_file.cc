@@ -2,12 +2,8 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <atomic>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <set>
 
 #include "base/aws.h"
 #include "base/http_client.h"

@@ -3,12 +3,7 @@
 // is a prefix that ends with a slash. base/input.h opens remote files like any file.
 #pragma once
 
-#include <cstdint>
 #include <future>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.h"
 

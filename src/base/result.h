@@ -2,13 +2,7 @@
 // problems that do not stop the work go to Diagnostics instead.
 #pragma once
 
-#include <cassert>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,12 +1,7 @@
 // Sorting that knows more of its rows than that they can be compared.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -2,10 +2,9 @@
 // megabytes, the kernel would clear it page by page each time.
 #pragma once
 
-#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
+
+#include "base/std.h"
 
 namespace stageline {
 

@@ -5,9 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/environment.h"
 #include "base/input_files.h"

@@ -7,13 +7,6 @@
 
 #include <sqlite3.h>
 
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/output_file.h"
 #include "base/result.h"

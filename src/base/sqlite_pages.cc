@@ -5,13 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
-#include <cstring>
 
 namespace stageline {
 namespace {

@@ -10,11 +10,7 @@
 // without a writer (SqliteDb::open_read) and for plain tables; SQLite itself reads all others.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -2,12 +2,7 @@
 // to one process; files and partial results carry text.
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 
 #if defined(__linux__)
 #include <fcntl.h>
@@ -20,6 +18,8 @@
 #else
 #include <stdio.h>
 #include <sys/random.h>
+
+#include "base/std.h"
 #endif
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 

@@ -1,10 +1,7 @@
 // Text helpers: UTF-8 width and characters, natural order, near-misses, lists.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -3,11 +3,7 @@
 // StringPool; this class is for inner loops, and its ids are mapped to the pool's at the end.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

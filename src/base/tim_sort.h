@@ -10,9 +10,7 @@
 //   galloping after one side wins seven times in a row, exponential search
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

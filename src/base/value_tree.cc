@@ -1,8 +1,5 @@
 #include "base/value_tree.h"
 
-#include <bit>
-#include <cmath>
-
 #include "base/number.h"
 
 namespace stageline {

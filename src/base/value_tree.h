@@ -8,12 +8,7 @@
 // A damaged pickle may hold a list that contains itself, so code that walks a tree to an unknown depth needs a limit.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

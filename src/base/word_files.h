@@ -5,8 +5,7 @@
 
 #include <simdjson.h>
 
-#include <string>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

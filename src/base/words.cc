@@ -1,8 +1,5 @@
 #include "base/words.h"
 
-#include <cassert>
-#include <set>
-
 #include "base/number.h"
 
 namespace stageline {

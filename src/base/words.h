@@ -13,12 +13,7 @@
 // others.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -4,13 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <map>
 #include <mutex>
-#include <set>
-#include <string_view>
-#include <utility>
 
 #include "base/input_files.h"
 #include "base/text.h"

@@ -2,11 +2,6 @@
 // Members are stored or deflated, of any length (zip64). Nothing is unpacked to disk.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "base/input.h"
 #include "base/text.h"
 #include "cli/questions.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/text.h"

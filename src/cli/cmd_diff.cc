@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"

@@ -1,4 +1,3 @@
-
 #include "base/output_file.h"
 #include "base/text.h"
 #include "cli/commands.h"

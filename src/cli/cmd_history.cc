@@ -20,11 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <memory>
-
 #include "base/change_points.h"
 #include "base/input_files.h"
 #include "base/json_writer.h"

@@ -7,13 +7,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <condition_variable>
-#include <deque>
-#include <memory>
 #include <mutex>
 #include <new>
-#include <optional>
 #include <thread>
 
 #include "base/machine_memory.h"

@@ -3,12 +3,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
-#include <cstring>
 #include <filesystem>
-#include <set>
 
 #include "base/environment.h"
 #include "base/number.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"

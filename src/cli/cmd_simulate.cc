@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/number.h"
 #include "base/output_file.h"

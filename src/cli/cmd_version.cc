@@ -7,10 +7,6 @@
 
 #include <boost/version.hpp>
 #include <cstdio>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/embedded.h"
 #include "base/json_writer.h"

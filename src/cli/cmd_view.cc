@@ -1,10 +1,7 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <set>
 
 #include "base/output_file.h"
 #include "base/text.h"

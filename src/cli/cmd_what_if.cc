@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <string>
-
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"

@@ -13,12 +13,9 @@
 #endif
 
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
-#include <utility>
 
 #include "base/environment.h"
 #include "base/input_files.h"

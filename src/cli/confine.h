@@ -10,9 +10,6 @@
 #pragma once
 
 #include <mutex>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 

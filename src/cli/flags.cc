@@ -1,8 +1,5 @@
 #include "cli/flags.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/remote_file.h"
 #include "base/text.h"

@@ -1,11 +1,6 @@
 // The one table of commands and flags. Parsing, help, man page and shell completions all use it.
 #pragma once
 
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "cli/help.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "analyses/analysis.h"

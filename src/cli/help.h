@@ -1,8 +1,6 @@
 // Help, man page and completions, all made from the flag table and the registries.
 #pragma once
 
-#include <string>
-
 #include "cli/flags.h"
 
 namespace stageline {

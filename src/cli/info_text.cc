@@ -1,10 +1,5 @@
 #include "cli/info_text.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"

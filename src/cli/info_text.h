@@ -1,9 +1,6 @@
 // The answers of `stageline info` and `stageline explain` as text for people.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/terminal.h"
 #include "diagnosis/explain.h"
 #include "engine/figures/figures.h"

@@ -2,10 +2,6 @@
 // it directly.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 // stageline: parses the command line, finds the command and runs it. Exit codes: 0 success, 1 a finding, 2 an error,
 // 130 Ctrl-C.
-
 #include <errno.h>
 #include <fcntl.h>
 #if defined(__GLIBC__)
@@ -8,12 +7,9 @@
 #endif
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
-#include <string>
-#include <vector>
 
 #include "base/output_file.h"
 #include "base/remote_file.h"

@@ -1,9 +1,5 @@
 #include "cli/plan_question.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "base/input.h"
 #include "base/json_writer.h"
 #include "base/number.h"

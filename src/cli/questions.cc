@@ -1,7 +1,5 @@
 #include "cli/questions.h"
 
-#include <utility>
-
 namespace stageline {
 
 Result<ExportQuestion> export_question(const Arguments& arguments, const std::string& lang) {

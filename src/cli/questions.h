@@ -1,10 +1,6 @@
 // Reads from flags what is asked of the program. Its commands and the Python package share these functions.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "base/result.h"
 #include "cli/flags.h"

@@ -1,10 +1,6 @@
 // Reads the run named by the arguments; shared by report, analyze, export and info.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/output_file.h"
 #include "cli/flags.h"
 #include "cli/terminal.h"

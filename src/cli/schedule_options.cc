@@ -1,6 +1,3 @@
-#include <string>
-#include <vector>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/run_common.h"

@@ -2,9 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <charconv>
-
 #include "base/file_sample.h"
 #include "base/input_files.h"
 #include "base/output_file.h"

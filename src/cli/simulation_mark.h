@@ -1,17 +1,12 @@
 // The files that `stageline simulate` wrote into a folder, so that it replaces these and nothing else.
 //
-// The list is in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sum name" for each file, with the
-// sum of all its bytes. While a simulation replaces another, a name has two lines: what is there is one of the two,
-// whenever the program is killed. Such a file does not exist by accident, and a measurement under a name of the list has
-// another size or other bytes. Readers skip hidden files.
+// The list is in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sum name" for each file, with
+// the sum of all its bytes. While a simulation replaces another, a name has two lines: what is there is one of the two,
+// whenever the program is killed. Such a file does not exist by accident, and a measurement under a name of the list
+// has another size or other bytes. Readers skip hidden files.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/result.h"
 

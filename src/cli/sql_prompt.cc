@@ -5,9 +5,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <optional>
 
 #include "base/sqlite_db.h"
 #include "base/text.h"

@@ -1,10 +1,6 @@
 // The prompt of `stageline sql`: line editing with history and completion; statements end with a semicolon.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "cli/terminal.h"
 #include "sql/session.h"
 

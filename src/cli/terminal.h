@@ -1,10 +1,6 @@
 // Prints messages to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

@@ -1,8 +1,5 @@
 #include "diagnosis/account_words.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"

@@ -1,11 +1,6 @@
 // The account of a step's period in words: what the period is made of, and what of it no finding names.
 #pragma once
 
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "diagnosis/causes/causes.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "diagnosis/explain.h"
 
-#include <algorithm>
-#include <functional>
-#include <set>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "diagnosis/account_words.h"

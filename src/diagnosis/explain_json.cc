@@ -1,10 +1,5 @@
 #include "diagnosis/explain_json.h"
 
-#include <cmath>
-#include <map>
-#include <string_view>
-#include <utility>
-
 #include "base/text.h"
 
 namespace stageline {

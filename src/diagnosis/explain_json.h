@@ -1,9 +1,6 @@
 // Where the time went, for programs: what `stageline explain --json` prints and the viewer's first screen shows.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/json_writer.h"
 #include "base/words.h"
 #include "diagnosis/explain.h"

@@ -1,9 +1,6 @@
 // The result of explain for a run: where its time went, and findings in the order of their savings.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "diagnosis/account_words.h"
 #include "model/finding.h"
 

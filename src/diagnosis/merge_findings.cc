@@ -1,7 +1,5 @@
 #include "diagnosis/merge_findings.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/profile_sums.h"

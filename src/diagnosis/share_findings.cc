@@ -1,12 +1,5 @@
 #include "diagnosis/share_findings.h"
 
-#include <algorithm>
-#include <cmath>
-#include <initializer_list>
-#include <limits>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"

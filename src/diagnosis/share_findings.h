@@ -2,9 +2,6 @@
 // replicas that wait for the last one.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "diagnosis/causes/causes.h"
 #include "model/finding.h"
 

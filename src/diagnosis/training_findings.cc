@@ -1,10 +1,5 @@
 #include "diagnosis/training_findings.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -2,13 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/file_sample.h"
 #include "base/input_files.h"

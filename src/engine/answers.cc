@@ -1,8 +1,5 @@
 #include "engine/answers.h"
 
-#include <array>
-#include <cmath>
-
 #include "base/error_words.h"
 #include "base/json_writer.h"
 #include "base/number.h"

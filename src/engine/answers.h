@@ -1,11 +1,6 @@
 // Small answers that several front ends give.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/explanation.h"

@@ -1,10 +1,4 @@
 #include <cstdlib>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/input.h"
 #include "base/json_tree.h"

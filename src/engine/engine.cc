@@ -3,9 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cassert>
 #include <filesystem>
-#include <set>
 
 #include "base/error_words.h"
 #include "base/input.h"

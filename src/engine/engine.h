@@ -1,12 +1,6 @@
 // The API that everyone embeds (CLI, server, Python): open a trace, ask it, export it.
 #pragma once
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "base/diagnostics.h"
 #include "base/progress.h"

@@ -1,7 +1,5 @@
 #include "engine/filter_run.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "engine/problems.h"
 #include "model/torch_facts.h"

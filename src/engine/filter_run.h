@@ -1,11 +1,6 @@
 // Applies --ranks, --steps and --range to a run.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "model/trace.h"
 

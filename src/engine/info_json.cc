@@ -1,6 +1,4 @@
 // Writes what was found in a trace, for programs: `stageline info --json`.
-#include <algorithm>
-
 #include "base/json_writer.h"
 #include "engine/engine.h"
 #include "model/pipeline_words.h"

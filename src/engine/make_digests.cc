@@ -7,12 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <span>
 
 #include "base/crc32c.h"
 #include "base/file_sample.h"

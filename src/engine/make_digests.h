@@ -2,10 +2,6 @@
 // of threads and processes may make them, in any order. An intact existing digest is not made again.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/progress.h"
 #include "base/result.h"
 #include "readers/reader.h"

@@ -1,9 +1,5 @@
 #include "engine/model_tables.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string>
-
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"

@@ -1,8 +1,6 @@
 // Tables that exist for every trace, whatever was asked of it: its cells, its devices, its flaws.
 #pragma once
 
-#include <vector>
-
 #include "facts/run.h"
 #include "model/table.h"
 #include "model/trace.h"

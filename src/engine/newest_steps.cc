@@ -3,11 +3,6 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <span>
-#include <string_view>
 #include <thread>
 
 #include "model/statistics.h"

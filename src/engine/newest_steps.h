@@ -9,12 +9,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/engine.h"
 

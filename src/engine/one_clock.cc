@@ -1,10 +1,5 @@
 #include "engine/one_clock.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <numeric>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

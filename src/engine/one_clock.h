@@ -1,12 +1,6 @@
 // --align: puts the clocks of a run on one axis where an output needs that, and refuses where this is not possible.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "facts/run.h"
 #include "model/trace.h"

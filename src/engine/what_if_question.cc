@@ -1,8 +1,5 @@
 #include "engine/what_if_question.h"
 
-#include <tuple>
-#include <utility>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -2,11 +2,6 @@
 // way.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "model/table.h"

@@ -1,10 +1,7 @@
 // cluster_analysis.db: the sums of all ranks as msprof-analyze's mode "all" writes them. MindStudio Insight opens it
 // for clusters with more ranks than it takes profiles of. Rows of each rank's analysis.db stay as they are; totals are
 // added. Format: docs/exporters/cluster-db.md.
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
 
 #include "base/embedded.h"
 #include "base/json_members.h"

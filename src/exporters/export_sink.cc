@@ -2,9 +2,6 @@
 
 #include <zlib.h>
 
-#include <algorithm>
-#include <array>
-
 namespace stageline {
 
 struct ExportSink::Deflater {

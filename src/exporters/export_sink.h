@@ -2,10 +2,6 @@
 // path ends in ".gz". The output is deterministic: the gzip header contains neither name nor time.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-
 #include "base/output_file.h"
 #include "base/result.h"
 

@@ -1,7 +1,5 @@
 // JSON: one object with everything that is known: facts about the run, every table, flaws and findings. Values are raw
 // (integer nanoseconds, fractions of 1). Layout: docs/exporters/tables.md.
-#include <cmath>
-
 #include "base/output_file.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"

@@ -1,8 +1,5 @@
 // kernel_details.csv: the kernels of a rank, in the columns in which torch_npu writes them beside a database. Columns
 // that no fact holds are left out. Format: docs/exporters/kernel-details.md.
-#include <algorithm>
-#include <map>
-
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/output_file.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "exporters/table_words.h"

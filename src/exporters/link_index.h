@@ -2,10 +2,6 @@
 // the arrows of each cell. Takes two arrays of 4 bytes per cell and per link.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "exporters/track_layout.h"
 #include "model/trace.h"
 

@@ -1,8 +1,6 @@
 // OTLP: spans of OpenTelemetry as JSON, a request a line (docs/exporters/otlp.md). Each step of a rank is a trace: a
 // span of the step, in it one of each cell. Names are Megatron's where it has one; the pipeline.* attributes say the
 // place of a cell.
-#include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "base/json_writer.h"

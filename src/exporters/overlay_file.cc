@@ -11,8 +11,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-
 #include "base/input.h"
 #include "base/json_events.h"
 #include "exporters/export_sink.h"

@@ -2,9 +2,6 @@
 // through engine/engine.h.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 #include "model/trace.h"
 #include "model/trace_overlay.h"

@@ -2,12 +2,6 @@
 // and heads of events. The packets and their rules are explained in perfetto.cc.
 #pragma once
 
-#include <cassert>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-
 #include "base/perfetto_fields.h"
 #include "base/text.h"
 #include "exporters/export_sink.h"

@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "exporters/perfetto_packets.h"

@@ -1,10 +1,6 @@
 // The facts about a run that every machine-readable output has at its head.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "exporters/slice_names.h"
 
-#include <charconv>
-
 #include "base/text.h"
 
 namespace stageline {

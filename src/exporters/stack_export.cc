@@ -1,10 +1,5 @@
 #include "exporters/stack_export.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <unordered_map>
-
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "exporters/export_sink.h"

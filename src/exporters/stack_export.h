@@ -2,11 +2,6 @@
 // writes ("outermost;…;innermost 27"), and as speedscope's JSON. Format: docs/exporters/stacks.md.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "model/trace.h"
 

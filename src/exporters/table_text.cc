@@ -1,10 +1,5 @@
 #include "exporters/table_text.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <unordered_map>
-
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/text.h"

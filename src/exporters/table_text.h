@@ -2,10 +2,6 @@
 // the unit once in the header; machines get the raw values.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "base/json_writer.h"
 #include "model/table.h"
 

@@ -1,9 +1,5 @@
 #include "exporters/table_words.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-
 #include "base/text.h"
 
 namespace stageline {

@@ -3,10 +3,6 @@
 // table; titles, names of columns and fixed words are looked up in base/chinese.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/chinese.h"
 #include "base/diagnostics.h"
 #include "base/json_writer.h"

@@ -1,10 +1,5 @@
 #include "exporters/track_layout.h"
 
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
-
 #include "base/text.h"
 #include "exporters/slice_names.h"
 

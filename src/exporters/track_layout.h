@@ -12,10 +12,6 @@
 // without any message. Therefore nothing overlaps in a row of ours.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,9 +1,7 @@
 #include "exporters/worker_logs.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 
 #include "base/number.h"
 #include "base/output_file.h"

@@ -1,7 +1,5 @@
 #include "facts/pipeline_facts.h"
 
-#include <utility>
-
 #include "model/statistics.h"
 
 namespace stageline {

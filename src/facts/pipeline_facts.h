@@ -1,11 +1,6 @@
 // Facts about the pipeline of a run that several questions need, each made once per Run.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "facts/run.h"

@@ -1,7 +1,5 @@
 #include "facts/profile_facts.h"
 
-#include <algorithm>
-
 #include "base/parallel.h"
 
 namespace stageline {

@@ -2,8 +2,6 @@
 // recorders, and its call trees.
 #pragma once
 
-#include <vector>
-
 #include "facts/run.h"
 #include "profile/call_tree.h"
 #include "profile/flight_match.h"

@@ -1,10 +1,5 @@
 #include "facts/profile_sums.h"
 
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <map>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

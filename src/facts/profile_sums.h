@@ -2,13 +2,6 @@
 // the same sums; explain and figures read them here.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "facts/run.h"
 #include "profile/cluster_times.h"
 #include "profile/communication_ops.h"

@@ -11,11 +11,8 @@
 // rooms.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <typeindex>
-#include <unordered_map>
 
 #include "model/trace.h"
 

@@ -1,9 +1,5 @@
 #include "facts/utilisation_facts.h"
 
-#include <algorithm>
-#include <map>
-#include <unordered_set>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -2,11 +2,6 @@
 // docs/analyses/mfu.md.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "facts/run.h"
 #include "profile/device_peaks.h"
 

@@ -1,8 +1,5 @@
 #include "mcp/answer_parts.h"
 
-#include <algorithm>
-#include <cassert>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "base/word_files.h"

@@ -1,11 +1,6 @@
 // JSON in and out, and rows of answers, as the tools need them.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/result.h"

@@ -1,11 +1,6 @@
 // Tools that draw and write: chart, report.
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-
 #include "base/hashes.h"
 #include "base/number.h"
 #include "mcp/answer_parts.h"

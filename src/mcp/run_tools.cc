@@ -1,8 +1,4 @@
 // Tools that ask a run's own questions: explain, ask, what_if, diff.
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/compare_runs.h"

@@ -1,7 +1,5 @@
 #include "mcp/server.h"
 
-#include <algorithm>
-
 #include "base/embedded.h"
 #include "base/json_tree.h"
 #include "mcp/answer_parts.h"

@@ -9,9 +9,6 @@
 // (the skill's workflows).
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "mcp/tools.h"
 
 namespace stageline::mcp {

@@ -1,6 +1,4 @@
 // The tools that use SQL are schema, sql, slices and slice.
-#include <algorithm>
-
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "mcp/answer_parts.h"

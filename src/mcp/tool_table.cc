@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "base/text.h"
 #include "base/word_files.h"
 #include "mcp/answer_parts.h"

@@ -5,14 +5,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <list>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/json_writer.h"
 #include "base/progress.h"

@@ -1,8 +1,4 @@
 // The tool that checks claims against the answers that they rest on.
-#include <algorithm>
-#include <cmath>
-#include <optional>
-
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"

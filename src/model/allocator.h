@@ -2,9 +2,6 @@
 // recorded history of its actions.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "base/string_pool.h"
 
 namespace stageline {

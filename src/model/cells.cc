@@ -1,11 +1,5 @@
 #include "model/cells.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <tuple>
-#include <utility>
-
 #include "base/parallel.h"
 
 namespace stageline {

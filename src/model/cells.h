@@ -3,9 +3,6 @@
 // together. Times are nanoseconds on the rank's own clock.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/kind.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "model/clock_map.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/by_enum.h"
 
 namespace stageline {

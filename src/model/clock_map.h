@@ -9,9 +9,7 @@
 // clock that was set in mid-run has one segment before and one after.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

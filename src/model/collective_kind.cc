@@ -1,9 +1,5 @@
 #include "model/collective_kind.h"
 
-#include <algorithm>
-#include <array>
-#include <string>
-
 namespace stageline {
 namespace {
 

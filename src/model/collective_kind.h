@@ -2,8 +2,7 @@
 // from the algorithm's rate to the bus rate. Definitions: docs/analyses/communication.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,8 +1,5 @@
 #include "model/finding.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace stageline {
 
 Finding* find_finding(std::vector<Finding>& list, std::string_view id) {

@@ -3,13 +3,6 @@
 // diagnosis/explain, findings with the same cause are merged, and the rest is ordered by the time lost.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/number.h"
 #include "base/words.h"
 #include "model/place.h"

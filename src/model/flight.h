@@ -3,10 +3,6 @@
 // order rather than time. Source of the fields: torch/csrc/distributed/c10d/FlightRecorder (formats 2.1 to 2.10).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/string_pool.h"
 
 namespace stageline {

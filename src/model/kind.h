@@ -2,9 +2,7 @@
 // B is the full backward, I its input-gradient half, W its weight-gradient half.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

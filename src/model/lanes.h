@@ -1,11 +1,6 @@
 // Which lane of a part holds a slice, and which slices are open at a time.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,13 +1,6 @@
 // Device work that a profiler lost, and how far the device's clock is behind the host's.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

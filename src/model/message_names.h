@@ -3,10 +3,6 @@
 // of a group wait for a collective.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "base/text.h"
 #include "model/trace.h"
 

@@ -7,13 +7,7 @@
 // stack. Up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <utility>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,8 +1,5 @@
 #include "model/palette.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/text.h"
 
 namespace stageline {

@@ -2,10 +2,6 @@
 // replica.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-
 #include "base/words.h"
 #include "model/run_extent.h"
 #include "model/schedule.h"

@@ -1,8 +1,5 @@
 #include "model/place.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/text.h"
 
 namespace stageline {

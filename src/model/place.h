@@ -8,11 +8,6 @@
 // that receives (a second list, or_else). In: a call in an operator in a frame (an ordered list, the innermost first).
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/cells.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "model/rank_grid.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace stageline {

@@ -4,12 +4,6 @@
 // here.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <initializer_list>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 
 namespace stageline {

@@ -1,8 +1,6 @@
 // Names of recorded rows as people know them.
 #pragma once
 
-#include <string_view>
-
 #include "base/string_pool.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "model/run_extent.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 #include "model/torch_facts.h"
 

@@ -2,9 +2,6 @@
 // ….
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -2,11 +2,6 @@
 // function of sizes (one file each in schedules/); simulation and recognition live in pipeline/.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "model/kind.h"
 

@@ -4,13 +4,6 @@
 // Sparse facts are side tables ordered by slice; find them with `fact_of`.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/string_pool.h"
 
 namespace stageline {

@@ -1,10 +1,7 @@
 // Limits for the numbers and times of a source, because tables downstream are sized by them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline {
 

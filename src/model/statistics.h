@@ -1,11 +1,6 @@
 // Statistics as numpy and pandas define them, so that our numbers can be compared with theirs.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <vector>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "model/table.h"
 
-#include <algorithm>
-#include <cassert>
-#include <cmath>
 #include <mutex>
 
 #include "base/by_enum.h"

@@ -6,15 +6,6 @@
 // of the raw value ("span_ns", "span_bubble_share").
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
-
 #include "base/words.h"
 #include "model/cells.h"
 

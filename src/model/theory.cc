@@ -1,8 +1,5 @@
 #include "model/theory.h"
 
-#include <algorithm>
-#include <map>
-
 namespace stageline {
 
 std::vector<RankPhases> rank_phases(const Trace& trace) {

@@ -3,10 +3,6 @@
 // they need no theory.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

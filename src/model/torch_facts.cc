@@ -1,8 +1,6 @@
 #include "model/torch_facts.h"
 
-#include <algorithm>
 #include <atomic>
-#include <set>
 
 #include "base/json_members.h"
 #include "base/parallel.h"

@@ -2,11 +2,6 @@
 // counts.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "model/trace.h"
 

@@ -1,10 +1,5 @@
 #include "model/trace.h"
 
-#include <map>
-#include <numeric>
-#include <set>
-#include <tuple>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"

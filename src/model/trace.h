@@ -11,12 +11,6 @@
 // first, then file order.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/string_pool.h"
 #include "model/allocator.h"

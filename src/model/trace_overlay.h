@@ -5,10 +5,7 @@
 // A position is one in traceEvents, counted over all files of the part (Slices::file_index).
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -10,13 +10,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/number.h"
 #include "base/output_file.h"

@@ -1,8 +1,5 @@
 #include "plan/bytes.h"
 
-#include <algorithm>
-#include <set>
-
 namespace stageline::plan {
 namespace {
 

@@ -6,10 +6,6 @@
 // micro-batch.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <vector>
-
 #include "model/schedule.h"
 #include "plan/model.h"
 

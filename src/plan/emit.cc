@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "plan/search.h"

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "plan/pipeline.h"
 #include "plan/search.h"
 

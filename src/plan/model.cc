@@ -1,10 +1,5 @@
 #include "plan/model.h"
 
-#include <algorithm>
-#include <array>
-#include <compare>
-#include <set>
-
 #include "base/json_tree.h"
 #include "base/text.h"
 

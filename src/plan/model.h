@@ -5,13 +5,6 @@
 // docs/reference/plan.md.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline::plan {

@@ -1,7 +1,5 @@
 #include "plan/model_flops.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 
 namespace stageline::plan {

@@ -2,10 +2,6 @@
 // the formulas: docs/analyses/mfu.md.
 #pragma once
 
-#include <map>
-#include <string_view>
-#include <vector>
-
 #include "plan/model.h"
 
 namespace stageline::plan {

@@ -1,8 +1,5 @@
 #include "plan/pipeline.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 
 namespace stageline::plan {

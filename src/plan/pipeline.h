@@ -5,10 +5,6 @@
 // little again as fits.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/replay/replay.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,8 +1,5 @@
 #include "plan/recorded.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <random>
 
 namespace stageline::plan {

@@ -1,10 +1,5 @@
 #include "plan/search.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

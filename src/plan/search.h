@@ -4,13 +4,6 @@
 // the last plan that is wanted. Work is counted in replayed cells, so the answer does not depend on the machine.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "plan/bytes.h"
 #include "plan/pipeline.h"

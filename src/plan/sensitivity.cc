@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "base/parallel.h"
 #include "plan/search.h"
 

@@ -1,11 +1,5 @@
 #include "plan/split.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <set>
-#include <string_view>
-
 #include "base/number.h"
 
 namespace stageline::plan {

@@ -6,9 +6,6 @@
 // balanced first and single layers moved while the replay improves; small cases are tried whole.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "plan/pipeline.h"
 
 namespace stageline::plan {

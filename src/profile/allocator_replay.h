@@ -7,9 +7,6 @@
 // Sums are those of torch's own _memory_viz.segsum: reserved = allocated + free internal + free external.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include "base/number.h"
 #include "profile/op_flops.h"
 

@@ -1,6 +1,5 @@
 #include "profile/call_graph.h"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "base/number.h"

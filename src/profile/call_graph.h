@@ -9,9 +9,6 @@
 // Definitions, and what is wrong with HTA's two: docs/analyses/call-graph.md.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "base/result.h"
 #include "profile/torch_view.h"
 

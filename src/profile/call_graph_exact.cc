@@ -1,5 +1,4 @@
 // Builds the default call graph from the reader's facts: nesting, owners, parents of Python frames, forward links.
-
 #include "profile/call_graph.h"
 
 namespace stageline {

@@ -1,10 +1,5 @@
 #include "profile/call_tree.h"
 
-#include <algorithm>
-#include <functional>
-#include <numeric>
-#include <unordered_map>
-
 #include "base/by_enum.h"
 #include "profile/python_stacks.h"
 #include "profile/torch_view.h"

@@ -17,9 +17,6 @@
 // address.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 #include "profile/function_events.h"
 

@@ -7,10 +7,6 @@
 // span = computing + exposed communication + exposed copies + free.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <vector>
-
 #include "model/intervals.h"
 #include "model/table.h"
 #include "profile/communication_ops.h"

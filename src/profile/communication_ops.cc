@@ -1,12 +1,5 @@
 #include "profile/communication_ops.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <utility>
-#include <vector>
-
 #include "base/name_pattern.h"
 #include "base/parallel.h"
 #include "base/text.h"

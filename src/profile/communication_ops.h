@@ -8,11 +8,6 @@
 // than the shortest among the ranks. Clocks of ranks are not compared. Definitions: docs/analyses/slow-rank.md.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <tuple>
-#include <vector>
-
 #include "model/trace.h"
 #include "profile/torch_view.h"
 

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"

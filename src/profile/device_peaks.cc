@@ -1,8 +1,5 @@
 #include "profile/device_peaks.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "base/name_pattern.h"
 
 namespace stageline {

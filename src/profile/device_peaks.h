@@ -2,10 +2,6 @@
 // here, for dense matrices; a device that is held back by power or heat has lower ones.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "base/by_enum.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "profile/device_time.h"
 
-#include <algorithm>
-
 #include "model/intervals.h"
 
 namespace stageline {

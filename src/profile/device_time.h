@@ -6,9 +6,6 @@
 //   span           ├────────┼──┼───┼─┼──────┤  = computing + exposed communication + idle + exposed copies + computing
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 #include "profile/torch_view.h"
 

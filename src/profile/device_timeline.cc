@@ -1,11 +1,5 @@
 #include "profile/device_timeline.h"
 
-#include <algorithm>
-#include <numeric>
-#include <optional>
-#include <tuple>
-#include <unordered_map>
-
 #include "base/number.h"
 #include "model/lanes.h"
 #include "model/lost_work.h"

@@ -14,8 +14,6 @@
 // Building takes O(slices of the part).
 #pragma once
 
-#include <cstdint>
-
 #include "profile/timeline_data.h"
 
 namespace stageline {

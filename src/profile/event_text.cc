@@ -7,11 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <deque>
-#include <string_view>
-#include <unordered_map>
-
 #include "base/input.h"
 #include "base/input_files.h"
 #include "base/json_events.h"

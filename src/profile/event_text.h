@@ -1,11 +1,6 @@
 // Fetches the source's own text of one event from its file, on demand: all arguments of a slice, whatever they are.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "base/gzip_index.h"
 #include "base/result.h"
 #include "model/trace.h"

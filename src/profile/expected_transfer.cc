@@ -1,11 +1,5 @@
 #include "profile/expected_transfer.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <limits>
-
 namespace stageline {
 namespace {
 

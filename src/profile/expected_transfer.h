@@ -2,9 +2,6 @@
 // follows for a measured time. Definitions, sources and limits: docs/analyses/communication.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include "model/collective_kind.h"
 
 namespace stageline {

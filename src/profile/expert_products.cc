@@ -1,8 +1,5 @@
 #include "profile/expert_products.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -8,11 +8,6 @@
 // input of three dimensions, and is none of these.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -1,10 +1,5 @@
 #include "profile/flight_match.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/by_enum.h"
 #include "base/text.h"
 

@@ -9,10 +9,6 @@
 // differs and why: docs/analyses/flight-recorder.md.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "profile/function_events.h"
 
-#include <algorithm>
-#include <array>
-#include <unordered_map>
-
 #include "base/give_up.h"
 #include "model/lanes.h"
 #include "profile/torch_view.h"

@@ -8,10 +8,6 @@
 // docs/analyses/operators.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

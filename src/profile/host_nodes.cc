@@ -1,7 +1,5 @@
 #include "profile/host_nodes.h"
 
-#include <algorithm>
-
 #include "base/name_pattern.h"
 #include "model/message_names.h"
 #include "model/torch_facts.h"

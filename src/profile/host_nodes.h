@@ -1,12 +1,6 @@
 // The slices of a rank's host as nodes: slices with equal names under equal names are one.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <unordered_set>
-#include <vector>
-
 #include "profile/timeline_data.h"
 
 namespace stageline {

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <set>
 
 #include "base/number.h"
 #include "model/torch_facts.h"

@@ -2,10 +2,7 @@
 // where they are close together, otherwise by their order.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,10 +1,6 @@
 // The times in which devices had no work, and what each part of the window was spent on.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "profile/timeline_data.h"
 
 namespace stageline {

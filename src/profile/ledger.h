@@ -9,11 +9,6 @@
 // docs/analyses/communication.md.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/collective_kind.h"
 #include "model/intervals.h"
 #include "profile/torch_view.h"

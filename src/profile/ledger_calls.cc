@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/lanes.h"

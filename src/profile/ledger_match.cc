@@ -1,8 +1,3 @@
-#include <array>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "base/parallel.h"
 #include "profile/ledger.h"
 

@@ -1,7 +1,5 @@
 #include "profile/meetings.h"
 
-#include <utility>
-
 #include "profile/communication_ops.h"
 
 namespace stageline {

@@ -1,8 +1,6 @@
 // Finds the work of devices that several ranks end together, for a replay of all of them (timeline_replay.h).
 #pragma once
 
-#include <vector>
-
 #include "profile/timeline_replay.h"
 #include "profile/torch_rows.h"
 

@@ -1,7 +1,4 @@
 // Memory by operator, event and time. Every record is counted once, where it belongs.
-#include <algorithm>
-#include <map>
-
 #include "profile/memory_blocks.h"
 
 namespace stageline {

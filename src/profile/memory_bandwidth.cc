@@ -1,9 +1,5 @@
 #include "profile/memory_bandwidth.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "model/numpy_order.h"
 #include "profile/problems.h"

@@ -1,11 +1,5 @@
 #include "profile/memory_blocks.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string_view>
-#include <tuple>
-#include <unordered_map>
-
 #include "model/lanes.h"
 
 namespace stageline {

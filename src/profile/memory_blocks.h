@@ -7,10 +7,6 @@
 // is never freed, or a free of something unknown.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "model/trace.h"
 #include "profile/torch_view.h"

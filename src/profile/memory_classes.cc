@@ -8,9 +8,6 @@
 //                         │   gradient ──────────────────▶ or never freed
 //                         │                       │ optimizer state ─────── never freed
 //   parameter: exists before the first of them, and is never freed.
-#include <algorithm>
-#include <string_view>
-
 #include "profile/memory_blocks.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "profile/name_totals.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "model/statistics.h"
 

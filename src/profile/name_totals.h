@@ -2,12 +2,6 @@
 // the annotation breakdown are both built on this.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/string_pool.h"
 
 namespace stageline {

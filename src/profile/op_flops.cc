@@ -1,10 +1,5 @@
 #include "profile/op_flops.h"
 
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <utility>
-
 namespace stageline {
 namespace {
 

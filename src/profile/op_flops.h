@@ -6,11 +6,7 @@
 //   aten::mul, aten::add        elements of the first input
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <tuple>
-#include <unordered_map>
-
 #include "model/intervals.h"
 #include "model/message_names.h"
 #include "profile/communication_ops.h"

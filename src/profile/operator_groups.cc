@@ -1,8 +1,5 @@
 #include "profile/operator_groups.h"
 
-#include <algorithm>
-#include <unordered_map>
-
 #include "base/number.h"
 #include "profile/op_flops.h"
 

@@ -1,10 +1,6 @@
 // Gathers the function events of one rank into rows of a table, as torch.profiler's key_averages() does.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "profile/function_events.h"
 #include "profile/python_stacks.h"
 

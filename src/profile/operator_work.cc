@@ -1,11 +1,5 @@
 #include "profile/operator_work.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <unordered_map>
-#include <utility>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/torch_facts.h"

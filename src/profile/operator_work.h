@@ -9,11 +9,6 @@
 // it, "12884901888-linear"), these count, for all kernels that were launched within, and no formula.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "profile/device_peaks.h"
 #include "profile/function_events.h"
 #include "profile/op_flops.h"

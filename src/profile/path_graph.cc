@@ -1,7 +1,5 @@
 #include "profile/path_graph.h"
 
-#include <algorithm>
-
 #include "base/by_enum.h"
 
 namespace stageline {

@@ -1,11 +1,6 @@
 // Both modes of the critical path build nodes (starts and ends of rows), edges (who waits for whom), and a path.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "profile/torch_rows.h"
 
 namespace stageline {

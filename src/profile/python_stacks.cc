@@ -1,9 +1,5 @@
 #include "profile/python_stacks.h"
 
-#include <algorithm>
-#include <unordered_map>
-#include <utility>
-
 #include "base/text.h"
 #include "model/lanes.h"
 

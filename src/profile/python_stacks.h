@@ -18,11 +18,6 @@
 // of Python parents in damaged traces are cut where they close. O(slices + frames) time, no recursion.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,10 +1,5 @@
 #include "profile/queue_length.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
-
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/numpy_order.h"

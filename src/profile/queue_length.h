@@ -7,10 +7,6 @@
 //   length  0  1       2  1          1   …
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "model/statistics.h"
 #include "profile/step_series.h"

@@ -7,12 +7,6 @@
 // Building paints the places from the last range to the first, each place once.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
-
 #include "model/intervals.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "profile/slice_select.h"
 
-#include <algorithm>
-#include <map>
-#include <string_view>
-
 #include "base/name_pattern.h"
 #include "base/text.h"
 #include "model/intervals.h"

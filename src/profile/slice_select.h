@@ -6,11 +6,6 @@
 // A condition on text is evaluated once for each different text of the trace, never for each row.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "model/trace.h"
 

@@ -1,12 +1,5 @@
 #include "profile/slow_groups.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "model/statistics.h"
 
 namespace stageline {

@@ -7,10 +7,6 @@
 //   ranks 8-11      ▫       ▫       ▪      one of them does: noise
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "profile/ledger.h"
 
 namespace stageline {

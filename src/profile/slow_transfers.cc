@@ -1,10 +1,5 @@
 #include "profile/slow_transfers.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/number.h"
 #include "model/statistics.h"
 

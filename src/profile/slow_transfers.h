@@ -6,12 +6,6 @@
 //        1      ▫    ·   ▫   ▫      a slow cell: the link
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "profile/transfers.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "profile/step_series.h"
 
-#include <utility>
-
 namespace stageline {
 
 StepSeries series_of(std::vector<StepChange> changes) {

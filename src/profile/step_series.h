@@ -6,11 +6,6 @@
 //           └┴────────────────▶
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "model/statistics.h"
 
 namespace stageline {

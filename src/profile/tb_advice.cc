@@ -1,8 +1,5 @@
 #include "profile/tb_advice.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -2,13 +2,6 @@
 // docs/analyses/tb-overview.md.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "profile/function_events.h"
 #include "profile/tb_run.h"
 

@@ -9,11 +9,6 @@
 // Definitions, and what TensorBoard's profiler plugin did differently: docs/analyses/tb-overview.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "base/result.h"
 #include "model/intervals.h"

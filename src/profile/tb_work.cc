@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <queue>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -2,11 +2,6 @@
 // owners, and the account.
 #pragma once
 
-#include <cstdint>
-#include <numeric>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "model/intervals.h"
 #include "model/trace.h"

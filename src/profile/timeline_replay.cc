@@ -1,7 +1,5 @@
 #include "profile/timeline_replay.h"
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 

@@ -13,9 +13,6 @@
 // are replayed together, an operation that they end together ends when the last of them has come.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "profile/timeline_data.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "model/lost_work.h"
 #include "profile/device_timeline.h"
 

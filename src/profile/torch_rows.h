@@ -1,11 +1,6 @@
 // Rows of a profiler trace in the form that analyses use, and the facts over all ranks; torch_view.h makes them.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "profile/torch_view.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/give_up.h"
 #include "profile/device_timeline.h"
 #include "profile/problems.h"

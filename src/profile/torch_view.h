@@ -9,13 +9,7 @@
 // Times of both modes are int64 ns counted from the run's earliest start, so one analysis serves both.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "base/diagnostics.h"
 #include "base/parallel.h"

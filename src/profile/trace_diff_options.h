@@ -1,8 +1,7 @@
 // Defines which ranks and steps of two runs are compared, operator by operator.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,8 +1,5 @@
 #include "profile/transfers.h"
 
-#include <algorithm>
-#include <tuple>
-
 #include "base/parallel.h"
 #include "model/message_names.h"
 

@@ -2,10 +2,6 @@
 // (Ascend, Level1 and up), else the profiler's own sums of them, else messages with both ends known (any framework).
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "model/statistics.h"
 #include "profile/torch_view.h"
 

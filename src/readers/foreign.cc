@@ -2,10 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"

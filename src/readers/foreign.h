@@ -4,9 +4,6 @@
 // sentence NAME.do says what to do instead, or GROUP.do where formats of a group, "foreign.run.perf", have the same.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 
 namespace stageline {

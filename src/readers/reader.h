@@ -1,16 +1,6 @@
 // Reader: how a format enters the program. Each format has one descriptor, listed in readers.def.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/progress.h"
 #include "base/result.h"

@@ -2,10 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <future>
-#include <set>
 
 #include "base/input.h"
 #include "base/input_files.h"

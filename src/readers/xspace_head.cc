@@ -1,8 +1,5 @@
 #include "readers/xspace_head.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/proto_scan.h"
 
 namespace stageline {

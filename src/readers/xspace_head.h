@@ -2,9 +2,6 @@
 // JSON next to them. The readers of both formats ask this, so that exactly one of them takes the source and says so.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "readers/reader.h"
 
 namespace stageline {

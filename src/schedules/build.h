@@ -1,12 +1,6 @@
 // Small helpers that the schedules share.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "base/words.h"
 #include "model/schedule.h"
 

@@ -1,8 +1,5 @@
 #include "schedules/registry.h"
 
-#include <string>
-#include <utility>
-
 #include "base/error_words.h"
 #include "base/text.h"
 #include "schedules/build.h"

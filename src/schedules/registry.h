@@ -1,9 +1,6 @@
 // The list of schedules (see schedules.def); each is a pure function from sizes to the order of every rank.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "model/schedule.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // ZB-H1 as Paddle's zero-bubble pass lays it out, which differs from the paper's. Rank r runs F × (p − r), then r × (I,
 // F), then (m − p) × (B, F), then (p − r − 1) × B. The last backward runs as I, W (on rank 0 as B), and the r owed W
 // follow. The bubble is (p − 2)F + (p − 1)I instead of the paper's (p − 1)(F + I − W).
-
 #include "schedules/build.h"
 
 namespace stageline::zb_h1_paddle {

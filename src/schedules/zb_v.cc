@@ -8,8 +8,6 @@
 //   r × (I0, I1)         no W: the ranks above still wait
 //   (p−r) × (I0, W0)
 //   the W1 left, then the W0 left
-#include <array>
-
 #include "schedules/build.h"
 
 namespace stageline::zb_v {

@@ -11,9 +11,6 @@
 // Two switches say whether W may fill the wait before an F, and the wait before an I of the upper chunk. All four plans
 // are made. Each is made again with the bubbles that it ended with as an allowance, as long as that helps. The plan
 // whose worst bubble is least wins.
-#include <deque>
-#include <optional>
-
 #include "base/error_words.h"
 #include "schedules/build.h"
 

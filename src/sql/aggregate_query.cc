@@ -8,12 +8,7 @@
 //
 // The result is the same statement with its aggregates written over sums; the names of its columns stay what they would
 // be.
-
-#include <algorithm>
 #include <cctype>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "base/text.h"
 #include "sql/slice_sums.h"

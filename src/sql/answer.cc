@@ -1,8 +1,5 @@
 #include "sql/answer.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/csv.h"
 #include "base/json_writer.h"
 #include "base/number.h"

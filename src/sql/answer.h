@@ -1,12 +1,6 @@
 // The rows of an answer, kept as columns or written as text, CSV, JSON or an Arrow stream.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sql/session.h"
 
 namespace stageline::sql {

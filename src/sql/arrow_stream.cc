@@ -7,10 +7,6 @@
 //
 // Source: https://arrow.apache.org/docs/format/Columnar.html, with Message.fbs and Schema.fbs of the same project.
 // Flatbuffers are written from back to front, because what is pointed at stands behind the pointer.
-#include <algorithm>
-#include <bit>
-#include <cstring>
-
 #include "sql/answer.h"
 
 namespace stageline::sql {

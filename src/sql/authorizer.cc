@@ -1,8 +1,5 @@
 #include <sqlite3.h>
 
-#include <algorithm>
-#include <string_view>
-
 #include "base/text.h"
 #include "sql/functions.h"
 #include "sql/table_source.h"

@@ -2,11 +2,6 @@
 // linear; where it cannot be, longer texts are an error.
 #include <string.h>
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sql/functions.h"
 #include "sql/table_source.h"
 

@@ -1,8 +1,5 @@
 #include "sql/functions.h"
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
 #include <new>
 
 #include "base/name_pattern.h"

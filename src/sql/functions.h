@@ -11,8 +11,7 @@
 
 #include <sqlite3.h>
 
-#include <cstddef>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline::sql {
 

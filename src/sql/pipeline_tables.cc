@@ -1,6 +1,4 @@
 // Tables of pipelines: cells, what links them, messages, steps.
-#include <cmath>
-
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/measure/link_transfers.h"

@@ -1,7 +1,4 @@
 // Tables of profiles: collectives, lanes, counters, memory, flows, marks.
-#include <algorithm>
-#include <map>
-
 #include "base/number.h"
 #include "model/message_names.h"
 #include "sql/run_tables.h"

@@ -1,8 +1,5 @@
 #include "sql/row_table.h"
 
-#include <algorithm>
-#include <numeric>
-
 namespace stageline::sql {
 namespace {
 

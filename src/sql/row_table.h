@@ -3,12 +3,7 @@
 // list.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "model/table.h"
 #include "sql/table_source.h"

@@ -5,13 +5,7 @@
 // common clock where clocks were aligned. A slice's id is the rank's place · 2³² + its place in the rank, as in Python.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "facts/run.h"

@@ -1,5 +1,4 @@
 // Tables of the run as a whole: ranks, findings, flaws, and facts about the run.
-
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/model_tables.h"

@@ -1,12 +1,6 @@
 // The tables of a run besides its slices: cells, messages, steps, ranks, lanes, counters, memory, flows, findings …
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <vector>
-
 #include "sql/row_table.h"
 #include "sql/run_data.h"
 #include "sql/table_source.h"

@@ -1,6 +1,5 @@
 #include "sql/session.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/error_words.h"

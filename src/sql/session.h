@@ -10,14 +10,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <variant>
-
 #include "base/name_pattern.h"
 #include "sql/slice_scan.h"
 

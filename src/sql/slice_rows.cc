@@ -1,7 +1,5 @@
 #include "sql/slice_rows.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "model/table.h"
 #include "sql/row_table.h"

@@ -1,9 +1,6 @@
 // Returns the values of one slice, column by column.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "sql/run_data.h"
 #include "sql/table_source.h"
 

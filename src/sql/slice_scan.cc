@@ -1,8 +1,5 @@
 #include "sql/slice_scan.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/number.h"
 
 namespace stageline::sql {

@@ -6,14 +6,6 @@
 //   while (scan.fill()) … scan.rows()   up to 1024 at a time, all of one rank and, but by name, of one lane
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "sql/run_data.h"
 #include "sql/slice_rows.h"
 #include "sql/table_source.h"

@@ -1,10 +1,5 @@
 #include "sql/slice_sums.h"
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <unordered_map>
-
 #include "base/parallel.h"
 #include "model/table.h"
 #include "sql/slice_scan.h"

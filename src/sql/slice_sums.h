@@ -10,11 +10,6 @@
 // evaluated by SQLite. Only aggregate_query() writes such queries.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "sql/run_data.h"
 #include "sql/slice_rows.h"
 #include "sql/table_source.h"

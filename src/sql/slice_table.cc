@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <span>
-
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 #include "sql/slice_scan.h"

@@ -1,6 +1,4 @@
 // Functions of SQL that return rows: args(), busy(), gaps(), and those of call trees.
-#include <algorithm>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/intervals.h"

@@ -1,7 +1,5 @@
 #include "sql/table_source.h"
 
-#include <algorithm>
-#include <cmath>
 #include <new>
 
 #include "base/give_up.h"

@@ -9,14 +9,6 @@
 
 #include <sqlite3.h>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline::sql {

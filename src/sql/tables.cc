@@ -1,6 +1,3 @@
-
-#include <algorithm>
-
 #include "analyses/analysis.h"
 #include "base/text.h"
 #include "engine/engine.h"

@@ -1,6 +1,5 @@
 #include "sql/tokens.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/text.h"

@@ -1,11 +1,7 @@
 // Splits a statement into words and signs, for those who look at it before SQLite does.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline::sql {
 

@@ -1,9 +1,3 @@
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <unordered_map>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -2,11 +2,11 @@
 // from_chars() reads no real numbers. It is included before every source of src/wasm's program (cmake/wasm.cmake).
 #pragma once
 
-#include <charconv>
 #include <cstdlib>
 #include <mutex>
-#include <string>
 #include <system_error>
+
+#include "base/std.h"
 
 namespace std {  // NOLINT(cert-dcl58-cpp): these are its own names, which it leaves out where there is one thread
 

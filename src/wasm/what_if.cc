@@ -1,10 +1,6 @@
 // The page of a report runs what-if as WebAssembly from the program's own sources, so that a slider there gives the
 // results of `stageline what-if`. The page writes bytes into room(), opens them once as a model, and asks it with the
 // targets that it would send to a server (docs/viewer-protocol.md). It reaches nothing: no file, no clock, no network.
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "diagnosis/what_if/packed_model.h"
 #include "server/http/api_answer.h"
 #include "server/pipeline/what_if_reply.h"

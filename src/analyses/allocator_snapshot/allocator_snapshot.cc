@@ -1,11 +1,5 @@
 // A snapshot of PyTorch's allocator: how much memory it holds, for whom, in which pieces, and why memory ran out.
 // Definitions: docs/analyses/allocator-snapshot.md.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <string>
-
 #include "analyses/allocator_snapshot/problems.h"
 #include "analyses/analysis.h"
 #include "base/by_enum.h"

@@ -1,8 +1,5 @@
 // Computes which kernels an operator launches, and how long its launches take to arrive. Definitions:
 // docs/analyses/aten-op-kernels-and-delay.md.
-#include <algorithm>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/aten_op_kernels_and_delay/problems.h"
 #include "base/parallel.h"

@@ -1,10 +1,6 @@
 // Who called whom, and the device work below every call. Definitions: docs/analyses/call-graph.md.
 #include "profile/call_graph.h"
 
-#include <algorithm>
-#include <memory>
-#include <optional>
-
 #include "analyses/analysis.h"
 #include "base/by_enum.h"
 #include "base/parallel.h"

@@ -1,9 +1,4 @@
 // Calls of the runtime by name: how often, how long, on which rank. Definitions: docs/analyses/cann-api-sum.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/text.h"

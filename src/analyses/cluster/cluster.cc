@@ -1,9 +1,5 @@
 #include "analyses/cluster/cluster.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "analyses/cluster/problems.h"
 #include "base/number.h"
 #include "model/statistics.h"

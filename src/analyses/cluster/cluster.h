@@ -1,9 +1,6 @@
 // What several questions about a cluster share, and the answers that msprof-analyze gives to some of them.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "model/table.h"
 #include "profile/communication_ops.h"

@@ -1,10 +1,4 @@
 // Which rank sent how much to which, over which link, and how fast. Definitions: docs/analyses/communication-matrix.md.
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"

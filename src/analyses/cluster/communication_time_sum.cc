@@ -7,10 +7,6 @@
 //   transit                  ├──────────────┤├─────┤       union of data tasks over all planes
 //   wait          ├─────────┤                              union of wait tasks, without transit
 //   synchronisation is the waiting before the first transit, idle the rest of elapse.
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"

@@ -1,8 +1,4 @@
 // Kernels by name, type and shapes: how often, how long. Definitions: docs/analyses/compute-op-sum.md.
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"

@@ -1,9 +1,5 @@
 // How many tokens the experts of every rank got, and what the fullest rank's took longer. Definitions:
 // docs/analyses/expert-load.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/error_words.h"

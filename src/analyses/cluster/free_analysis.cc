@@ -1,8 +1,5 @@
 // Why devices were idle, by the causes of explain, and the longest gaps with their place. Definitions:
 // docs/analyses/free-analysis.md.
-#include <algorithm>
-#include <string>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/parallel.h"

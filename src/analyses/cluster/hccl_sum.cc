@@ -1,9 +1,4 @@
 // Communication operations by type, group and operation: how often, how long. Definitions: docs/analyses/hccl-sum.md.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "model/message_names.h"

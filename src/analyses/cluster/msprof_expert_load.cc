@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "pipeline/cells/rank_layout.h"

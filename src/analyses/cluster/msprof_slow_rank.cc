@@ -1,12 +1,6 @@
 // Computes msprof-analyze's vote. In each collective it votes for the rank whose operation is an outlier because it is
 // too short. Up to 100 values are judged by Dixon's test of 1950 with critical values for 99.5 %, more values by three
 // standard deviations.
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <string>
-
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "base/text.h"

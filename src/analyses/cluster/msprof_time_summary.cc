@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -1,9 +1,5 @@
 // Ranges that users marked in their code (mstx; annotations in other profiles): their time on the host and on the
 // device. Definitions: docs/analyses/mstx-sum.md.
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "profile/torch_view.h"

@@ -1,10 +1,5 @@
 // Finds which rank is late in each collective, by how much, and what that costs the others. Definitions:
 // docs/analyses/slow-rank.md.
-#include <algorithm>
-#include <map>
-#include <span>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/number.h"

@@ -1,9 +1,4 @@
 // How much of the communication runs while something is computed. Definitions: docs/analyses/comm-comp-overlap.md.
-
-#include <algorithm>
-#include <map>
-#include <optional>
-
 #include "analyses/analysis.h"
 #include "base/text.h"
 #include "model/intervals.h"

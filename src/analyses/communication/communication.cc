@@ -1,13 +1,5 @@
 // Every collective and message by group, operation and size: bytes, time without waiting, rates, who came last, and
 // whether that is normal for the links. Definitions: docs/analyses/communication.md.
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <map>
-#include <set>
-#include <span>
-
 #include "analyses/analysis.h"
 #include "analyses/communication/problems.h"
 #include "base/number.h"

@@ -1,8 +1,4 @@
 // Finds what the end of a step had to wait for. Definitions: docs/analyses/critical-path-analysis.md.
-#include <algorithm>
-#include <cmath>
-#include <memory>
-
 #include "analyses/analysis.h"
 #include "analyses/critical_path_analysis/exact_path.h"
 #include "analyses/critical_path_analysis/problems.h"

@@ -8,10 +8,6 @@
 // call waited for the last device work to end within the call. An idle thread waited for the thread that an arrow
 // names, else for the thread of its process that was last at work. Without recorded stream waits, work that had been
 // launched long before waited for the other stream whose work ended last.
-#include <algorithm>
-#include <numeric>
-#include <tuple>
-#include <unordered_map>
 
 namespace stageline {
 namespace {

@@ -1,8 +1,5 @@
 // Measures the launches of device work: the call on the host, the delay, and the work itself. Definitions:
 // docs/analyses/cuda-kernel-launch-stats.md.
-#include <algorithm>
-#include <array>
-
 #include "analyses/analysis.h"
 #include "profile/id_slots.h"
 #include "profile/torch_view.h"

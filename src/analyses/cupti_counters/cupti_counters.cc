@@ -3,11 +3,6 @@
 //
 // The profiler's ranges have no correlation. CUPTI runs one kernel at a time while it measures, so the n-th range of a
 // device belongs to the n-th launch.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
 #include "analyses/analysis.h"
 #include "analyses/cupti_counters/problems.h"
 #include "base/input.h"

@@ -1,9 +1,4 @@
 // Every row as analyses see it after loading, and every name with its class. Definitions: docs/analyses/hta-loading.md.
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <set>
-
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "profile/torch_rows.h"

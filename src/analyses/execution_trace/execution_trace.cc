@@ -1,10 +1,5 @@
 // Nodes of an execution trace with the times of their events, and the tensors between them. Definitions:
 // docs/analyses/execution-trace.md.
-#include <algorithm>
-#include <map>
-#include <string>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "base/json_tree.h"
 #include "base/number.h"

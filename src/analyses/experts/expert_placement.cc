@@ -1,13 +1,5 @@
 #include "analyses/experts/expert_placement.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <string>
-#include <tuple>
-
 #include "analyses/experts/problems.h"
 #include "base/number.h"
 #include "model/statistics.h"

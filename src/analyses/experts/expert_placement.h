@@ -2,9 +2,6 @@
 // that they are sent to).
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "model/table.h"
 #include "model/trace.h"

@@ -1,12 +1,5 @@
 // Which causes make ranks with experts wait for each other, each with its cost, and what another placement of the
 // experts would save. Definitions: docs/analyses/experts.md.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <span>
-
 #include "analyses/analysis.h"
 #include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"

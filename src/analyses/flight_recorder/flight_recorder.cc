@@ -1,7 +1,5 @@
 // Lists the calls of a flight recorder that belong together, calls that did not finish, and the rank that each rank
 // waits for. Definitions: docs/analyses/flight-recorder.md.
-#include <string>
-
 #include "analyses/analysis.h"
 #include "analyses/flight_recorder/problems.h"
 #include "base/by_enum.h"

@@ -1,7 +1,5 @@
 // Computes which sequences of kernels the calls of an operator launch, most frequent first. Definitions:
 // docs/analyses/frequent-cuda-kernel-sequences.md.
-#include <algorithm>
-
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "model/statistics.h"

@@ -1,13 +1,5 @@
 // Computes which kinds of work kept the devices busy, alone and at the same time, and which kernels they were.
 // Definitions: docs/analyses/gpu-kernel-breakdown.md.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "model/intervals.h"
 #include "model/numpy_order.h"

@@ -1,8 +1,5 @@
 // Computes which annotated range every piece of device work belongs to. Definitions:
 // docs/analyses/gpu-kernels-with-user-annotations.md.
-#include <algorithm>
-#include <unordered_map>
-
 #include "analyses/analysis.h"
 #include "base/by_enum.h"
 #include "model/numpy_order.h"

@@ -1,7 +1,4 @@
 // Where the time of annotated ranges went. Definitions: docs/analyses/gpu-user-annotation-breakdown.md.
-#include <algorithm>
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "base/number.h"
 #include "model/statistics.h"

@@ -1,8 +1,4 @@
 // Lists the work of captured graphs (CUDA, HIP) and the cost of replays. Definitions: docs/analyses/graph-replays.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "analyses/analysis.h"
 #include "model/intervals.h"
 #include "model/statistics.h"

@@ -1,9 +1,5 @@
 #include "analyses/idle_time_breakdown/hta_idle.h"
 
-#include <array>
-#include <tuple>
-#include <unordered_map>
-
 #include "analyses/analysis.h"
 #include "base/number.h"
 

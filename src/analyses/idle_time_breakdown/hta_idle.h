@@ -1,10 +1,6 @@
 // HTA's own rule for idle time: each gap of a stream has one cause, by the start of the launch that ends it.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "base/result.h"
 #include "model/statistics.h"
 #include "model/table.h"

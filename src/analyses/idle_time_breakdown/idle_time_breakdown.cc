@@ -1,9 +1,4 @@
 // When devices were idle, and what they waited for. Definitions: docs/analyses/idle-time-breakdown.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <numeric>
-
 #include "analyses/analysis.h"
 #include "analyses/idle_time_breakdown/hta_idle.h"
 #include "analyses/idle_time_breakdown/problems.h"

@@ -1,8 +1,6 @@
 // Finds what slow links have in common: a rank, or a boundary of two stages.
 #pragma once
 
-#include <vector>
-
 #include "model/finding.h"
 #include "pipeline/measure/links.h"
 

@@ -1,7 +1,4 @@
 // Memory over time by what it is for, and what lives at the peak. Definitions: docs/analyses/memory-categories.md.
-#include <algorithm>
-#include <map>
-
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/problems.h"
 #include "base/error_words.h"

@@ -2,9 +2,6 @@
 // (export_memory_timeline("….raw.json.gz")). Definitions: docs/analyses/memory-timeline.md.
 #include <simdjson.h>
 
-#include <algorithm>
-#include <array>
-
 #include "analyses/analysis.h"
 #include "base/input.h"
 #include "base/number.h"

@@ -1,10 +1,5 @@
 // Model and hardware FLOPs utilisation by step, rank, stage, module and operator, and what the rest of the time went
 // to. Definitions: docs/analyses/mfu.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
 #include "analyses/analysis.h"
 #include "analyses/mfu/problems.h"
 #include "base/error_words.h"

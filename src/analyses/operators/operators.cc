@@ -1,12 +1,5 @@
 // Time, memory and FLOPs by operator, as torch.profiler's key_averages() groups them.
 // Definitions, and where torch's own table differs: docs/analyses/operators.md.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <string_view>
-#include <utility>
-
 #include "analyses/analysis.h"
 #include "analyses/operators/problems.h"
 #include "base/parallel.h"

@@ -1,11 +1,5 @@
 // What unequal lengths of packed sequences cost under data, context and pipeline parallelism, and what the same
 // sequences would save if they were distributed otherwise. Definitions: docs/analyses/packing.md.
-#include <algorithm>
-#include <array>
-#include <map>
-#include <numeric>
-#include <set>
-
 #include "analyses/analysis.h"
 #include "analyses/packing/problems.h"
 #include "base/error_words.h"

@@ -1,9 +1,5 @@
 // The chain of operations that a step waited for, and how much longer every other operation could take without delaying
 // the step. Definitions: docs/analyses/pipeline-critical-path.md.
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "base/by_enum.h"
 #include "facts/pipeline_facts.h"

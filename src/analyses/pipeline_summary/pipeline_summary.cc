@@ -1,9 +1,5 @@
 // The first numbers of a pipeline: spans, busy time, both bubbles, and the cost of F, B, W for each stage. Definitions:
 // docs/analyses/pipeline-summary.md.
-#include <cmath>
-#include <span>
-#include <string>
-
 #include "analyses/analysis.h"
 #include "base/error_words.h"
 #include "facts/pipeline_facts.h"

@@ -1,6 +1,4 @@
 // Which rank the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
-#include <algorithm>
-
 #include "analyses/analysis.h"
 #include "analyses/potential_stragglers/problems.h"
 #include "compat/hta/hta.h"

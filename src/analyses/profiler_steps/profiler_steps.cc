@@ -1,6 +1,4 @@
 // The profiler steps that are left after loading. Definitions: docs/analyses/profiler-steps.md.
-#include <set>
-
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "profile/device_time.h"

@@ -1,7 +1,4 @@
 // Computes how long the queue of each stream was full. Definitions: docs/analyses/queue-length.md.
-#include <algorithm>
-#include <map>
-
 #include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "profile/queue_length.h"

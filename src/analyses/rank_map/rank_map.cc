@@ -1,8 +1,5 @@
 // Finds the position of every rank in the parallel strategy, its peers, and its speed. It is the arrangement diagram of
 // MindStudio Insight as a table. Definitions: docs/analyses/rank-map.md.
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "analyses/rank_map/problems.h"
 #include "base/error_words.h"

@@ -1,10 +1,5 @@
 // Requests of a server, as it measured them: the time to the first token, by queue and prefill, and the time of each
 // further token. Definitions: docs/analyses/requests.md.
-#include <algorithm>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"

@@ -1,9 +1,4 @@
 // How near each operator with known work comes to what its device can do. Definitions: docs/analyses/roofline.md.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
 #include "analyses/analysis.h"
 #include "analyses/roofline/problems.h"
 #include "base/parallel.h"

@@ -2,8 +2,6 @@
 // type. Definitions: docs/analyses/slowdown.md.
 #include "pipeline/measure/slowdown.h"
 
-#include <algorithm>
-
 #include "analyses/analysis.h"
 #include "analyses/slowdown/problems.h"
 #include "facts/pipeline_facts.h"

@@ -1,9 +1,6 @@
 // Which rank, stage or link delays the others, and how that shows. Definitions: docs/analyses/stragglers.md.
 #include "pipeline/measure/stragglers.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "analyses/stragglers/problems.h"
 #include "base/number.h"

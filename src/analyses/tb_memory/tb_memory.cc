@@ -1,7 +1,5 @@
 // Memory by time, by event and by operator, as TensorBoard's profiler plugin shows it.
 // Definitions: docs/analyses/tb-memory.md.
-#include <algorithm>
-
 #include "analyses/analysis.h"
 #include "analyses/tb_memory/problems.h"
 #include "base/error_words.h"

@@ -6,9 +6,6 @@
 //   autograd thread: evaluate_function: AddmmBackward0 ⇒ kernels                           backward of Linear, and of
 //   Net
 //                    evaluate_function: AccumulateGrad ⇒ kernel                            with the root before it
-#include <algorithm>
-#include <map>
-
 #include "analyses/tb_module/tb_module.h"
 #include "model/lanes.h"
 #include "model/statistics.h"

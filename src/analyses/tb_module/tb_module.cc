@@ -1,10 +1,6 @@
 // Time of every nn.Module, as TensorBoard's profiler plugin shows it. Definitions: docs/analyses/tb-module.md.
 #include "analyses/tb_module/tb_module.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "analyses/analysis.h"
 #include "base/error_words.h"
 #include "base/number.h"

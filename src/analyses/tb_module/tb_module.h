@@ -1,10 +1,6 @@
 // The facts from which tb-module makes its tables.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "profile/function_events.h"
 #include "profile/torch_view.h"
 

@@ -1,6 +1,5 @@
 // Computes how each device's time divides into computing, other work and idle time. Definitions:
 // docs/analyses/temporal-breakdown.md.
-
 #include "analyses/analysis.h"
 #include "model/lost_work.h"
 #include "model/statistics.h"

@@ -1,12 +1,5 @@
 // Computation, communication and their overlap; waiting and transfer; and statistics of collectives, for every rank.
 // Definitions: docs/analyses/tb-distributed.md.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
 #include "base/parallel.h"

@@ -1,9 +1,4 @@
 // The kernels of every rank, by name or by how they were launched. Definitions: docs/analyses/tb-kernel.md.
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-#include <unordered_map>
-
 #include "analyses/analysis.h"
 #include "model/statistics.h"
 #include "profile/tb_run.h"

@@ -1,7 +1,4 @@
 // The operators of every rank with their host, device and tensor-core time. Definitions: docs/analyses/tb-operator.md.
-#include <algorithm>
-#include <unordered_map>
-
 #include "analyses/analysis.h"
 #include "model/statistics.h"
 #include "profile/tb_advice.h"

@@ -1,7 +1,5 @@
 // Where the time of the steps went, by the categories of TensorBoard's profiler plugin, how full the devices were, and
 // what to try. Definitions: docs/analyses/tb-overview.md.
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
 #include "base/number.h"

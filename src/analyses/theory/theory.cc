@@ -1,8 +1,5 @@
 // Compares theory with fact: the times that the recognised schedule gives with this run's mean durations, the cells
 // that start later and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
-#include <algorithm>
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "analyses/theory/problems.h"
 #include "base/error_words.h"

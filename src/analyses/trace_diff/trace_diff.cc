@@ -1,8 +1,4 @@
 // Compares two runs operator by operator. Definitions: docs/analyses/trace-diff.md.
-#include <algorithm>
-#include <map>
-#include <unordered_map>
-
 #include "analyses/analysis.h"
 #include "analyses/trace_diff/problems.h"
 #include "base/parallel.h"

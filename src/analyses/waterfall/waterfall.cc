@@ -1,9 +1,6 @@
 // The time of a step as parts that sum to its length. Definitions: docs/analyses/waterfall.md.
 #include "pipeline/measure/waterfall.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "analyses/waterfall/problems.h"
 #include "base/error_words.h"

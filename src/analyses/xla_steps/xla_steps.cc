@@ -1,5 +1,4 @@
 // How the steps of an XLA profile were spent, as in XProf's step graph. Definitions: docs/analyses/xla-steps.md.
-
 #include "analyses/analysis.h"
 #include "analyses/xla_steps/problems.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <map>
-
 #include "base/number.h"
 #include "compat/hta/hta.h"
 #include "profile/torch_view.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-
 #include "compat/hta/hta.h"
 #include "model/numpy_order.h"
 #include "profile/call_graph.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/parallel.h"
 #include "compat/hta/hta.h"
 #include "model/numpy_order.h"

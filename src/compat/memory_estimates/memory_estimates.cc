@@ -1,7 +1,5 @@
 #include "compat/memory_estimates/memory_estimates.h"
 
-#include <algorithm>
-
 namespace stageline::memory_estimates {
 
 using namespace plan;

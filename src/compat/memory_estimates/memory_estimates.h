@@ -3,12 +3,6 @@
 // 2205.05198. Each is that tool's definition with its known omissions (docs/reference/plan.md), none is corrected.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "plan/bytes.h"
 #include "plan/model.h"
 

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <optional>
-
 #include "base/json_members.h"
 #include "base/text.h"
 #include "compat/msprof/cell_ranks.h"

@@ -1,11 +1,5 @@
 #include "compat/msprof/cell_ranks.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-
 #include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"

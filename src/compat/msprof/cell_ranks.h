@@ -2,12 +2,6 @@
 // whom.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "compat/msprof/chart.h"
 #include "compat/msprof/communication.h"

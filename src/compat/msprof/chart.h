@@ -1,14 +1,6 @@
 // `stageline pp-chart`: what is asked, where it reads and writes, and its result for every rank.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

@@ -3,11 +3,6 @@
 // hashing.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "base/sqlite_db.h"
 

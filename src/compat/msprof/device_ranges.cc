@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <tuple>
-#include <unordered_map>
-
 #include "base/hashes.h"
 #include "base/text.h"
 #include "compat/msprof/communication.h"

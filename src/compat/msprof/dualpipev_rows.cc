@@ -1,7 +1,5 @@
 #include "compat/msprof/dualpipev_rows.h"
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 

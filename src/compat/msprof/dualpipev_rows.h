@@ -15,9 +15,7 @@
 // table in docs/reference/pp-chart.md.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

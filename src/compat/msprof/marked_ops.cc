@@ -1,9 +1,5 @@
 #include <simdjson.h>
 
-#include <algorithm>
-#include <map>
-#include <unordered_map>
-
 #include "base/hashes.h"
 #include "base/number.h"
 #include "base/text.h"

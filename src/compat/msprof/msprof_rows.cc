@@ -2,9 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <map>
-
 #include "base/text.h"
 #include "compat/msprof/dualpipev_rows.h"
 

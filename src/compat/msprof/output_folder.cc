@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/input_files.h"
 #include "base/json_members.h"

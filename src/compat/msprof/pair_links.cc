@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/number.h"
 #include "compat/msprof/cell_ranks.h"
 #include "model/message_names.h"

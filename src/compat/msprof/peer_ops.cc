@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
-
 #include "base/hashes.h"
 #include "compat/msprof/communication.h"
 

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/parallel.h"
 #include "compat/msprof/cell_ranks.h"

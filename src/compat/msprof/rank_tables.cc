@@ -4,10 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <unordered_map>
 
 #include "base/input_files.h"
 #include "base/system_calls.h"

@@ -1,13 +1,6 @@
 // Tables of one rank, and how they are written: into its database, or into a copy of it.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
 #include "base/output_file.h"
 #include "base/result.h"
 #include "compat/msprof/communication.h"

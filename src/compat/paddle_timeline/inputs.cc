@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/text.h"
 #include "compat/paddle_timeline/paddle_timeline.h"

@@ -2,9 +2,7 @@
 // follow, merged over all logs, then the names of rows.
 #include "compat/paddle_timeline/paddle_timeline.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "base/error_words.h"
 #include "base/output_file.h"

@@ -3,11 +3,6 @@
 // files byte for byte. Where V3 fails, they are right (docs/reference/paddle-timeline.md lists every difference).
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/output_file.h"
 #include "base/progress.h"

@@ -1,7 +1,3 @@
-#include <array>
-#include <cmath>
-#include <cstring>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "compat/paddle_timeline/paddle_timeline.h"

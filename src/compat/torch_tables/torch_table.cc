@@ -1,8 +1,5 @@
 #include "compat/torch_tables/torch_table.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "base/text.h"

@@ -5,10 +5,6 @@
 // torch does.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "profile/operator_groups.h"
 
 namespace stageline::operators {

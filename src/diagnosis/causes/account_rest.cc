@@ -1,11 +1,5 @@
 #include "diagnosis/causes/account_rest.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <string_view>
-#include <utility>
-
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "pipeline/measure/op_values.h"

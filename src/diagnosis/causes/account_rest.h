@@ -1,8 +1,6 @@
 // The lines of the account of a step that no cause is named for. Part of causes.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/cause.h"
 #include "diagnosis/causes/cause_worlds.h"
 

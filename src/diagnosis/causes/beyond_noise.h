@@ -1,10 +1,7 @@
 // How far a mean over steps is from the true one: whether it is more than chance, and the interval around it.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,10 +1,5 @@
 #include "diagnosis/causes/carried_tails.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <utility>
-
 #include "base/number.h"
 #include "pipeline/replay/step_draft.h"
 

@@ -6,11 +6,6 @@
 //   its end
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <vector>
-
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {

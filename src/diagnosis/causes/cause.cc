@@ -1,8 +1,5 @@
 #include "diagnosis/causes/cause.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace stageline {
 
 void sort_causes(std::vector<Cause>& causes) {

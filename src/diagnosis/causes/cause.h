@@ -2,14 +2,6 @@
 // for a single kind: a kind's other data is in OwnData, which only its words read.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/words.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "model/place.h"

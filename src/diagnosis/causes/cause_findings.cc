@@ -1,7 +1,5 @@
 #include "diagnosis/causes/cause_findings.h"
 
-#include <span>
-
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

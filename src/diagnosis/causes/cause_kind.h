@@ -2,10 +2,6 @@
 // causes.def; each has a folder with its search and its words.
 #pragma once
 
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "diagnosis/causes/cause.h"
 
 namespace stageline {

@@ -1,15 +1,6 @@
 // Replays of the recorded steps without some causes, and what they gain. Part of causes.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/replay/step_replay.h"

@@ -1,12 +1,5 @@
 #include "diagnosis/causes/causes.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "diagnosis/causes/account_rest.h"
 #include "diagnosis/causes/search.h"
 #include "model/statistics.h"

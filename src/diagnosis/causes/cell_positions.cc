@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
 #include "base/number.h"
 #include "diagnosis/causes/cell_times.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,12 +1,5 @@
 #include "diagnosis/causes/cell_times.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <iterator>
-#include <map>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/sorting.h"

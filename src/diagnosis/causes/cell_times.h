@@ -2,11 +2,6 @@
 // slow workers. Part of causes.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "pipeline/measure/sequence_lengths.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/course.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "diagnosis/causes/cell_times.h"
 
 namespace stageline {

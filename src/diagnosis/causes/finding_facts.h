@@ -1,8 +1,6 @@
 // The facts that findings and the headline are made of.
 #pragma once
 
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/run_coverage.h"

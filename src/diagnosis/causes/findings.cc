@@ -1,10 +1,6 @@
 #include "diagnosis/causes/findings.h"
 
-#include <algorithm>
 #include <cctype>
-#include <functional>
-#include <map>
-#include <string>
 
 #include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"

@@ -1,8 +1,6 @@
 // Findings: what is worth saying about a run, in words, most important first.
 #pragma once
 
-#include <vector>
-
 #include "facts/pipeline_facts.h"
 #include "model/finding.h"
 

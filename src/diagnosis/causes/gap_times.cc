@@ -1,7 +1,5 @@
 #include "diagnosis/causes/gap_times.h"
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 

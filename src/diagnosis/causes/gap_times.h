@@ -2,11 +2,6 @@
 // that. These are sums of recorded times, since nothing else runs there. Part of causes.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "pipeline/measure/step_periods.h"
 
 namespace stageline {

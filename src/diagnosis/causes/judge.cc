@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <utility>
-
 #include "diagnosis/causes/search.h"
 
 namespace stageline {

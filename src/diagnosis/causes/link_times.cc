@@ -1,10 +1,5 @@
 #include "diagnosis/causes/link_times.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <set>
-
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/run_extent.h"

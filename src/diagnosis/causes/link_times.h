@@ -2,12 +2,6 @@
 // compared with others of their link. Part of causes.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 

@@ -1,9 +1,5 @@
 #include "diagnosis/causes/long_step_words.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/causes/place_text.h"

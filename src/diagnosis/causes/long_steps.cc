@@ -1,14 +1,5 @@
 #include "diagnosis/causes/long_steps.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-
 #include "diagnosis/causes/start_delays.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/replay/recorded_messages.h"

@@ -2,10 +2,6 @@
 // start, a cell, a rank, ranks that belong together, a link, or all work. Part of causes.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "diagnosis/causes/received_messages.h"
 #include "diagnosis/causes/suspect.h"
 

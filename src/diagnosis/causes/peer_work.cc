@@ -1,9 +1,5 @@
 #include "diagnosis/causes/peer_work.h"
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
 #include "base/number.h"
 #include "pipeline/sums/stage_costs.h"
 

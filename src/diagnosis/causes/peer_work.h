@@ -2,12 +2,6 @@
 // Part of causes.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/replay/peer_cells.h"
 

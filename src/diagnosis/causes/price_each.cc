@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "diagnosis/causes/search.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/statistics.h"

@@ -1,10 +1,5 @@
 #include "diagnosis/causes/rank_windows.h"
 
-#include <algorithm>
-#include <map>
-#include <string_view>
-#include <utility>
-
 #include "model/message_names.h"
 #include "model/row_names.h"
 #include "profile/python_stacks.h"

@@ -1,10 +1,6 @@
 // Stretches of time on single ranks, and what was recorded in them. Part of causes.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

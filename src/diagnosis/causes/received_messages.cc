@@ -1,7 +1,5 @@
 #include "diagnosis/causes/received_messages.h"
 
-#include <algorithm>
-
 namespace stageline {
 
 ReceivedMessages::ReceivedMessages(const Trace& trace, const StepGraph& graph)

@@ -8,9 +8,6 @@
 //   cell                                        ▐▐▐▐        it had come long before: the host's
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_graph.h"
 

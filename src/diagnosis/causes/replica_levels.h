@@ -1,11 +1,6 @@
 // How long whole replicas take, step by step. Part of slow ranks.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <vector>
-
 #include "diagnosis/causes/suspect.h"
 #include "model/statistics.h"
 

@@ -1,8 +1,5 @@
 #include "diagnosis/causes/schedule_findings.h"
 
-#include <algorithm>
-#include <map>
-
 #include "base/number.h"
 #include "pipeline/measure/late_cells.h"
 

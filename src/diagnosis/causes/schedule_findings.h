@@ -1,8 +1,6 @@
 // Findings that compare a run with the schedule it follows.
 #pragma once
 
-#include <vector>
-
 #include "model/finding.h"
 #include "pipeline/replay/theory.h"
 

@@ -5,9 +5,6 @@
 //   kept ── price_together ──▶ all of them gone, and those that are reported as one
 #pragma once
 
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/cause_list.h"
 #include "diagnosis/causes/cause_worlds.h"
 

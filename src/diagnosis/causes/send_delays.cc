@@ -1,8 +1,5 @@
 #include "diagnosis/causes/send_delays.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "model/intervals.h"
 #include "model/run_extent.h"
 #include "pipeline/replay/recorded_messages.h"

@@ -6,11 +6,6 @@
 // The rank's next work is late by the same time, and that has the same cause.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <set>
-#include <vector>
-
 #include "diagnosis/causes/suspect.h"
 
 namespace stageline {

@@ -1,10 +1,5 @@
 #include "diagnosis/causes/start_delays.h"
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-#include <utility>
-
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

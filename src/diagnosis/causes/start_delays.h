@@ -6,16 +6,6 @@
 //                    └── delay ──┘
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <set>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/received_messages.h"
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/suspect.h"

@@ -1,8 +1,5 @@
 #include "diagnosis/causes/start_reasons.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/number.h"
 
 namespace stageline {

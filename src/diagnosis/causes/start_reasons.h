@@ -3,13 +3,6 @@
 // causes.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <set>
-#include <vector>
-
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/start_delays.h"
 

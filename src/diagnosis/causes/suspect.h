@@ -2,18 +2,6 @@
 // scenario in which it is gone. causes_of() replays these scenarios and keeps the causes that cost enough.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <compare>
-#include <concepts>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/carried_tails.h"
 #include "diagnosis/causes/cause.h"

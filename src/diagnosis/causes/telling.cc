@@ -1,7 +1,5 @@
 #include "diagnosis/causes/telling.h"
 
-#include <algorithm>
-
 #include "diagnosis/causes/place_text.h"
 #include "model/run_extent.h"
 

@@ -1,11 +1,6 @@
 // How causes are put into words: the input and the result of every kind's `tell`.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/words.h"
 #include "diagnosis/causes/cause_list.h"
 #include "model/finding.h"

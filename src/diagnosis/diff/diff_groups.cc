@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "diagnosis/diff/diff_parts.h"
 
 namespace stageline {

@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <compare>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-
 #include "base/parallel.h"
 #include "diagnosis/diff/diff_parts.h"
 

@@ -1,8 +1,5 @@
 #include "diagnosis/diff/diff_parts.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/diff/problems.h"

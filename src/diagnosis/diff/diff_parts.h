@@ -1,11 +1,6 @@
 // Parts of run_diff.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <vector>
-
 #include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/diff/diff_answer.h"

@@ -1,9 +1,5 @@
 #include "diagnosis/diff/diff_report.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/place_text.h"

@@ -1,9 +1,5 @@
 #include "diagnosis/diff/diff_side.h"
 
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/pipeline_sums.h"
 

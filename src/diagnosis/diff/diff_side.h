@@ -1,10 +1,6 @@
 // One of the two runs that run_diff compares, and the pairs of their steps. Part of run_diff.
 #pragma once
 
-#include <algorithm>
-#include <utility>
-#include <vector>
-
 #include "base/result.h"
 #include "model/statistics.h"
 #include "pipeline/measure/step_periods.h"

@@ -1,13 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <span>
-#include <tuple>
-
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/gap_times.h"

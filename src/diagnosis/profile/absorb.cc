@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <set>
-#include <string>
-
 #include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/finding.h"

@@ -1,8 +1,5 @@
 #include "diagnosis/profile/culprit.h"
 
-#include <algorithm>
-#include <string_view>
-
 #include "base/text.h"
 #include "model/row_names.h"
 #include "model/torch_facts.h"

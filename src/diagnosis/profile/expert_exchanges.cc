@@ -1,9 +1,5 @@
 #include "diagnosis/profile/expert_exchanges.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/causes/cause.h"

@@ -4,9 +4,6 @@
 //     ▐▐ outside ▐▐│dispatch│▐▐ experts ▐▐│combine│▐▐ outside ▐▐│dispatch│…
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/words.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/job_replay.h"

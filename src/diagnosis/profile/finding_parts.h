@@ -1,9 +1,6 @@
 // Parts of profile_findings. Conditions and thresholds are in docs/analyses/findings.md.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"

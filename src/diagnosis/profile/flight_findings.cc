@@ -1,8 +1,4 @@
-#include <algorithm>
 #include <ctime>
-#include <set>
-#include <string>
-#include <tuple>
 
 #include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"

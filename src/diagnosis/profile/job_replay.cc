@@ -1,7 +1,5 @@
 #include "diagnosis/profile/job_replay.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "base/parallel.h"

@@ -1,11 +1,6 @@
 // The ranks of a profile replayed together, which prices what several of them wait for.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/profile/rank_losses.h"
 #include "profile/ledger.h"
 #include "profile/meetings.h"

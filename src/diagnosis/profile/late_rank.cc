@@ -1,10 +1,5 @@
 #include "diagnosis/profile/late_rank.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/profile/job_replay.h"

@@ -2,8 +2,6 @@
 // findings, bar and account ask. Conditions: docs/analyses/findings.md.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/profile/profile_facts.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <string>
-
 #include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "model/message_names.h"

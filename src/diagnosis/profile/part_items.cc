@@ -1,7 +1,5 @@
 #include "diagnosis/profile/part_items.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/profile/phases.h"

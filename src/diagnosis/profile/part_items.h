@@ -2,12 +2,6 @@
 // of the host. The parts themselves are those of the headline.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/result.h"
 #include "diagnosis/profile/culprit.h"
 #include "facts/run.h"

@@ -1,10 +1,5 @@
 #include "diagnosis/profile/phases.h"
 
-#include <algorithm>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-
 namespace stageline {
 namespace {
 

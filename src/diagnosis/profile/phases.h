@@ -2,10 +2,6 @@
 // request of a server, is spent on.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,11 +1,5 @@
 #include "diagnosis/profile/profile_diff.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/causes/beyond_noise.h"

@@ -1,11 +1,5 @@
 #include "diagnosis/profile/profile_facts.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <set>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/row_names.h"

@@ -1,12 +1,6 @@
 // The facts that findings of a profiler trace are made of: sums over its ranks.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/words.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_sums.h"

@@ -1,10 +1,5 @@
 #include "diagnosis/profile/profile_findings.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <string>
-
 #include "base/number.h"
 #include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/profile/finding_parts.h"

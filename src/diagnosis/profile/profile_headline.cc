@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <string>
-
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/profile/finding_parts.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/profile/finding_parts.h"

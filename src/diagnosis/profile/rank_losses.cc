@@ -1,11 +1,5 @@
 #include "diagnosis/profile/rank_losses.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <numeric>
-#include <unordered_map>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"

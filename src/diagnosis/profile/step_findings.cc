@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-
 #include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/phases.h"

@@ -1,14 +1,5 @@
 #include "diagnosis/profile/transfer_findings.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <tuple>
-
 #include "base/number.h"
 #include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"

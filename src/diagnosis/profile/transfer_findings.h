@@ -2,8 +2,6 @@
 // one piece. Waiting for late ranks is left out of them. Conditions: docs/analyses/findings.md.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"

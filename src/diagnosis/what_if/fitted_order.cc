@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/fitted_order.h"
 
-#include <algorithm>
-#include <functional>
-
 #include "pipeline/replay/replay.h"
 #include "schedules/build.h"
 

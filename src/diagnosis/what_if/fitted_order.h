@@ -4,9 +4,6 @@
 // flight has work meanwhile. It costs the activations of that micro-batch (arXiv 2504.19232).
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/schedule.h"
 
 namespace stageline {

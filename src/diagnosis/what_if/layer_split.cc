@@ -1,11 +1,5 @@
 #include "diagnosis/what_if/layer_split.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <queue>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "diagnosis/what_if/stage_bytes.h"

@@ -8,12 +8,6 @@
 // Definitions: docs/analyses/what-if.md.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,7 +1,4 @@
 // Measures the usual time of the run's cells for each virtual stage, and of its messages for each link.
-#include <algorithm>
-#include <map>
-
 #include "diagnosis/what_if/other_order.h"
 
 namespace stageline {

@@ -1,12 +1,6 @@
 // A plan: an order as it is replayed, with what each cell is, waits for and sends. other_order.h replays it.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/order/rank_lists.h"

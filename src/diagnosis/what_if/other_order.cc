@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/other_order.h"
 
-#include <limits>
-#include <optional>
-
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "pipeline/measure/op_values.h"

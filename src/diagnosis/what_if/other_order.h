@@ -7,14 +7,6 @@
 // is the error of this model. Assumptions: docs/analyses/what-if.md.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <span>
-#include <vector>
-
 #include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/order_plan.h"
 #include "model/schedule.h"

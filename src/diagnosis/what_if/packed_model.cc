@@ -1,11 +1,5 @@
 #include "diagnosis/what_if/packed_model.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <type_traits>
-#include <utility>
-
 namespace stageline {
 namespace {
 

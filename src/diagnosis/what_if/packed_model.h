@@ -7,12 +7,6 @@
 // from the rest (an operation's start, the same cells of other replicas, the usual duration) are computed again.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "diagnosis/what_if/what_if.h"
 
 namespace stageline {

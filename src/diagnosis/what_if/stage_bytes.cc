@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/stage_bytes.h"
 
-#include <cmath>
-#include <numeric>
-
 #include "plan/split.h"
 
 namespace stageline {

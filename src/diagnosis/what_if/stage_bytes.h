@@ -1,9 +1,6 @@
 // The bytes of a pipeline's ranks in any order and split of the layers, where the model is described.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "plan/bytes.h"
 #include "plan/model.h"
 

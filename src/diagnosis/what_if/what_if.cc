@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/what_if.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"

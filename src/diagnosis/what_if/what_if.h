@@ -8,14 +8,6 @@
 // ask at every move of a slider. docs/analyses/what-if.md has the definitions.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "diagnosis/what_if/other_order.h"

@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/what_if_fixes.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/what_if_words.h"

@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/what_if_words.h"
 
-#include <algorithm>
-#include <numeric>
-
 #include "base/number.h"
 #include "plan/search.h"
 

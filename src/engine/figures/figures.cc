@@ -1,7 +1,5 @@
 #include "engine/figures/figures.h"
 
-#include <algorithm>
-
 #include "base/json_writer.h"
 #include "base/text.h"
 

@@ -1,14 +1,6 @@
 // All figures of a run, and those that are asked for by name.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "base/words.h"
 #include "facts/run.h"

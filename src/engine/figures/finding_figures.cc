@@ -1,6 +1,4 @@
 // Figures of findings: what they cost and what their fixes save; and counts of problems in the input.
-#include <algorithm>
-
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 #include "engine/model_tables.h"

@@ -1,8 +1,4 @@
 // Figures of profiles: sums over their ranks and steps.
-#include <algorithm>
-#include <functional>
-#include <map>
-
 #include "diagnosis/profile/rank_losses.h"
 #include "engine/engine.h"
 #include "engine/figures/figures.h"

@@ -1,6 +1,4 @@
 // Figures of steps: how many there are and how long they take.
-#include <cmath>
-
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 #include "facts/pipeline_facts.h"

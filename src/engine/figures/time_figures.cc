@@ -1,6 +1,4 @@
 // Figures of where the time of a step goes: the bars of explain, and what findings leave of them.
-#include <algorithm>
-
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/number.h"
 #include "base/output_file.h"
 #include "exporters/ascend_db/rank_rows.h"

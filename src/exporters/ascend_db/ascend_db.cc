@@ -7,7 +7,6 @@
 // runs ahead.
 #include "exporters/ascend_db/ascend_db.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>

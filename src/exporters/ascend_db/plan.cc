@@ -1,9 +1,5 @@
 #include "exporters/ascend_db/plan.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "base/json_writer.h"
 #include "model/message_names.h"
 

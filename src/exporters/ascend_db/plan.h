@@ -2,10 +2,6 @@
 // One place is one stage of one replica; its tensor- and context-parallel peers do the same at the same time.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/rank_grid.h"
 #include "model/schedule.h"
 #include "model/trace.h"

@@ -1,8 +1,5 @@
 #include "exporters/ascend_db/rank_rows.h"
 
-#include <algorithm>
-#include <cassert>
-
 #include "base/embedded.h"
 #include "base/json_writer.h"
 #include "model/message_names.h"

@@ -2,14 +2,6 @@
 // rank's own clock.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
 #include "base/sqlite_db.h"
 #include "exporters/ascend_db/plan.h"
 #include "model/intervals.h"

@@ -2,8 +2,6 @@
 
 #include <cairo.h>
 
-#include <algorithm>
-
 #include "exporters/chart/chart_file.h"
 #include "exporters/chart/chart_text.h"
 

@@ -1,8 +1,4 @@
 // Time on the chart: where it starts, which steps it has, and the ticks.
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "exporters/chart/chart_file.h"
 

@@ -3,9 +3,6 @@
 
 #include <cairo.h>
 
-#include <functional>
-#include <string>
-
 #include "base/output_file.h"
 #include "exporters/chart/chart_layout.h"
 #include "exporters/chart/chart_text.h"

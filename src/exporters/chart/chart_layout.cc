@@ -1,9 +1,5 @@
 #include "exporters/chart/chart_layout.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "model/pipeline_words.h"

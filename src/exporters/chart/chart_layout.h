@@ -11,11 +11,6 @@
 //            ▁▁▁▁▁▁   ▁▁▁▁            theory: a thin ghost under each row
 #pragma once
 
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "base/result.h"
 #include "exporters/chart/chart_text.h"

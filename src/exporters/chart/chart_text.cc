@@ -2,9 +2,7 @@
 
 #include <cairo-ft.h>
 
-#include <cassert>
 #include <mutex>
-#include <utility>
 
 #include "base/embedded.h"
 #include "base/number.h"

@@ -6,10 +6,6 @@
 
 #include <cairo.h>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "base/words.h"
 #include "model/kind.h"
 #include "model/trace.h"

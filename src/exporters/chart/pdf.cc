@@ -1,8 +1,6 @@
 // Draws the pipeline chart on one PDF page of the chart's size, with text as text.
 #include <cairo-pdf.h>
 
-#include <algorithm>
-
 #include "exporters/chart/chart_file.h"
 
 namespace stageline {

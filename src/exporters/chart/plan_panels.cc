@@ -1,8 +1,5 @@
 #include "exporters/chart/plan_panels.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -1,5 +1,4 @@
 // Draws the pipeline chart as a PNG. The picture has twice the resolution of its CSS size while it stays handy.
-
 #include "exporters/chart/chart_file.h"
 
 namespace stageline {

@@ -1,11 +1,5 @@
 #include <zlib.h>
 
-#include <bit>
-#include <cassert>
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "exporters/chart/chart_file.h"
 
 namespace stageline {

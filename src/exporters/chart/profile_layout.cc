@@ -1,9 +1,4 @@
 // The chart of a run without pipeline cells: a row for each rank's devices and, below it, a thin one for its host.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 #include "model/intervals.h"

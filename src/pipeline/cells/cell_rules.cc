@@ -1,9 +1,5 @@
 #include "pipeline/cells/cell_rules.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 #include "base/by_enum.h"
 #include "base/text.h"
 #include "model/source_limits.h"

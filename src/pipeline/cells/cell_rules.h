@@ -10,12 +10,6 @@
 // looked at once, however many slices have it. The language and the shipped rules: docs/reference/cell-rules.md.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "model/kind.h"
 

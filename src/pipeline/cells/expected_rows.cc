@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "pipeline/cells/range_rows.h"
 #include "schedules/registry.h"
 

@@ -2,9 +2,6 @@
 // (range_cells), and by kernels alone (kernel_blocks). And what cannot be a cell.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"
 #include "pipeline/cells/marks.h"

@@ -1,10 +1,5 @@
 #include "pipeline/cells/host_work.h"
 
-#include <algorithm>
-#include <array>
-#include <tuple>
-#include <utility>
-
 #include "base/json_members.h"
 #include "base/parallel.h"
 

@@ -10,10 +10,6 @@
 // second run computes weight gradients.
 #pragma once
 
-#include <cstdint>
-#include <unordered_map>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/cells/rank_layout.h"
 

@@ -1,10 +1,3 @@
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/run_extent.h"

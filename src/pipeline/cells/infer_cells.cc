@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-#include <utility>
-
 #include "base/number.h"
 #include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/host_work.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 

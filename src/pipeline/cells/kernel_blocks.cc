@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include "base/parallel.h"
 #include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/kernel_runs.h"

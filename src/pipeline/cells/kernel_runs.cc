@@ -1,10 +1,5 @@
 #include "pipeline/cells/kernel_runs.h"
 
-#include <algorithm>
-#include <optional>
-#include <string_view>
-#include <unordered_map>
-
 #include "base/text.h"
 
 namespace stageline {

@@ -2,9 +2,6 @@
 // of forward, backward and optimizer work.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,13 +1,5 @@
 #include "pipeline/cells/link_cells.h"
 
-#include <algorithm>
-#include <cassert>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <utility>
-
 #include "base/parallel.h"
 
 namespace stageline {

@@ -1,9 +1,6 @@
 // Links: which cell waited for the result of which other cell. Exporters draw them as arrows.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "model/schedule.h"
 #include "model/trace.h"
 

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <string_view>
-#include <utility>
-
 #include "base/parallel.h"
 #include "pipeline/cells/marks.h"
 

@@ -1,10 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <iterator>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "pipeline/cells/marks.h"
 #include "schedules/build.h"
 

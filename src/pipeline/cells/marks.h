@@ -2,11 +2,6 @@
 // stages, steps, micro-batches, messages, and when the work really ran.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "model/schedule.h"
 #include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <optional>
-#include <string_view>
-
 #include "base/json_members.h"
 #include "pipeline/cells/host_work.h"
 

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/range_rows.h"

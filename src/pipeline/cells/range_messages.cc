@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <tuple>
-#include <utility>
-
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "pipeline/cells/range_rows.h"

@@ -1,10 +1,5 @@
 #include "pipeline/cells/range_rows.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-#include <unordered_map>
-
 #include "base/parallel.h"
 #include "model/source_limits.h"
 

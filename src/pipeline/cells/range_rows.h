@@ -2,10 +2,6 @@
 // them: their steps, the schedule that they prove, and their messages.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/schedule.h"
 #include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"

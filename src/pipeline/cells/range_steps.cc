@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <tuple>
-
 #include "pipeline/cells/range_rows.h"
 
 namespace stageline {

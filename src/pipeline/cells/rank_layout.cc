@@ -1,11 +1,5 @@
 #include "pipeline/cells/rank_layout.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <unordered_map>
-#include <utility>
-
 #include "base/json_members.h"
 #include "base/text.h"
 #include "model/source_limits.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-
 #include "base/text.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"

@@ -1,10 +1,7 @@
 // Aligns the rows that were recorded with the rows of a schedule, when some are missing or too many.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

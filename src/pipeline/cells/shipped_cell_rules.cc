@@ -1,5 +1,3 @@
-#include <cassert>
-
 #include "base/embedded.h"
 #include "pipeline/cells/cell_rules.h"
 

@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
-#include <utility>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

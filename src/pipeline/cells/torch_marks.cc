@@ -1,12 +1,4 @@
-#include <algorithm>
 #include <atomic>
-#include <iterator>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include "base/by_enum.h"
 #include "base/number.h"

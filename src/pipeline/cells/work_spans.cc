@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <optional>
-
 #include "model/lanes.h"
 #include "model/message_names.h"
 #include "pipeline/cells/marks.h"

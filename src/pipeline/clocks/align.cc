@@ -1,9 +1,5 @@
 #include "pipeline/clocks/align.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "pipeline/clocks/clock_graph.h"

@@ -1,10 +1,5 @@
 #include "pipeline/clocks/clock_graph.h"
 
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <numeric>
-
 namespace stageline::align {
 namespace {
 

@@ -9,9 +9,7 @@
 // lowest one above is found in the same way. Their mean is feasible and near x, and costs two shortest-path sweeps.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline::align {
 

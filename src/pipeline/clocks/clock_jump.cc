@@ -12,9 +12,6 @@
 //
 //     a clock is set by 4 ms     samples from a +4 ms     from b +4 ms
 //     a link is slower by 8 ms   samples from a +8 ms     from b  0 ms
-#include <algorithm>
-#include <cmath>
-
 #include "pipeline/clocks/tie_fit.h"
 
 namespace stageline::align {

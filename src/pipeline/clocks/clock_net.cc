@@ -1,9 +1,5 @@
 #include "pipeline/clocks/clock_net.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "base/parallel.h"
 #include "pipeline/clocks/clock_graph.h"
 

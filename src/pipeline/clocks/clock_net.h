@@ -2,10 +2,6 @@
 // and estimates how far the clocks that come out of it may be wrong.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "pipeline/clocks/tie_fit.h"
 #include "pipeline/clocks/tie_points.h"

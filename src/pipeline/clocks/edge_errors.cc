@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <limits>
-#include <map>
-#include <queue>
-#include <utility>
-
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/clock_net.h"
 

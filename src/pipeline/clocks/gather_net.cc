@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <limits>
-
 #include "pipeline/clocks/tie_points.h"
 
 namespace stageline::align {

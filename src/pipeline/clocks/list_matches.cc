@@ -1,10 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <iterator>
-#include <map>
-#include <tuple>
-#include <unordered_map>
-
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/message_names.h"

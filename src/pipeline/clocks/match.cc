@@ -1,8 +1,5 @@
 #include "pipeline/clocks/match.h"
 
-#include <map>
-#include <tuple>
-
 #include "model/cells.h"
 #include "pipeline/cells/link_cells.h"
 

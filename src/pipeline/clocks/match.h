@@ -11,14 +11,6 @@
 // Messages are not stored: whoever needs them walks over the cells again, at 25 B a cell.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline::align {

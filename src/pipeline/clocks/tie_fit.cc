@@ -1,9 +1,5 @@
 #include "pipeline/clocks/tie_fit.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "base/number.h"
 
 namespace stageline::align {

@@ -6,8 +6,6 @@
 // No method can distinguish a path that is slower one way than the other from an offset; only the bounds limit it.
 #pragma once
 
-#include <optional>
-
 #include "pipeline/clocks/tie_points.h"
 
 namespace stageline::align {

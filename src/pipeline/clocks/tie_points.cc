@@ -1,9 +1,5 @@
 #include "pipeline/clocks/tie_points.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 
 namespace stageline::align {

@@ -2,9 +2,6 @@
 // matches. Of bounds the hull is kept; samples are thinned evenly to a fixed number, always the same ones.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "pipeline/clocks/match.h"
 
 namespace stageline::align {

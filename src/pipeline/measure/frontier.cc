@@ -1,9 +1,5 @@
 #include "pipeline/measure/frontier.h"
 
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include "base/number.h"
 #include "model/theory.h"
 

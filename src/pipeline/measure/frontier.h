@@ -10,10 +10,6 @@
 // Waiting is included; the replays of pipeline/measure/waterfall.h find its cause.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "model/trace.h"
 

@@ -1,10 +1,5 @@
 #include "pipeline/measure/host_delays.h"
 
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <span>
-
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

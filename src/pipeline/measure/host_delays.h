@@ -1,9 +1,6 @@
 // Computes how much later cells start than they could: pauses (few and long) and late launches (every cell a little).
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/step_graph.h"
 

@@ -1,11 +1,5 @@
 #include "pipeline/measure/late_cells.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/lanes.h"

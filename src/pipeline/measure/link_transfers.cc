@@ -1,9 +1,5 @@
 #include "pipeline/measure/link_transfers.h"
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
 #include "base/number.h"
 #include "pipeline/clocks/match.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,12 +1,5 @@
 #include "pipeline/measure/links.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "pipeline/sums/stage_costs.h"

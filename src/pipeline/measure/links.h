@@ -7,10 +7,6 @@
 // Definitions: docs/analyses/links.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/pipeline_sums.h"

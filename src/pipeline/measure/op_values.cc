@@ -1,9 +1,5 @@
 #include "pipeline/measure/op_values.h"
 
-#include <bit>
-#include <iterator>
-#include <numeric>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -3,12 +3,6 @@
 // threads.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "base/parallel.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,10 +1,6 @@
 #include "pipeline/measure/run_coverage.h"
 
 #include <atomic>
-#include <map>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include "base/number.h"
 #include "base/parallel.h"

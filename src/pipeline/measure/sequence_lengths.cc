@@ -1,9 +1,5 @@
 #include "pipeline/measure/sequence_lengths.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/sorting.h"

@@ -7,11 +7,6 @@
 // Lengths and w are fitted in turn: medians over the cells of a micro-batch, then least squares over the pairs.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <utility>
-#include <vector>
-
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {

@@ -1,9 +1,5 @@
 #include "pipeline/measure/slowdown.h"
 
-#include <algorithm>
-#include <functional>
-#include <map>
-
 #include "base/number.h"
 
 namespace stageline {

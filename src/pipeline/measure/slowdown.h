@@ -4,10 +4,6 @@
 // '25), equations 1, 2, 4 and 5.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "pipeline/replay/step_graph.h"
 
 namespace stageline {

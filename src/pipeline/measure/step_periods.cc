@@ -1,11 +1,5 @@
 #include "pipeline/measure/step_periods.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <string_view>
-#include <utility>
-
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/kind.h"

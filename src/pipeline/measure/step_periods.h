@@ -7,11 +7,6 @@
 // of the gap and belong to neither step.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/pipeline_sums.h"

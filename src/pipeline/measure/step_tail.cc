@@ -1,7 +1,5 @@
 #include "pipeline/measure/step_tail.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "model/intervals.h"
 

@@ -1,10 +1,5 @@
 #include "pipeline/measure/stragglers.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"

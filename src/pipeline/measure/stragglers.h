@@ -3,10 +3,6 @@
 // docs/analyses/stragglers.md.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/pipeline_sums.h"

@@ -1,9 +1,5 @@
 #include "pipeline/measure/training_time.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/json_members.h"
 #include "model/intervals.h"
 #include "model/lanes.h"

@@ -10,10 +10,6 @@
 // Only durations are compared, so this works on clocks that were not aligned.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "model/trace.h"
 

@@ -1,11 +1,5 @@
 #include "pipeline/measure/waterfall.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-#include <utility>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/link_cells.h"

@@ -14,11 +14,6 @@
 // Parts may be negative and are kept so; docs/analyses/waterfall.md says what that means.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "pipeline/measure/step_tail.h"
 #include "pipeline/replay/theory.h"

@@ -1,8 +1,5 @@
 #include "pipeline/order/check_order.h"
 
-#include <string>
-#include <vector>
-
 namespace stageline {
 namespace {
 

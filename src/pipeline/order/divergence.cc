@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <optional>
-#include <vector>
-
 #include "pipeline/order/rank_lists.h"
 
 namespace stageline {

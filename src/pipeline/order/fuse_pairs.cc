@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <utility>
-
 #include "pipeline/order/schedule_places.h"
 
 namespace stageline {

@@ -1,13 +1,6 @@
 #include "pipeline/order/rank_lists.h"
 
-#include <algorithm>
 #include <atomic>
-#include <map>
-#include <set>
-#include <span>
-#include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include "base/number.h"
 #include "base/parallel.h"

@@ -1,14 +1,6 @@
 // The operation orders of every rank in every step, in a form that can be compared with the orders of a schedule.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "base/words.h"
 #include "model/trace.h"
 

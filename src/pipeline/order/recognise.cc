@@ -1,10 +1,5 @@
 #include "pipeline/order/recognise.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <tuple>
-
 #include "base/number.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/order/rank_lists.h"

@@ -6,10 +6,6 @@
 // that are otherwise equal.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/words.h"
 #include "model/schedule.h"
 #include "model/trace.h"

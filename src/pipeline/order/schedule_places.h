@@ -1,10 +1,6 @@
 // Finds the position of a cell in the lists of a schedule.
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "model/schedule.h"
 #include "pipeline/order/rank_lists.h"
 

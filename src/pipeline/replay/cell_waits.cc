@@ -12,16 +12,6 @@
 //
 // A cell in which ranks meet (peer_cells.h) takes its own work alone. Behind it comes the meeting of all these
 // ranks, a group that begins when the last of them has done its work, and later operations wait for that.
-#include <algorithm>
-#include <array>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <tuple>
-#include <utility>
-
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/intervals.h"

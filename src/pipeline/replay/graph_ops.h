@@ -2,12 +2,6 @@
 // them, and step_replay.h replays them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

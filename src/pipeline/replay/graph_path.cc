@@ -1,8 +1,5 @@
 #include "pipeline/replay/graph_path.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/parallel.h"
 
 namespace stageline {

@@ -2,9 +2,6 @@
 // without making the step longer. Definitions: docs/analyses/pipeline-critical-path.md.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "pipeline/replay/step_graph.h"
 
 namespace stageline {

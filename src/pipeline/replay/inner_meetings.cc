@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "model/cells.h"
 #include "model/intervals.h"
 #include "pipeline/replay/peer_cells.h"

@@ -16,11 +16,6 @@
 //
 // Some operations were recorded but not launched: receives that start after the last compute they could feed, and sends
 // that end before the first compute they could carry. They belong to no message.
-#include <algorithm>
-#include <array>
-#include <map>
-#include <tuple>
-
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/replay/problems.h"

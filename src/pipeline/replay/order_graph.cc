@@ -1,9 +1,5 @@
 #include "pipeline/replay/order_graph.h"
 
-#include <algorithm>
-#include <queue>
-#include <tuple>
-
 #include "model/intervals.h"
 #include "pipeline/order/rank_lists.h"
 

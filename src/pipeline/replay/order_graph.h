@@ -10,12 +10,6 @@
 // share the order.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <iterator>
-#include <vector>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "model/schedule.h"

@@ -1,10 +1,5 @@
 #include "pipeline/replay/order_text.h"
 
-#include <algorithm>
-#include <set>
-#include <tuple>
-#include <vector>
-
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,9 +1,5 @@
 #include "pipeline/replay/peer_cells.h"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "base/text.h"
 #include "pipeline/sums/stage_costs.h"
 

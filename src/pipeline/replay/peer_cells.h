@@ -8,12 +8,6 @@
 // meeting and early in the next, so such a cell is replayed here.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 

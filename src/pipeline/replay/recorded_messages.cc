@@ -1,7 +1,5 @@
 #include "pipeline/replay/recorded_messages.h"
 
-#include <algorithm>
-
 namespace stageline {
 
 RecordedMessages::RecordedMessages(const Trace& trace) {

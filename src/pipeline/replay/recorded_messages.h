@@ -1,10 +1,6 @@
 // Finds recorded sends and receives by the work they belong to.
 #pragma once
 
-#include <cstdint>
-#include <tuple>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "pipeline/replay/replay.h"
 
 namespace stageline {

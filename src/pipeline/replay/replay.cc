@@ -1,8 +1,5 @@
 #include "pipeline/replay/replay.h"
 
-#include <algorithm>
-#include <string>
-
 namespace stageline {
 namespace {
 

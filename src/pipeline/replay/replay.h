@@ -5,11 +5,6 @@
 // overlapped cell starts when both its actions may.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "base/result.h"
 #include "model/schedule.h"
 

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "base/number.h"
 #include "model/run_extent.h"
 #include "pipeline/replay/schedule_numbers.h"

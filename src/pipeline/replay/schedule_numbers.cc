@@ -1,7 +1,5 @@
 #include "pipeline/replay/schedule_numbers.h"
 
-#include <algorithm>
-
 namespace stageline {
 
 ScheduleNumbers schedule_numbers(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times) {

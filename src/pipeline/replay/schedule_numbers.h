@@ -1,9 +1,6 @@
 // The costs of an order, from a replay: span, both bubbles, and activations held.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "pipeline/replay/replay.h"
 
 namespace stageline {

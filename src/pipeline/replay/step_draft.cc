@@ -1,12 +1,5 @@
 #include "pipeline/replay/step_draft.h"
 
-#include <algorithm>
-#include <cmath>
-#include <initializer_list>
-#include <map>
-#include <memory>
-#include <numeric>
-
 #include "base/freed_memory.h"
 #include "base/parallel.h"
 #include "base/spares.h"

@@ -2,11 +2,6 @@
 // (operation_waits.h, cell_waits.h) fill drafts, and assemble_graph() makes the graph of them.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <utility>
-#include <vector>
-
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {

@@ -1,11 +1,5 @@
 #include "pipeline/replay/step_graph.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <map>
-#include <optional>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -14,8 +14,6 @@
 // §3, and the dependencies those of its artifact (docs/analyses/slowdown.md); the code is ours.
 #pragma once
 
-#include <vector>
-
 #include "base/result.h"
 #include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"

@@ -3,12 +3,6 @@
 // · 8 B) stay in the cache. The remaining scenarios are replayed in narrower blocks.
 #include "pipeline/replay/step_replay.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <memory>
-
 #include "base/freed_memory.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -1,12 +1,6 @@
 // Replays a step_graph.h in several worlds side by side, or in one step alone.
 #pragma once
 
-#include <concepts>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <vector>
-
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "pipeline/replay/theory.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"

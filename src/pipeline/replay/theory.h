@@ -8,10 +8,6 @@
 // took long does not move any other.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <vector>
-
 #include "base/words.h"
 #include "model/theory.h"
 #include "pipeline/order/rank_lists.h"

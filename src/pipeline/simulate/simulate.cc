@@ -1,10 +1,5 @@
 #include "pipeline/simulate/simulate.h"
 
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <utility>
-
 #include "pipeline/replay/replay.h"
 
 namespace stageline {

@@ -1,11 +1,6 @@
 // Simulates a run: a schedule is replayed with costs, jitter, faults and skewed clocks.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "model/schedule.h"
 #include "model/trace.h"

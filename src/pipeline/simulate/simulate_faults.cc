@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "pipeline/order/check_order.h"

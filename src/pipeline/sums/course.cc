@@ -1,8 +1,5 @@
 #include "pipeline/sums/course.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -9,9 +9,7 @@
 // other was accepted.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

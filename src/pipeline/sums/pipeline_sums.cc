@@ -1,8 +1,5 @@
 #include "pipeline/sums/pipeline_sums.h"
 
-#include <cmath>
-#include <iterator>
-
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/kind.h"

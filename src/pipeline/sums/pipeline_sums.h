@@ -2,10 +2,6 @@
 // docs/analyses/pipeline-summary.md defines them.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 #include "base/number.h"
 #include "model/trace.h"
 

@@ -1,10 +1,5 @@
 #include "pipeline/sums/stage_costs.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <optional>
-
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -1,13 +1,6 @@
 // The cost of one cell of each kind on each stage: count, mean and percentiles.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

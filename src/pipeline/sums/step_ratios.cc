@@ -1,9 +1,5 @@
 #include "pipeline/sums/step_ratios.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

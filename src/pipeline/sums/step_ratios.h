@@ -2,10 +2,6 @@
 // `bubble` and `stage_ratio`.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/sums/pipeline_sums.h"
 

@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <map>
-#include <tuple>
-#include <utility>
-
 #include "base/csv.h"
 #include "base/input.h"
 #include "base/number.h"

@@ -1,9 +1,5 @@
 // Reads profiles of Ascend NPUs: one database per rank, written by torch_npu, MindSpore, msprof or msMonitor. Tables,
 // names and what becomes of them: docs/formats/ascend.md.
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"

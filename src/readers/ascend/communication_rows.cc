@@ -5,8 +5,6 @@
 // operation agree, the other is the operation's peer, and `parallel_group_info` makes it a global rank. Databases use
 // HCCL's name for a group, and metadata the framework's. Where the names differ and there is only one pipeline group
 // with the right own rank, that group is taken, and the notes say so.
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/by_enum.h"

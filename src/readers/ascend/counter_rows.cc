@@ -1,8 +1,4 @@
 // Reads the device's counters over time, and the framework's allocations.
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "readers/ascend/db_rows.h"
 
 namespace stageline::ascend {

@@ -6,14 +6,6 @@
 //   COMMUNICATION_OP ─connectionId┘   PYTORCH_API ──connectionId── CONNECTION_IDS ──connectionId── (the above)
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/sqlite_db.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"

@@ -1,10 +1,6 @@
 #include "readers/ascend/find_ranks.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "base/input.h"
 #include "base/json_members.h"

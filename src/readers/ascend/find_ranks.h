@@ -9,10 +9,6 @@
 // Names and rules: docs/formats/ascend.md.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "readers/ascend/part_builder.h"

@@ -3,8 +3,6 @@
 //
 //   PYTORCH_API.connectionId = CONNECTION_IDS.id ── connectionId of ── device work and its launch: the operator owns it
 //                                                └─ a second PYTORCH_API row: enqueue → dequeue, forward → backward
-#include <algorithm>
-
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 

@@ -1,5 +1,4 @@
 // Reads the marks of the host (MSTX_EVENTS) and the tasks of the device (TASK, with the tables that say more of them).
-#include <algorithm>
 #include <cctype>
 
 #include "readers/ascend/db_rows.h"

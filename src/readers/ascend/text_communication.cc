@@ -1,10 +1,5 @@
 #include "readers/ascend/text_communication.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/input.h"
 #include "base/json_members.h"
 #include "base/number.h"

@@ -12,13 +12,6 @@
 // The total is kept, and every named operation once.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "model/trace.h"

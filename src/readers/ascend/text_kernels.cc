@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <optional>
-
 #include "base/csv.h"
 #include "base/input.h"
 #include "base/number.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-#include <utility>
-
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_trace.h"
 

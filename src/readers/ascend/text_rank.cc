@@ -1,9 +1,3 @@
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/text.h"

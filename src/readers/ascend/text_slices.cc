@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "base/number.h"
 #include "readers/ascend/text_trace.h"
 #include "readers/common/number_map.h"

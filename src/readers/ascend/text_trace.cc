@@ -2,10 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <charconv>
-#include <map>
-
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"

@@ -14,11 +14,6 @@
 // processes and threads may come after their events, so what a row is gets decided at the end.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

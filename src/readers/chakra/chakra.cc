@@ -1,8 +1,4 @@
 // Execution traces of Chakra (*.et): docs/formats/chakra.md.
-#include <algorithm>
-#include <set>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,13 +1,5 @@
 #include "readers/chakra/trace_file.h"
 
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <optional>
-#include <set>
-#include <unordered_map>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"

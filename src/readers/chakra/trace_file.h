@@ -5,9 +5,6 @@
 // Source of the fields: mlcommons/chakra schema/protobuf/et_def.proto.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/progress.h"
 #include "base/result.h"
 #include "readers/common/part_builder.h"

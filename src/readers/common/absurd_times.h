@@ -6,12 +6,6 @@
 //               further from all others than these are long from the first to the last
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "model/trace.h"
 #include "readers/common/problems.h"

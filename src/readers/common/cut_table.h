@@ -2,8 +2,6 @@
 // was cut there, and the row's last number may be incomplete.
 #pragma once
 
-#include <string>
-
 #include "base/diagnostics.h"
 #include "readers/common/problems.h"
 

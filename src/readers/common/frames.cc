@@ -1,7 +1,5 @@
 #include "readers/common/frames.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace stageline {

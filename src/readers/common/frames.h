@@ -1,8 +1,6 @@
 // Reads Python frames as PyTorch's dumps write them: [{name, filename, line}], innermost first.
 #pragma once
 
-#include <string>
-
 #include "base/value_tree.h"
 
 namespace stageline {

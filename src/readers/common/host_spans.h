@@ -1,12 +1,6 @@
 // Parts of what processes say of themselves without a profiler: spans of tasks, as calls of the host.
 #pragma once
 
-#include <cstdint>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "readers/common/part_builder.h"
 
 namespace stageline {

@@ -1,11 +1,6 @@
 // Reads a file of JSON objects, which logs write a line each.
 #pragma once
 
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/error_words.h"
 #include "base/input.h"

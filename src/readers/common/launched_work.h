@@ -5,11 +5,6 @@
 //               launch 1  launch 2       ─▶                   |kernel 1|  |kernel 2|
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
 #include "readers/common/part_builder.h"
 
 namespace stageline {

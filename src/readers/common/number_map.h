@@ -1,10 +1,6 @@
 // Maps the profiler's numbers (of connections, tasks, operations) to rows.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <vector>
-
 #include "base/hashes.h"
 #include "model/slice_facts.h"
 

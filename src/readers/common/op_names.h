@@ -2,9 +2,6 @@
 // vocabulary for every reader whose source carries such names.
 #pragma once
 
-#include <optional>
-#include <string_view>
-
 #include "model/cells.h"
 
 namespace stageline {

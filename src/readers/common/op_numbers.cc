@@ -1,9 +1,4 @@
 // number_compute and number_messages: micro-batches for operations whose source does not give them.
-#include <algorithm>
-#include <map>
-#include <span>
-#include <tuple>
-
 #include "model/problems.h"
 #include "readers/common/ops.h"
 

@@ -1,9 +1,4 @@
 // resolve_ranks: which rank a row belongs to, when sources name it in different ways.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "model/problems.h"
 #include "readers/common/ops.h"
 

@@ -1,11 +1,5 @@
 #include "readers/common/ops.h"
 
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <type_traits>
-#include <utility>
-
 #include "base/freed_memory.h"
 #include "base/sorting.h"
 #include "model/intervals.h"

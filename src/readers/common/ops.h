@@ -6,12 +6,6 @@
 // Inferences on the way are counted in Diagnostics under "<format>.<fact>".
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/source_limits.h"
 #include "model/trace.h"
 

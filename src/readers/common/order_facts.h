@@ -1,11 +1,6 @@
 // Puts facts of slices into the order of their slices.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <vector>
-
 #include "model/slice_facts.h"
 
 namespace stageline {

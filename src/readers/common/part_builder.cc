@@ -1,7 +1,5 @@
 #include "readers/common/part_builder.h"
 
-#include <algorithm>
-
 #include "base/sorting.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"

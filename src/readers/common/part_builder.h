@@ -6,14 +6,6 @@
 // Each rank has its own builder, used by one thread. Times are integer nanoseconds since the epoch.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/text_interner.h"
 #include "model/trace.h"

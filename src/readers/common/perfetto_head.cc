@@ -1,9 +1,5 @@
 #include "readers/common/perfetto_head.h"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "base/json_members.h"
 #include "base/perfetto_fields.h"
 

@@ -2,11 +2,6 @@
 // readers of both formats call this, so that exactly one of them takes the source and reports it.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-#include <vector>
-
 #include "base/proto_scan.h"
 #include "readers/reader.h"
 

@@ -1,9 +1,6 @@
 #include "readers/common/range_message.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"

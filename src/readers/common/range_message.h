@@ -6,11 +6,7 @@
 //   optimizer                                              a name
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 

@@ -1,14 +1,5 @@
 #include "readers/common/ranks.h"
 
-#include <algorithm>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -1,12 +1,6 @@
 // How a reader reads its files: on all threads, keeping those that can be read.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "base/result.h"

@@ -1,9 +1,5 @@
 #include "readers/common/relate_slices.h"
 
-#include <algorithm>
-#include <array>
-#include <unordered_map>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "model/lost_work.h"

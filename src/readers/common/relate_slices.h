@@ -2,10 +2,6 @@
 // Then replaces rank-local ids by ids of the trace.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 
 namespace stageline {

@@ -2,8 +2,6 @@
 // added with these constants.
 #pragma once
 
-#include <cstdint>
-
 #include "readers/common/part_builder.h"
 
 namespace stageline::gpu_rows {

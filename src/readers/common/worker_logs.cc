@@ -1,9 +1,5 @@
 #include "readers/common/worker_logs.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"

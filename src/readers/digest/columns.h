@@ -8,14 +8,7 @@
 // (docs/formats/digest.md).
 #pragma once
 
-#include <bit>
-#include <cstdint>
-#include <cstring>
-#include <map>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline::digest {
 

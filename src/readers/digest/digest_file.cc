@@ -2,9 +2,7 @@
 
 #include <zstd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "base/crc32c.h"
 #include "base/error_words.h"

@@ -5,9 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "model/trace.h"

@@ -1,9 +1,5 @@
 // One list of columns serves both ways: columns() is called with a writer or with a reader, so exactly what was written
 // is read. Names of texts are ids of the digest's own list of names, as in a trace.
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
 #include "base/error_words.h"
 #include "model/source_limits.h"
 #include "readers/digest/columns.h"

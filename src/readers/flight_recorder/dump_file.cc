@@ -1,10 +1,5 @@
 #include "readers/flight_recorder/dump_file.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <unordered_map>
-
 #include "base/input.h"
 #include "base/json_tree.h"
 #include "base/number.h"

@@ -1,10 +1,6 @@
 // Reads one rank's dump of a flight recorder into a Part that still has its own string ids.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/string_pool.h"

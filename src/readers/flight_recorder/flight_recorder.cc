@@ -1,9 +1,5 @@
 // Reads the flight recorder of torch.distributed: one dump per rank, as a pickle or as JSON;
 // docs/formats/flight-recorder.md.
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,7 +1,5 @@
 #include "readers/kineto/chunk_parser.h"
 
-#include <cstring>
-
 #include "readers/common/rows/problems.h"
 #include "readers/kineto/problems.h"
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "readers/common/rows/finish_part.h"

@@ -1,9 +1,5 @@
 #include <simdjson.h>
 
-#include <algorithm>
-#include <numeric>
-#include <unordered_map>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"

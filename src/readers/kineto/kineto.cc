@@ -1,10 +1,6 @@
 // Reads PyTorch profiler traces (Kineto's Chrome JSON) and any other Chrome-trace JSON: docs/formats/kineto.md.
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <map>
-#include <optional>
-
 #include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"

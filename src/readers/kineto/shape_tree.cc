@@ -1,8 +1,5 @@
 #include "readers/kineto/shape_tree.h"
 
-#include <array>
-#include <cstring>
-
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

@@ -15,12 +15,6 @@
 // events).
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "readers/common/rows/arg_keys.h"
 
 namespace stageline::kineto {

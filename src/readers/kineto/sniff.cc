@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/input.h"
 #include "base/json_members.h"
 #include "readers/foreign.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cstdint>
-
 #include "base/json_events.h"
 #include "base/text.h"
 #include "readers/common/rows/arg_keys.h"

@@ -1,11 +1,4 @@
 // Reads snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-
 #include "base/diagnostics.h"
 #include "base/error_words.h"
 #include "base/input.h"

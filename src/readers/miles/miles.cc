@@ -2,15 +2,7 @@
 //
 // A phase is {name, t0, t1, node, gpus, rank, role}, in seconds; a line with its end follows one with t1 −1.
 // A trajectory is a pair of events, attempt_start and attempt_end of one sample_index.
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "base/json_members.h"
 #include "base/number.h"

@@ -4,13 +4,6 @@
 //   "p2p_perf": {…}}
 //
 // `rank` is that in the communicator. A process's own rank is that in the largest communicator, which all must have.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,7 +1,4 @@
 // Reports of Nsight Systems, exported to SQLite: docs/formats/nsys.md.
-#include <algorithm>
-#include <set>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"

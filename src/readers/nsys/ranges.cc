@@ -1,9 +1,4 @@
 // NVTX_EVENTS: what programs and libraries say of themselves.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/nsys/problems.h"

@@ -1,10 +1,3 @@
-
-#include <algorithm>
-#include <map>
-#include <tuple>
-#include <unordered_map>
-#include <vector>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/sqlite_db.h"

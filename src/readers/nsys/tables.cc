@@ -1,7 +1,5 @@
 #include "readers/nsys/tables.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "model/collective_kind.h"
 #include "model/torch_facts.h"

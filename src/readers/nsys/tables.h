@@ -1,17 +1,6 @@
 // The tables of an export as all of its readers see them: rows, texts by number, processes, stamps.
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <initializer_list>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/sqlite_db.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <string>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/nsys/tables.h"

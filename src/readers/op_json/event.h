@@ -3,11 +3,6 @@
 
 #include <simdjson.h>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "base/string_pool.h"
 #include "model/cells.h"

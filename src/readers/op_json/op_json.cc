@@ -1,8 +1,4 @@
 // Reads Chrome-trace JSON whose events have pipeline arguments: see docs/formats/op-json.md.
-#include <algorithm>
-#include <charconv>
-#include <map>
-
 #include "base/json_events.h"
 #include "base/number.h"
 #include "base/text.h"

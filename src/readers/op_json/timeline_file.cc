@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <optional>
-#include <unordered_map>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"

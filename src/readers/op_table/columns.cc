@@ -1,8 +1,5 @@
 #include "readers/op_table/columns.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/by_enum.h"
 #include "base/csv.h"
 #include "base/text.h"

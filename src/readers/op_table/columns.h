@@ -1,11 +1,6 @@
 // The columns of a table of operations, found by the names in its first line.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/by_enum.h"
 
 namespace stageline::op_table {

@@ -1,11 +1,5 @@
 // Reads a table of operations as CSV, "bring your own timings": see docs/formats/op-table.md.
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "base/csv.h"
 #include "base/error_words.h"

@@ -1,8 +1,5 @@
 // OTLP as JSON: {"resourceSpans":[{"resource":{…},"scopeSpans":[{"scope":{…},"spans":[{…}]}]}]}, once or once a line.
 // 64-bit numbers are quoted, and ids are hexadecimal.
-#include <algorithm>
-#include <charconv>
-
 #include "base/json_events.h"
 #include "base/json_tree.h"
 #include "base/number.h"

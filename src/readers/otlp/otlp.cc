@@ -1,10 +1,5 @@
 // Reads spans of OpenTelemetry (OTLP): the pipelines of Megatron's, the requests of vLLM's, and others as host slices;
 // docs/formats/otlp.md.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/number.h"
 #include "model/run_extent.h"
 #include "readers/common/host_spans.h"

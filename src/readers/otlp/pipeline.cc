@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <optional>
-#include <utility>
-
 #include "readers/common/ranks.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"

@@ -1,8 +1,5 @@
 #include "readers/otlp/span_file.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_members.h"

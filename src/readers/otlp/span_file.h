@@ -1,12 +1,6 @@
 // Reads one file of OpenTelemetry's spans (OTLP) into rows, whatever its container: JSON, protobuf, compressed or not.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/string_pool.h"

@@ -5,13 +5,7 @@
 //   Before_forward_step_chunk_None_step_0: memory_allocated_size=1.25, memory_reserved_size=2.00     (all one line)
 //
 // A cell lasts from a Before_ to its After_ line. A Start_ line begins a step, which has no number.
-#include <algorithm>
-#include <array>
 #include <chrono>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/error_words.h"
 #include "base/input.h"

@@ -1,13 +1,6 @@
 // Reads the timestamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <simdjson.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"

@@ -1,7 +1,4 @@
 // Reads Paddle worker logs into a Trace. See docs/formats/paddle-log.md.
-#include <algorithm>
-#include <string>
-
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -2,10 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstring>
-
 #include "base/error_words.h"
 #include "base/find_anchor.h"
 #include "base/input.h"

@@ -10,11 +10,6 @@
 // docs/formats/paddle-log.md lists every form.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

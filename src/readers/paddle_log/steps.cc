@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <set>
-#include <unordered_map>
-#include <utility>
-
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
 

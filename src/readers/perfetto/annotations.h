@@ -2,11 +2,6 @@
 // Stageline's exporter make cells; all others are skipped.
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <string>
-#include <string_view>
-
 #include "base/text_interner.h"
 #include "model/kind.h"
 #include "readers/common/rows/arg_keys.h"

@@ -7,14 +7,6 @@
 // to the real time of day where a snapshot says how.
 #pragma once
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
 #include "base/perfetto_fields.h"
 #include "base/progress.h"
 #include "model/source_limits.h"

@@ -1,9 +1,4 @@
 // Finishes a file: begins and ends find each other, tracks become lanes, and lanes are distributed to ranks.
-#include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/perfetto_fields.h"
 #include "base/text.h"

@@ -1,6 +1,4 @@
 // Device work and device counters: GpuRenderStageEvent, GpuCounterEvent.
-#include <algorithm>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/perfetto_fields.h"

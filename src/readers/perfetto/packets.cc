@@ -1,8 +1,5 @@
 #include "readers/perfetto/packets.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/proto_scan.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/perfetto/problems.h"

@@ -1,11 +1,6 @@
 // The packets of a Perfetto trace, one after another: in windows, past what is damaged.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "base/diagnostics.h"
 #include "base/input.h"
 

@@ -1,8 +1,4 @@
 // Perfetto traces (.pftrace): docs/formats/perfetto.md.
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"

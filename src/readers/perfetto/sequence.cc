@@ -1,8 +1,5 @@
 #include "readers/perfetto/sequence.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace stageline::pftrace {
 namespace {
 

@@ -2,14 +2,6 @@
 // writer clears it.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
 #include "readers/common/rows/arg_keys.h"
 
 namespace stageline::pftrace {

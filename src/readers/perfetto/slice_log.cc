@@ -1,7 +1,5 @@
 #include "readers/perfetto/slice_log.h"
 
-#include <algorithm>
-
 namespace stageline::pftrace {
 
 void SliceLog::new_run(uint32_t sequence) {

@@ -13,9 +13,6 @@
 // as entries, begins and ends alike. Then everything is paired after the last entry.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "readers/common/rows/file_rows.h"
 
 namespace stageline::pftrace {

@@ -1,7 +1,4 @@
 // TrackEvents: slices, instants, counters, flows, and the phases of Chrome's older format inside them.
-#include <algorithm>
-#include <bit>
-
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "model/source_limits.h"

@@ -1,7 +1,5 @@
 #include "readers/perfetto/tracks.h"
 
-#include <algorithm>
-
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"

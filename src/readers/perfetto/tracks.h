@@ -1,12 +1,7 @@
 // Tracks of a Perfetto trace: their descriptors, in any order, and the lanes they become.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline::pftrace {
 

@@ -1,11 +1,4 @@
 // Reads dumps of Primus (AMD) --dump_pp_data: a folder with pp_rank_N.json and config.json; docs/formats/primus.md.
-#include <algorithm>
-#include <charconv>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-
 #include "base/text.h"
 #include "model/run_extent.h"
 #include "readers/common/read_files.h"

@@ -2,10 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <array>
-#include <optional>
-
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"

@@ -1,10 +1,6 @@
 // Reads one pp_rank_N.json into rows.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "base/result.h"
 #include "readers/common/ops.h"
 

@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <filesystem>
-#include <functional>
 
 #include "base/crc32c.h"
 #include "base/input.h"

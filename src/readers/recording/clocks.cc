@@ -1,9 +1,5 @@
 #include "readers/recording/clocks.h"
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
 #include "model/source_limits.h"
 
 namespace stageline::recording {

@@ -6,10 +6,6 @@
 // so a wall clock that jumps during the run moves nothing.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <vector>
-
 #include "readers/recording/rows.h"
 
 namespace stageline::recording {

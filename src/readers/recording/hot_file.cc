@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "readers/recording/layout.h"
 #include "readers/recording/recordings.h"
 

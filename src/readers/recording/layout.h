@@ -5,11 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "base/input_files.h"
 
 namespace stageline::recording {

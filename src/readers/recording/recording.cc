@@ -2,11 +2,6 @@
 //
 //   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
 //   (chunks.h)       (rows.h, hot_file.cc)   (clocks.h)
-#include <algorithm>
-#include <cstring>
-#include <map>
-#include <set>
-
 #include "base/json_writer.h"
 #include "readers/common/ops.h"
 #include "readers/common/range_message.h"

@@ -1,10 +1,6 @@
 #include "readers/recording/recordings.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <optional>
-#include <tuple>
 
 #include "base/error_words.h"
 #include "base/json_members.h"

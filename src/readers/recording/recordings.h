@@ -1,10 +1,6 @@
 // Gathers the recordings of a source: which files belong together, and what they contain.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

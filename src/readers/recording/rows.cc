@@ -1,7 +1,5 @@
 #include "readers/recording/rows.h"
 
-#include <algorithm>
-
 #include "base/json_members.h"
 #include "base/text.h"
 

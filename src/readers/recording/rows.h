@@ -1,16 +1,6 @@
 // The contents of a recording, taken from its chunks and its hot file.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

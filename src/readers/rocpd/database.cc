@@ -1,6 +1,3 @@
-#include <map>
-#include <set>
-
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/sqlite_db.h"

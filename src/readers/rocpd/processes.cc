@@ -1,8 +1,5 @@
 #include "readers/rocpd/processes.h"
 
-#include <algorithm>
-#include <charconv>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "model/collective_kind.h"

@@ -2,16 +2,6 @@
 // (database.cc), tables (tables.cc) or JSON (tool_json.cc).
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/progress.h"
 #include "base/result.h"

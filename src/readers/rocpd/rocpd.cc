@@ -1,8 +1,5 @@
 // Reads records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
 
 #include "base/error_words.h"
 #include "base/number.h"

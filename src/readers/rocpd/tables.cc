@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <utility>
-
 #include "base/csv.h"
 #include "base/error_words.h"
 #include "base/input.h"

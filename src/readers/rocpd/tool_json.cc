@@ -1,9 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_places.h"

@@ -4,14 +4,6 @@
 //    "top_indices": [[1, 7], [0, −1], …]}                      −1: a token that goes nowhere (padding)
 //
 // Megatron-LM writes them (--moe-routing-trace-path, router_trace_rank0.jsonl).
-#include <algorithm>
-#include <charconv>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"

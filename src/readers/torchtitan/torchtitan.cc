@@ -3,17 +3,6 @@
 // Each line is a JSON object. A span is a pair of events X_start and X_end (or X_error). The end's `value` is its exact
 // length in milliseconds, by a clock of its own, and `time_us` is the wall clock. Instants may be called X_start too,
 // so log_type decides. `seq_id` numbers the lines of a process.
-#include <algorithm>
-#include <cmath>
-#include <compare>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "readers/common/host_spans.h"

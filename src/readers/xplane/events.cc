@@ -1,6 +1,5 @@
 #include "readers/xplane/events.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/number.h"

@@ -1,15 +1,6 @@
 // The lines and events of a plane, decoded: their times, and what their stats say.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "model/trace.h"

@@ -1,10 +1,5 @@
 #include "readers/xplane/host_file.h"
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <unordered_map>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"

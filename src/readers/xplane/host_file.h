@@ -1,10 +1,6 @@
 // Reads one *.xplane.pb: what one host recorded of itself and its devices.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "model/trace.h"

@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <unordered_map>
-
 #include "base/by_enum.h"
 #include "readers/xplane/events.h"
 

@@ -1,8 +1,5 @@
 // Reads profiles of XLA (*.xplane.pb): docs/formats/xplane.md.
-#include <algorithm>
 #include <filesystem>
-#include <map>
-#include <set>
 
 #include "base/error_words.h"
 #include "base/number.h"

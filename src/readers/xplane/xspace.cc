@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cstring>
-#include <optional>
-
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"

@@ -1,6 +1,5 @@
 #include "server/http/answer_desk.h"
 
-#include <algorithm>
 #include <new>
 
 namespace stageline {

@@ -10,15 +10,9 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
-#include <functional>
 #include <list>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <unordered_map>
-#include <vector>
 
 #include "base/result.h"
 

@@ -1,9 +1,6 @@
 // One answer of the viewer's API, before it is sent.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -12,12 +12,7 @@
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
-#include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <string>
 
 #include "base/result.h"
 #include "server/http/http_site.h"

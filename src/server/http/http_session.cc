@@ -9,7 +9,6 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/http/file_body.hpp>
 #include <new>
-#include <optional>
 
 #include "base/gzip_bytes.h"
 #include "base/json_writer.h"

@@ -3,14 +3,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "server/http/api_answer.h"

@@ -1,8 +1,5 @@
 #include "server/http/query.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/text.h"
 

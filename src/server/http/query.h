@@ -2,13 +2,6 @@
 // windows.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "base/result.h"
 
 namespace stageline {

@@ -3,12 +3,6 @@
 // (docs/viewer-protocol.md).
 #pragma once
 
-#include <bit>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/json_writer.h"
 
 namespace stageline {

@@ -1,4 +1,3 @@
-
 #include "server/live/live_run.h"
 
 namespace stageline {

@@ -2,10 +2,6 @@
 
 #include <time.h>
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <span>
 #include <thread>
 
 #include "base/json_writer.h"

@@ -11,18 +11,9 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
-#include <deque>
-#include <functional>
 #include <future>
-#include <memory>
 #include <mutex>
-#include <set>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "base/words.h"

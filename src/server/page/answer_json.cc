@@ -1,8 +1,5 @@
 #include "server/page/answer_json.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/json_writer.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -2,10 +2,6 @@
 // written with them.
 #pragma once
 
-#include <cstddef>
-#include <string>
-#include <vector>
-
 #include "analyses/analysis.h"
 #include "base/result.h"
 #include "facts/run.h"

@@ -1,8 +1,5 @@
 #include "server/page/page_file.h"
 
-#include <algorithm>
-#include <optional>
-
 #include "base/gzip_bytes.h"
 #include "base/hashes.h"
 #include "base/json_writer.h"

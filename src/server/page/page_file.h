@@ -15,12 +15,6 @@
 // program.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "diagnosis/causes/findings.h"

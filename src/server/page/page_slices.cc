@@ -1,9 +1,5 @@
 #include "server/page/page_slices.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "server/timeline/lane_walk.h"
 #include "server/timeline/slice_window.h"
 #include "server/timeline/timeline_sums.h"

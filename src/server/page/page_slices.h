@@ -26,11 +26,6 @@
 // as f64.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "server/timeline/timeline.h"
 
 namespace stageline {

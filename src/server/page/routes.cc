@@ -1,7 +1,5 @@
 #include "server/page/routes.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "base/words.h"
 #include "server/http/viewer_bundle.h"

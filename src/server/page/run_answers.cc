@@ -1,6 +1,5 @@
 #include "server/page/run_answers.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "analyses/analysis.h"

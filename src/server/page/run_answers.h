@@ -4,11 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "engine/one_clock.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <set>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -6,13 +6,7 @@
 // In the file, times are the run's own timestamps; a page counts from the run's first moment.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.h"
 

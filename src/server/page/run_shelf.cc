@@ -2,10 +2,8 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <new>
-#include <optional>
 
 #include "base/change_points.h"
 #include "base/error_words.h"

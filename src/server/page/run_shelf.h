@@ -10,12 +10,7 @@
 // released, and it is read again when its page asks for it.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "server/http/answer_desk.h"
 #include "server/http/api_answer.h"

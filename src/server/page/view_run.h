@@ -2,11 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"

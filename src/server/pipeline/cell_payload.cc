@@ -1,8 +1,5 @@
 #include "server/pipeline/cell_payload.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "base/number.h"
 
 namespace stageline {

@@ -2,11 +2,6 @@
 // docs/viewer-protocol.md describes the layout.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "model/theory.h"
 #include "model/trace.h"
 

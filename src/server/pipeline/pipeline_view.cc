@@ -1,11 +1,5 @@
 #include "server/pipeline/pipeline_view.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-#include <numeric>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "model/palette.h"

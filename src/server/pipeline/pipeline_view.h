@@ -2,12 +2,7 @@
 // docs/viewer-protocol.md is the contract with the page.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"

@@ -1,10 +1,5 @@
 #include "server/pipeline/what_if_reply.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <tuple>
-
 #include "base/text.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"

@@ -2,8 +2,6 @@
 // has the run, and a report, whose page has only the model (src/wasm), give the same answer.
 #pragma once
 
-#include <string>
-
 #include "base/json_writer.h"
 #include "base/result.h"
 #include "diagnosis/what_if/packed_model.h"

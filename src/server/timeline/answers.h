@@ -1,8 +1,6 @@
 // Answers of the timeline's server that have no type of their own: search, histogram, counters and flows.
 #pragma once
 
-#include <string>
-
 #include "server/http/query.h"
 #include "server/timeline/name_index.h"
 #include "server/timeline/timeline.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/number.h"
 #include "server/http/wire.h"
 #include "server/timeline/answers.h"

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"

@@ -2,9 +2,6 @@
 // row_index.cc did when it laid them out, so it reads the columns from front to back and looks nothing up.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "server/timeline/row_index.h"
 
 namespace stageline {

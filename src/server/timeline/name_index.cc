@@ -1,9 +1,5 @@
 #include "server/timeline/name_index.h"
 
-#include <algorithm>
-#include <bit>
-#include <tuple>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

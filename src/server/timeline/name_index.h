@@ -3,12 +3,6 @@
 // blocks that they do not exclude are read.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/result.h"
 #include "server/timeline/view_lane.h"
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/json_writer.h"
 #include "base/name_pattern.h"
 #include "base/parallel.h"

@@ -1,7 +1,5 @@
 #include "server/timeline/row_index.h"
 
-#include <bit>
-
 namespace stageline {
 namespace {
 

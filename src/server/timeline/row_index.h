@@ -1,12 +1,6 @@
 // The rows of a lane, and questions to them that binary search answers.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
 #include "server/timeline/view_lane.h"
 
 namespace stageline {

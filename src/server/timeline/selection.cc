@@ -11,10 +11,6 @@
 // away instead of added.
 #include "server/timeline/selection.h"
 
-#include <algorithm>
-#include <cmath>
-#include <tuple>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/parallel.h"

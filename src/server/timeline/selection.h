@@ -1,9 +1,6 @@
 // An area of the timeline, summed up by name and kind.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "server/http/query.h"
 #include "server/timeline/timeline.h"
 

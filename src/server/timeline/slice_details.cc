@@ -1,6 +1,3 @@
-
-#include <algorithm>
-
 #include "base/by_enum.h"
 #include "base/json_members.h"
 #include "base/text.h"

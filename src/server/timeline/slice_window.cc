@@ -1,9 +1,5 @@
 #include "server/timeline/slice_window.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"

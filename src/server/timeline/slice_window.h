@@ -2,10 +2,6 @@
 // of one slice.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "base/json_writer.h"
 #include "server/http/query.h"
 #include "server/timeline/timeline.h"

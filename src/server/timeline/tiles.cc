@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/parallel.h"
 #include "server/http/wire.h"
 #include "server/timeline/row_index.h"

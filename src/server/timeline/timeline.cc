@@ -1,8 +1,5 @@
 #include "server/timeline/timeline.h"
 
-#include <bit>
-#include <map>
-
 #include "base/by_enum.h"
 #include "base/parallel.h"
 #include "server/timeline/name_index.h"

@@ -11,14 +11,7 @@
 // at most 3/4 byte per slice. Cells are copied, 29 bytes each.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <deque>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/string_pool.h"
 #include "model/trace.h"

@@ -1,14 +1,6 @@
 // What the timeline adds up once, when it is made: sums by name and kind over stretches of the run.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "server/timeline/view_lane.h"
 
 namespace stageline {

@@ -1,14 +1,6 @@
 // A lane of the viewer: columns of slices, laid out in rows. timeline.h makes lanes of a Trace.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/trace.h"
 #include "server/timeline/timeline_kinds.h"
 

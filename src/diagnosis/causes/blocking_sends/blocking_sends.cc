@@ -1,8 +1,4 @@
 // Blocking sends: work starts only when its rank's own send has ended.
-#include <map>
-#include <memory>
-#include <set>
-
 #include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"

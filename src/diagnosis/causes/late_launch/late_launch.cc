@@ -1,7 +1,5 @@
 // Late launches: all cells of a rank start late, or all of one direction, though nothing holds them up.
 // Late launches: ranks whose median cell starts late.
-#include <algorithm>
-
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"
 

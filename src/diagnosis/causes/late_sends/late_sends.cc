@@ -1,10 +1,4 @@
 // Late sends: a result was ready, its rank had no recorded work, and then sent it. The cause is the host, not the link.
-#include <algorithm>
-#include <cstdint>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/telling.h"

@@ -1,7 +1,4 @@
 // Long sequences: some micro-batches take longer forward and backward, on every stage.
-#include <set>
-#include <string>
-
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 

@@ -5,10 +5,6 @@
 //   order restored        the same cells in the schedule's order                             T − what the order costs
 //   split as well         whole backwards where the schedule has I and W, as the schedule    … − what the missing
 //                         has them                                                               split costs
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/causes/suspect.h"

@@ -3,12 +3,6 @@
 // exchanges, each compared with the peers'.
 #include "diagnosis/causes/peers/peers.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <span>
-#include <vector>
-
 #include "base/number.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"

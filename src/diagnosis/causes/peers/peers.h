@@ -1,8 +1,6 @@
 // The data of causes in ranks that meet inside cells.
 #pragma once
 
-#include <cstdint>
-
 #include "model/cells.h"
 
 namespace stageline {

@@ -1,7 +1,4 @@
 // Slow link: messages from one stage to another take longer than on the other links, always or in some steps.
-#include <algorithm>
-#include <vector>
-
 #include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"

@@ -1,15 +1,6 @@
 // Slow rank: its compute takes longer than that of the same stage's ranks in other replicas.
 // Slow ranks, alone or together: their compute takes longer than that of their peers, the ranks of the same stage in
 // other replicas.
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/suspect.h"

@@ -1,12 +1,5 @@
 // Slow ranks together: those of a replica, of a machine, or several with the same excess. The search below finds
 // replicas that all differ, that of slow_rank the others.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <memory>
-#include <optional>
-#include <tuple>
-
 #include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"

@@ -1,12 +1,4 @@
 // Slow stage: its compute takes longer than that of the other stages, with all its work, one chunk, or one kind of it.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <memory>
-#include <vector>
-
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/measure/op_values.h"

@@ -1,11 +1,4 @@
 // The exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <map>
-#include <memory>
-#include <set>
-
 #include "base/text.h"
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/suspect.h"

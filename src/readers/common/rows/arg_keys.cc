@@ -1,10 +1,5 @@
 #include "readers/common/rows/arg_keys.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <utility>
-
 #include "base/number.h"
 
 namespace stageline::rows {

@@ -1,8 +1,7 @@
 // The arguments of an event that Stageline keeps, by Kineto's names, and how they are stored.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
+#include "base/std.h"
 
 namespace stageline::rows {
 

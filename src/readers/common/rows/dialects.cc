@@ -1,8 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <string>
-#include <utility>
-
 #include "base/by_enum.h"
 #include "readers/common/op_names.h"
 #include "readers/common/rows/file_rows.h"

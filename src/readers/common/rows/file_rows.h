@@ -5,13 +5,6 @@
 // ids and results do not depend on which parser parsed what.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "base/text_interner.h"

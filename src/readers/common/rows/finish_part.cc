@@ -1,9 +1,5 @@
 #include "readers/common/rows/finish_part.h"
 
-#include <map>
-#include <numeric>
-#include <unordered_map>
-
 #include "base/number.h"
 #include "model/lanes.h"
 #include "readers/common/absurd_times.h"

@@ -1,12 +1,5 @@
 #include "readers/common/rows/graph_marks.h"
 
-#include <algorithm>
-#include <map>
-#include <tuple>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-
 #include "model/message_names.h"
 #include "model/slice_facts.h"
 

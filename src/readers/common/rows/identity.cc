@@ -1,9 +1,5 @@
 #include "readers/common/rows/identity.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"

@@ -1,13 +1,6 @@
 // Finds out the rank of a file, and machine and size of the job, by its content and by its name.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
-
 #include "base/diagnostics.h"
 #include "model/trace.h"
 #include "readers/common/problems.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-#include <utility>
-
 #include "model/source_limits.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/problems.h"

@@ -1,7 +1,4 @@
 // Makes rows of a chunk from events.
-#include <algorithm>
-#include <optional>
-
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/number_map.h"

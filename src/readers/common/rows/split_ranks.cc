@@ -1,11 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <map>
-#include <set>
-#include <string>
-#include <unordered_map>
-#include <utility>
-
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
