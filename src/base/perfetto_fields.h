@@ -8,18 +8,8 @@ namespace stageline::perfetto {
 
 constexpr uint32_t kTracePacket = 1;  // field of Trace
 
-#define MESSAGE(name) \
-  namespace name {    \
-  enum : uint32_t {
-#define FIELD(name, number) name = number,
-#define END \
-  }         \
-  ;         \
-  }
-#include "base/perfetto_fields.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
+#define PROTO_FIELDS "base/perfetto_fields.def"
+#include "base/proto_fields.def"
 
 constexpr uint64_t kStateCleared = 1, kNeedsState = 2;                                           // SequenceFlags
 constexpr uint64_t kUnstated = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5;  // TrackEvent.Type

@@ -58,12 +58,23 @@ int64_t bytes_of(const Part& part, uint32_t slice) {  // kNullInteger: unknown
   return bytes < 0 ? kNullInteger : bytes;
 }
 
-std::vector<SliceColumnSpec> specs_of(std::string_view table, std::initializer_list<Field> fields) {
+struct Having {
+  Field field;
+  bool slices, kernels;
+};
+constexpr Having kColumns[] = {
+#define COLUMN(column, slices, kernels, number) {Field::column, slices, kernels},
+#include "sql/slice_columns.def"
+#undef COLUMN
+};
+
+std::vector<SliceColumnSpec> specs_of(std::string_view table, bool Having::* has) {
   std::vector<SliceColumnSpec> specs;
   const std::vector<SqlColumn> columns = columns_of(declared_table(table));
-  for (const Field field : fields) {
-    specs.push_back({field, columns[specs.size()]});
-    if (field == Field::kBytes || field == Field::kSharedBytes) specs.back().column.unit = "bytes";
+  for (const Having& column : kColumns) {
+    if (!(column.*has)) continue;
+    specs.push_back({column.field, columns[specs.size()]});
+    if (column.field == Field::kBytes || column.field == Field::kSharedBytes) specs.back().column.unit = "bytes";
   }
   return specs;
 }
@@ -71,22 +82,12 @@ std::vector<SliceColumnSpec> specs_of(std::string_view table, std::initializer_l
 }  // namespace
 
 const std::vector<SliceColumnSpec>& slice_column_specs() {
-  static const std::vector<SliceColumnSpec> specs =
-      specs_of("sql/slices",
-               {Field::kId,     Field::kRank,   Field::kName,   Field::kNameId,      Field::kCategory, Field::kClass,
-                Field::kStart,  Field::kDur,    Field::kEnd,    Field::kSelf,        Field::kLane,     Field::kLaneKind,
-                Field::kPid,    Field::kTid,    Field::kStream, Field::kDevice,      Field::kStep,     Field::kDepth,
-                Field::kParent, Field::kLaunch, Field::kOp,     Field::kCorrelation, Field::kFileIndex});
+  static const std::vector<SliceColumnSpec> specs = specs_of("sql/slices", &Having::slices);
   return specs;
 }
 
 const std::vector<SliceColumnSpec>& kernel_column_specs() {
-  static const std::vector<SliceColumnSpec> specs = specs_of(
-      "sql/kernels",
-      {Field::kId,        Field::kRank,        Field::kName,      Field::kClass,  Field::kStart, Field::kDur,
-       Field::kEnd,       Field::kStream,      Field::kDevice,    Field::kStep,   Field::kCall,  Field::kCallStart,
-       Field::kCallDur,   Field::kLaunchDelay, Field::kOp,        Field::kOpName, Field::kGrid,  Field::kBlock,
-       Field::kRegisters, Field::kSharedBytes, Field::kOccupancy, Field::kBytes});
+  static const std::vector<SliceColumnSpec> specs = specs_of("sql/kernels", &Having::kernels);
   return specs;
 }
 

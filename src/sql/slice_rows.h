@@ -7,41 +7,9 @@
 namespace stageline::sql {
 
 enum class SliceColumn : uint8_t {
-  kId,
-  kRank,
-  kName,
-  kNameId,
-  kCategory,
-  kClass,
-  kStart,
-  kDur,
-  kEnd,
-  kSelf,
-  kLane,
-  kLaneKind,
-  kPid,
-  kTid,
-  kStream,
-  kDevice,
-  kStep,
-  kDepth,
-  kParent,
-  kLaunch,
-  kOp,
-  kCorrelation,
-  kFileIndex,
-  // Columns that only kernels have.
-  kCall,
-  kCallStart,
-  kCallDur,
-  kLaunchDelay,
-  kOpName,
-  kGrid,
-  kBlock,
-  kRegisters,
-  kSharedBytes,
-  kOccupancy,
-  kBytes,
+#define COLUMN(column, ...) column,
+#include "sql/slice_columns.def"
+#undef COLUMN
 };
 
 struct SliceColumnSpec {
@@ -56,9 +24,12 @@ inline int64_t slice_id(size_t part, size_t slice) { return part << 32 | slice; 
 // The value of a time, duration or byte count; kNullInteger: unknown. `lane` is the slice's, used for kSelf only.
 int64_t number_of(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field);
 constexpr bool is_number(SliceColumn field) {
-  return field == SliceColumn::kStart || field == SliceColumn::kDur || field == SliceColumn::kEnd ||
-         field == SliceColumn::kSelf || field == SliceColumn::kBytes || field == SliceColumn::kCallStart ||
-         field == SliceColumn::kCallDur || field == SliceColumn::kLaunchDelay;
+  constexpr bool kNumbers[] = {
+#define COLUMN(column, slices, kernels, number) number,
+#include "sql/slice_columns.def"
+#undef COLUMN
+  };
+  return kNumbers[static_cast<size_t>(field)];
 }
 // Writes the value of a column; `lane` is the slice's.
 void show_slice(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field, sqlite3_context* out);

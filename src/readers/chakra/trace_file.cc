@@ -17,18 +17,8 @@ constexpr size_t kWindowBytes = size_t{1} << 20;
 constexpr size_t kMaxMessageBytes = size_t{64} << 20;
 constexpr size_t kMaxNodeNameBytes = 4096;
 
-#define MESSAGE(name) \
-  namespace name {    \
-  enum : uint32_t {
-#define FIELD(name, number) name = number,
-#define END \
-  }         \
-  ;         \
-  }
-#include "readers/chakra/fields.def"
-#undef MESSAGE
-#undef FIELD
-#undef END
+#define PROTO_FIELDS "readers/chakra/fields.def"
+#include "base/proto_fields.def"
 namespace node {
 enum Type : uint64_t { kLoad = 2, kStore = 3, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
 }

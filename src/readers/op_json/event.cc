@@ -8,18 +8,11 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
+#define ARG(bit, number, names) {bit, names},
 constexpr WordRow<ArgBit> kArgNames[] = {
-    {kArgStep, "step iteration iter"},
-    {kArgStage, "stage pp pp_rank"},
-    {kArgChunk, "chunk model_chunk"},
-    {kArgMicroBatch, "micro_batch microbatch mb_id mb"},
-    {kArgSequence, "seq_id"},
-    {kArgKind, "kind"},
-    {kArgRank, "rank"},
-    {kArgDp, "dp dp_rank"},
-    {kArgTp, "tp tp_rank"},
-    {kArgName, "name"},
+#include "readers/op_json/args.def"
 };
+#undef ARG
 
 // Reads a number, a text or null as text; false for anything else.
 bool scalar(od::value value, std::string_view json, std::string_view& out) {

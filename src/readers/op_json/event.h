@@ -12,18 +12,11 @@
 namespace stageline::op_json {
 
 // Says which arguments an event has, whatever their values.
+#define ARG(bit, number, names) bit = number,
 enum ArgBit : uint32_t {
-  kArgStep = 1,
-  kArgStage = 2,
-  kArgChunk = 4,
-  kArgMicroBatch = 8,
-  kArgSequence = 16,
-  kArgKind = 32,
-  kArgRank = 64,
-  kArgDp = 128,
-  kArgTp = 256,
-  kArgName = 512,
+#include "readers/op_json/args.def"
 };
+#undef ARG
 
 struct EventArgs {
   uint32_t present = 0;  // bits of ArgBit
