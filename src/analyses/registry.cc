@@ -8,7 +8,6 @@ namespace stageline {
 
 #define ANALYSIS(id, ...) Result<AnalysisResult> run_##id(const AnalysisInput& input);
 #include "analyses/analyses.def"
-#undef ANALYSIS
 
 const std::vector<const Analysis*>& analyses() {
   static std::vector<Analysis> named;
@@ -25,7 +24,6 @@ const std::vector<const Analysis*>& analyses() {
     };
 #define ANALYSIS(id, ...) add(#id, {.run = run_##id __VA_OPT__(, ) __VA_ARGS__});
 #include "analyses/analyses.def"
-#undef ANALYSIS
     std::vector<const Analysis*> list;
     for (const Analysis& analysis : named) list.push_back(&analysis);
     return list;

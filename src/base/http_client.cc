@@ -16,7 +16,6 @@ namespace {
 enum Option : int {
 #include "base/curl_options.def"
 };
-#undef OPTION
 constexpr int kResponseCode = 0x200000 + 2;
 constexpr long kGlobalDefault = 3, kHttp = 1, kHttps = 2;
 

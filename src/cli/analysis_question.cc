@@ -8,7 +8,6 @@ std::string hint_for_mode(std::string_view mode) {
   static const std::map<std::string_view, const char*> hints = {
 #define MODE(name, hint) {name, hint},
 #include "cli/msprof_modes.def"
-#undef MODE
   };
   const auto at = hints.find(mode);
   return at == hints.end() ? std::string() : at->second;

@@ -14,7 +14,6 @@ namespace stageline {
 
 #define COMMAND(name, run) Result<int> run(const Arguments& arguments);
 #include "cli/commands.def"
-#undef COMMAND
 
 inline constexpr int kExitGood = 0, kExitFinding = 1, kExitError = 2, kExitInterrupted = 130;
 

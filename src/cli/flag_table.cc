@@ -21,7 +21,6 @@ namespace dom = simdjson::dom;
 constexpr std::pair<std::string_view, Result<int> (*)(const Arguments&)> kRun[] = {
 #define COMMAND(name, run) {name, run},
 #include "cli/commands.def"
-#undef COMMAND
 };
 
 // Returns the text with what only the program knows filled in.

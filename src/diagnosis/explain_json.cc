@@ -21,7 +21,6 @@ FindingEvidence evidence_of(const Finding& finding) {
   static const std::map<std::string_view, FindingEvidence> usual = {
 #define FINDING(id, ...) {id, {__VA_ARGS__}},
 #include "model/findings.def"
-#undef FINDING
   };
   const auto found = usual.find(finding.id);
   return !finding.evidence.analysis.empty() || found == usual.end() ? finding.evidence : found->second;

@@ -7,13 +7,11 @@ namespace stageline {
   Status write_##id(const ExportInput& input, const std::string& path); \
   const Exporter id##_exporter = {.name = title, .summary = makes, __VA_ARGS__};
 #include "exporters/exporters.def"
-#undef EXPORTER
 
 const std::vector<const Exporter*>& exporters() {
   static const std::vector<const Exporter*> all = {
 #define EXPORTER(id, ...) &id##_exporter,
 #include "exporters/exporters.def"
-#undef EXPORTER
   };
   return all;
 }

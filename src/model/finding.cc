@@ -32,7 +32,6 @@ std::optional<int64_t> cost_error_ns(const Finding& finding) { return of_time(fi
   static const std::vector<std::string_view> ids = {
 #define FINDING(id, ...) id,
 #include "model/findings.def"
-#undef FINDING
   };
   return ids;
 }

@@ -19,7 +19,6 @@ Category category_of(std::string_view text) {
   static constexpr WordRow<Category> kKnown[] = {
 #define CATEGORY(category, words) {Category::category, words},
 #include "model/categories.def"
-#undef CATEGORY
   };
   return key_of_word(kKnown, text).value_or(Category::kOther);
 }

@@ -15,7 +15,6 @@ struct Form {
 constexpr Form kForms[] = {
 #define FORM(...) {__VA_ARGS__},
 #include "profile/attention_forms.def"
-#undef FORM
 };
 
 const Form* form_of(std::string_view name) {

@@ -13,7 +13,6 @@ constexpr Known kKnown[] = {
 #define PEAKS(model, fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4, memory, source) \
   {model, {{fp64, fp32, tf32, fp16, bf16, fp8, int8, fp4}, memory, source}},
 #include "profile/device_peaks.def"
-#undef PEAKS
 };
 
 bool names(std::string_view device, std::string_view model) {

@@ -7,8 +7,6 @@ namespace {
 constexpr Fabric kFabrics[] = {
 #define FABRIC(name, peak, tuner, pair, switched, chips) {name, peak, tuner, pair, switched, Fabric::Chips::chips},
 #include "profile/fabrics.def"
-#undef FABRIC
-#undef BOARD
 };
 
 struct Board {
@@ -19,8 +17,6 @@ struct Board {
 constexpr Board kBoards[] = {
 #define BOARD(part, fabric) {part, fabric},
 #include "profile/fabrics.def"
-#undef FABRIC
-#undef BOARD
 };
 
 // Start-up of NCCL's kernels and one step's latency in µs, for the protocols LL, LL128 and Simple (graph/tuning.cc).

@@ -103,7 +103,6 @@ uint64_t bytes_of_type(std::string_view type) {
   static constexpr std::pair<std::string_view, uint64_t> kTypes[] = {
 #define TYPE(name, bytes) {name, bytes},
 #include "profile/element_bytes.def"
-#undef TYPE
   };
   for (const auto& [name, bytes] : kTypes)
     if (name == type) return bytes;

@@ -26,13 +26,11 @@ extern const RankReading kRanks;
   const Reader reader = {.name = title, .summary = reads, .sniff = sniff, .read = read __VA_OPT__(, ) __VA_ARGS__}; \
   }
 #include "readers/readers.def"
-#undef READER
 
 const std::vector<const Reader*>& readers() {
   static const std::vector<const Reader*> all = {
 #define READER(id, ...) &id::reader,
 #include "readers/readers.def"
-#undef READER
   };
   return all;
 }

@@ -25,13 +25,11 @@ Error plan_error() {
   const ScheduleDef schedule = {.name = title, .summary = is, .source = from, __VA_ARGS__}; \
   }
 #include "schedules/schedules.def"
-#undef SCHEDULE
 
 const std::vector<const ScheduleDef*>& schedules() {
   static const std::vector<const ScheduleDef*> all = {
 #define SCHEDULE(id, ...) &id::schedule,
 #include "schedules/schedules.def"
-#undef SCHEDULE
   };
   return all;
 }

@@ -65,7 +65,6 @@ struct Having {
 constexpr Having kColumns[] = {
 #define COLUMN(column, slices, kernels, number) {Field::column, slices, kernels},
 #include "sql/slice_columns.def"
-#undef COLUMN
 };
 
 std::vector<SliceColumnSpec> specs_of(std::string_view table, bool Having::* has) {

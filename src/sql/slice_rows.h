@@ -9,7 +9,6 @@ namespace stageline::sql {
 enum class SliceColumn : uint8_t {
 #define COLUMN(column, ...) column,
 #include "sql/slice_columns.def"
-#undef COLUMN
 };
 
 struct SliceColumnSpec {
@@ -27,7 +26,6 @@ constexpr bool is_number(SliceColumn field) {
   constexpr bool kNumbers[] = {
 #define COLUMN(column, slices, kernels, number) number,
 #include "sql/slice_columns.def"
-#undef COLUMN
   };
   return kNumbers[static_cast<size_t>(field)];
 }

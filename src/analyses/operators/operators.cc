@@ -71,12 +71,10 @@ Result<SortKey> sort_key(std::string_view name) {
   static constexpr std::pair<std::string_view, SortKey> kKeys[] = {
 #define SORT_KEY(key, torch, ...) {torch, SortKey::key},
 #include "compat/torch_tables/sort_keys.def"
-#undef SORT_KEY
       {"key", SortKey::kName},
       {"name", SortKey::kName},
 #define SORT_KEY(key, torch, own, ...) {own, SortKey::key},
 #include "compat/torch_tables/sort_keys.def"
-#undef SORT_KEY
   };
   std::string list;
   for (const auto& [known, value] : kKeys) {
@@ -246,7 +244,6 @@ double sort_value(const Group& g, SortKey key) {
 #define SORT_KEY(key, torch, own, of_group, of_row) \
   case SortKey::key: return of_group;
 #include "compat/torch_tables/sort_keys.def"
-#undef SORT_KEY
     default: return 0;
   }
 }

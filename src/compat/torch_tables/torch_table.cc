@@ -236,7 +236,6 @@ class Printer {
 #define SORT_KEY(key, torch, own, of_group, of_row) \
   case SortKey::key: return of_row;
 #include "compat/torch_tables/sort_keys.def"
-#undef SORT_KEY
         default: return 0;
       }
     };

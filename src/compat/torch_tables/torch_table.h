@@ -15,7 +15,6 @@ enum class SortKey : uint8_t {
   kName,
 #define SORT_KEY(key, ...) key,
 #include "compat/torch_tables/sort_keys.def"
-#undef SORT_KEY
 };
 
 struct TorchTableOptions {

@@ -9,7 +9,6 @@ bool CauseKind::takes(std::string_view line) const { return std::ranges::find(ta
   static constexpr const CauseKind* kKinds[] = {
 #define CAUSE(id) &id##_cause,
 #include "diagnosis/causes/causes.def"
-#undef CAUSE
   };
   return kKinds;
 }

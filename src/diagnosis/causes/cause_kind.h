@@ -56,7 +56,6 @@ struct CauseKind {
 // A cause refers to its own kind, and the search of one may find another.
 #define CAUSE(id) extern const CauseKind id##_cause;
 #include "diagnosis/causes/causes.def"
-#undef CAUSE
 
 // All kinds, in the order of causes.def.
 std::span<const CauseKind* const> cause_kinds();

@@ -9,7 +9,6 @@ namespace figures {
 #define FIGURE(id, ...) std::vector<Figure> id(const SharedRun& run);
 #define FAMILY FIGURE
 #include "engine/figures/figures.def"
-#undef FIGURE
 }  // namespace figures
 
 namespace {
@@ -18,11 +17,8 @@ using enum FigureCost;
 
 constexpr FigureSpec kFigures[] = {
 #define FIGURE(id, unit, cost) {#id, unit, cost, figures::id},
-#undef FAMILY
 #define FAMILY(id, unit, cost) {#id ".", unit, cost, figures::id},
 #include "engine/figures/figures.def"
-#undef FIGURE
-#undef FAMILY
 };
 
 Text words_of(const FigureSpec& spec, const char* part) {

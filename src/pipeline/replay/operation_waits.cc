@@ -29,7 +29,6 @@ enum WaitOp : uint8_t {
 #include "pipeline/replay/wait_ops.def"
   kNoOp
 };
-#undef WAIT_OP
 constexpr size_t kOps = kNoOp;
 
 struct OpName {
@@ -40,7 +39,6 @@ struct OpName {
 constexpr OpName kNames[] = {
 #include "pipeline/replay/wait_ops.def"
 };
-#undef WAIT_OP
 
 WaitOp op_of(std::string_view name) {
   const std::string word = dashed(trim(name));

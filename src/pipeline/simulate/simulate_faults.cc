@@ -23,7 +23,6 @@ struct Form {
 constexpr Form kForms[] = {
 #define FAULT(kind, text, meaning, min, max, ...) {kind, text, meaning, {__VA_ARGS__}, min, max},
 #include "pipeline/simulate/faults.def"
-#undef FAULT
 };
 
 const Form* form_of(std::string_view kind) {

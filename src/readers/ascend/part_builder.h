@@ -10,13 +10,11 @@ namespace stageline::ascend {
 enum class RowKind : uint8_t {
 #include "readers/ascend/row_kinds.def"
 };
-#undef ROW_KIND
 
 #define ROW_KIND(kind, text, category, kernels) {text, Category::category, KernelClass::kernels},
 inline constexpr RowCategory kKinds[] = {
 #include "readers/ascend/row_kinds.def"
 };
-#undef ROW_KIND
 
 // Returns the name of the lane with a group's operations, "Communication pp 10.0.0.1%eth0_60000_0_17…": the dimensions
 // that the metadata says the group spans, then HCCL's name of the group. Without dimensions it has the name alone.

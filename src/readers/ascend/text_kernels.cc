@@ -23,7 +23,6 @@ struct Spelling {
 constexpr Spelling kSpellings[] = {
 #include "readers/ascend/kernel_columns.def"
 };
-#undef SPELLING
 
 class KernelReader {
  public:

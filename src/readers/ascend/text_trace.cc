@@ -46,7 +46,6 @@ constexpr Key kFields[] = {{"name", &Event::name}, {"cat", &Event::cat}, {"pid",
 constexpr Key kArgs[] = {
 #include "readers/ascend/event_args.def"
 };
-#undef ARG
 
 class Parser {
  public:

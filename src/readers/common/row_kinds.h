@@ -10,12 +10,10 @@ namespace stageline::gpu_rows {
 enum Kind : uint8_t {
 #include "readers/common/row_kinds.def"
 };
-#undef ROW_KIND
 
 #define ROW_KIND(kind, text, category) {text, Category::category, KernelClass::kNone},
 inline constexpr RowCategory kKinds[] = {
 #include "readers/common/row_kinds.def"
 };
-#undef ROW_KIND
 
 }  // namespace stageline::gpu_rows

@@ -12,7 +12,6 @@ namespace od = simdjson::ondemand;
 constexpr WordRow<ArgBit> kArgNames[] = {
 #include "readers/op_json/args.def"
 };
-#undef ARG
 
 // Reads a number, a text or null as text; false for anything else.
 bool scalar(od::value value, std::string_view json, std::string_view& out) {

@@ -16,7 +16,6 @@ namespace stageline::op_json {
 enum ArgBit : uint32_t {
 #include "readers/op_json/args.def"
 };
-#undef ARG
 
 struct EventArgs {
   uint32_t present = 0;  // bits of ArgBit

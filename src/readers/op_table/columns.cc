@@ -12,7 +12,6 @@ constexpr int kSeconds = 9;
 constexpr WordRow<Column> kWords[] = {
 #define COLUMN(column, words) {Column::column, words},
 #include "readers/op_table/columns.def"
-#undef COLUMN
 };
 
 // Names of times, which are followed by their unit: start_us, dur_ms, end_s ….

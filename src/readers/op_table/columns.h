@@ -8,7 +8,6 @@ namespace stageline::op_table {
 enum class Column : uint8_t {
 #define COLUMN(column, ...) column,
 #include "readers/op_table/columns.def"
-#undef COLUMN
   kColumnCount
 };
 inline constexpr size_t kColumnCount = static_cast<size_t>(Column::kColumnCount);

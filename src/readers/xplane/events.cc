@@ -12,7 +12,6 @@ namespace {
 constexpr std::pair<std::string_view, StatKey> kKeys[] = {
 #define STAT(key, name) {name, StatKey::key},
 #include "readers/xplane/stats.def"
-#undef STAT
 };
 
 void add_argument(std::string_view key, std::string_view value, Facts& facts) {

@@ -102,7 +102,6 @@ enum class StatKey : uint8_t {
   kOther,
 #define STAT(key, ...) key,
 #include "readers/xplane/stats.def"
-#undef STAT
 };
 using StatKeys = std::unordered_map<int64_t, StatKey>;
 StatKeys stat_keys(const Plane& plane);

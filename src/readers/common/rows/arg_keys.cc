@@ -21,8 +21,6 @@ constexpr ArgField kFields[] = {
     {},
 #include "readers/common/rows/arg_keys.def"
 };
-#undef ARG
-#undef ALSO
 
 #define ARG(key, name, field) {name, ArgKey::k##key},
 #define ALSO(key, name) {name, ArgKey::k##key},
@@ -33,8 +31,6 @@ constexpr auto kKeys = [] {
   std::ranges::sort(keys);  // for the binary search
   return keys;
 }();
-#undef ARG
-#undef ALSO
 
 int64_t whole(std::string_view text, int64_t fallback) {
   if (const auto value = parse_int(text)) return *value;

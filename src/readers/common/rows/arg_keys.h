@@ -51,8 +51,6 @@ enum class ArgKey : uint8_t {
 #define ARG(key, name, field) k##key,
 #define ALSO(key, name)
 #include "readers/common/rows/arg_keys.def"
-#undef ARG
-#undef ALSO
 };
 
 ArgKey arg_key(std::string_view name);
