@@ -170,6 +170,40 @@ class Follow(Followed):
         self.assertIn('the recording ended after 26 steps', self.words())
         self.assertRegex(self.words(), r'step \d+: resolved: Rank 5 ')
 
+    def told(self, **sizes):
+        """What is told of such a job while it runs: titles in order, and the first of the whole run."""
+        folder = self.dir / 'run'
+        folder.mkdir()
+        self.serve(folder)
+        self.until(lambda said: True)
+        recorder = Recorder(folder, **sizes)
+        titles = []
+        for step in range(sizes['steps'] - 1):
+            recorder.step(2 if step == 0 else 1)
+            titles += [f['finding']['title_en'] for f in self.shown(step)['findings'] if not f['gone']]
+        recorder.close()
+        self.until(lambda now: now['state'] == 'closed')
+        while json.loads(self.get('api/status'))['state'] != 'ready':
+            time.sleep(0.05)
+        while 'findings' not in (whole := json.loads(self.get('api/explain'))):
+            time.sleep(0.05)
+        self.end()
+        return list(dict.fromkeys(titles)), whole['findings'][0]
+
+    def test_a_slow_rank_of_two_is_no_slow_stage(self):
+        titles, whole = self.told(steps=30, replicas=2, jitter=0.02, fault=(5, 1.3, 10, 20))
+        self.assertTrue(titles)
+        self.assertEqual([title for title in titles if not title.startswith('Rank 5 ')], [])
+        self.assertIn('in 10 of 30 steps', whole['title_en'])
+
+    def test_long_steps_are_not_told_beside_a_stage_of_one_rank(self):
+        titles, whole = self.told(steps=36, replicas=1, fault=(1, 1.6, 10, 20))
+        stage = next(i for i, title in enumerate(titles) if title.startswith('Stage 1 '))
+        self.assertEqual([title for title in titles[stage:] if not title.startswith('Stage 1 ')], [])
+        # The ten steps are a state of the device and no exceptions.
+        self.assertRegex(whole['title_en'], r'^Stage 1 is slow \(1\.60× .* in 10 of 36 steps')
+        self.assertAlmostEqual(whole['lost_share'], 10 * 0.316 / (36 + 10 * 0.316), delta=0.01)
+
     def test_metrics(self):
         recorder = Recorder(self.dir / 'run', fault=(6, 1.5, 0, 99))
         recorder.step(5)

@@ -158,6 +158,8 @@ try {
   await page.waitForSelector(`.over .whole .title:text-matches("ank ${FAULT.rank} ")`);
   const whole = JSON.parse(await get('api/explain')).findings[0];
   assert.ok(whole.lost_share > 0.05, `the slow rank cost ${whole.lost_share}`);
+  // Its twelve steps are a state of the rank, and no exceptions of which the longest is named.
+  assert.match(whole.title_en, new RegExp(`^Rank ${FAULT.rank} .* in ${FAULT.to - FAULT.from} of ${STEPS} steps`));
   assert.equal(await page.textContent('.over .whole li:first-child .title'), whole.title_en);
   const price = Number(/^([\d.]+)/.exec(await page.textContent('.over .whole li:first-child .price'))[1]);
   assert.ok(Math.abs(price - 100 * whole.lost_share) < 0.06, `${price} % is shown of ${whole.lost_share}`);

@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/kind.h"
+#include "model/statistics.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -18,11 +19,12 @@ void part_steps(StepSums& before, StepSums& step) {
   before.end_ns = std::max(before.pipeline_end_ns, std::min(before.end_ns, step.start_ns));
 }
 
+constexpr size_t kMinShaped = 3;  // up to two long steps are exceptions each
+
 // Says which long steps the run's shape in time explains: all from one step on, every n-th, or more with each step.
 // These are how the run is and no exception, so what makes them long is looked for like everything else. A warm-up,
 // where the first steps are the long ones, is not such a shape, since it ends by itself.
 std::vector<bool> in_shape(std::span<const double> spans, double limit) {
-  constexpr size_t kMinShaped = 3;   // up to two long steps are exceptions each
   constexpr int kMaxExceptions = 8;  // single steps that may stand out of the shape
   std::vector<bool> shaped(spans.size(), false);
   std::vector<double> values(spans.begin(), spans.end());
@@ -48,6 +50,19 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
     values[worst] = kNaN;
   }
   return shaped;
+}
+
+// Adds long steps that follow each other and are alike, as on a device that is hot for a while: each differs from their
+// mean by at most half of what that is above `usual`. The first steps of a run are a warm-up.
+void add_spells(std::span<const double> spans, double limit, double usual, std::vector<bool>& shaped) {
+  for (size_t begin = 1, end; begin < spans.size(); begin = end + 1) {
+    for (end = begin; end < spans.size() && spans[end] >= limit;) ++end;
+    if (end - begin < kMinShaped || spans[begin - 1] >= limit) continue;
+    const auto spell = spans.subspan(begin, end - begin);
+    const double mean = mean_of({spell.begin(), spell.end()});
+    if (std::ranges::all_of(spell, [&](double span) { return std::abs(span - mean) <= (mean - usual) / 2; }))
+      std::fill(shaped.begin() + begin, shaped.begin() + end, true);
+  }
 }
 
 std::vector<int32_t> incomplete_steps(const Trace& trace, const PipelineSums& sums) {
@@ -85,9 +100,10 @@ std::vector<int32_t> long_steps(const Trace& trace, const PipelineSums& sums) {
   }
   std::vector<double> known = spans;
   std::erase_if(known, [](double span) { return std::isnan(span); });
-  const double limit = median_of(std::move(known)) * kOutlierStep;
+  const double usual = median_of(std::move(known)), limit = usual * kOutlierStep;
   if (!(limit > 0)) return outliers;
-  const std::vector<bool> shaped = in_shape(spans, limit);
+  std::vector<bool> shaped = in_shape(spans, limit);
+  add_spells(spans, limit, usual, shaped);
   for (size_t s = 0; s < spans.size(); ++s)
     if (spans[s] >= limit && !shaped[s]) outliers.push_back(sums.steps[s].step);
   if (2 * outliers.size() >= spans.size()) outliers.clear();

@@ -36,9 +36,9 @@ struct PipelineSums {
   std::vector<RankSums> ranks;  // sorted by step, then part; ranks without compute cells in a step are absent
   // Outlier steps, ascending: they say nothing about the others. They are the incomplete steps and, in a run of four
   // steps or more, those of at least kOutlierStep × the median span. Steps that a shape in time explains are not
-  // outliers (long from one step on, in every n-th step, or more with each step; pipeline/sums/course.h). If half of
-  // the steps are so long, none is an outlier. Where ranks share no sure clock, the longest span that one rank has of a
-  // step stands for the step's span.
+  // outliers (long from one step on, in every n-th step, or more with each step; pipeline/sums/course.h), and neither
+  // are three or more alike that follow each other. If half of the steps are so long, none is an outlier. Where ranks
+  // share no sure clock, the longest span that one rank has of a step stands for the step's span.
   std::vector<int32_t> outliers;
   // Steps without any compute cell of a rank that computes in half of the steps or more: its recording began later,
   // ended earlier, or was cut. Ascending. If they are more than half of the steps, none is listed.

@@ -327,11 +327,19 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     tell(seen.is_gone ? "finding.ends" : "finding.begins", text, seen, step);
   };
   // A slow rank makes steps long. These are not reported next to it, neither at its onset nor when only they are left.
-  const auto is_part_of = [](const Seen& one, const std::vector<Seen>& others) {
+  // Where it is the only rank of its stage, either may be named.
+  const auto places = [](const Finding& f) {
+    std::vector<Place> all = f.places;
+    all.insert(all.end(), f.or_else.begin(), f.or_else.end());
+    return all;
+  };
+  const auto is_part_of = [&](const Seen& one, const std::vector<Seen>& others) {
     return one.finding.step && !key_of(one.finding).empty() && std::ranges::any_of(others, [&](const Seen& all) {
              const bool in_time = all.last_step == 0 || (*one.finding.step <= all.last_step &&
                                                          *one.finding.step > all.begin_step - int64_t{kFewSteps});
-             return !all.finding.step && in_time && key_of(all.finding) == key_of(one.finding);
+             return !all.finding.step && in_time &&
+                    (key_of(all.finding) == key_of(one.finding) ||
+                     !shared_places(places(all.finding), places(one.finding)).empty());
            });
   };
   const std::vector<Seen> all_found = found;

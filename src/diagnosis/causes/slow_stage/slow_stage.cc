@@ -247,6 +247,23 @@ int32_t only_rank(const Trace& trace, int32_t replicas, int32_t stage) {
   return rank;
 }
 
+// Whether one rank alone makes the stage slow in the few steps in which it is: it is a slow rank then, and no stage.
+// `by_step` has the stage's ratios; each rank is compared with what it takes in the other steps.
+bool is_one_rank(const CauseScene& scene, int32_t stage, const std::vector<double>& by_step) {
+  const std::vector<std::vector<double>> loads = scene.times.worker_loads();
+  size_t ranks = 0, slow = 0;
+  for (size_t w = 0; w < loads.size(); ++w) {
+    if (scene.times.workers()[w].stage != stage) continue;
+    std::vector<double> in_slow, in_others;
+    for (size_t s = 0; s < by_step.size(); ++s)
+      if (!std::isnan(loads[w][s]) && !std::isnan(by_step[s]))
+        (by_step[s] >= kSlowCause ? in_slow : in_others).push_back(loads[w][s]);
+    if (in_slow.empty() || in_others.empty()) continue;
+    ++ranks, slow += mean_of(in_slow) >= kSlowCause * mean_of(in_others);
+  }
+  return ranks > 1 && slow == 1;
+}
+
 // Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
 bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
              const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
@@ -277,6 +294,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
       slow.kinds.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   slow.one_kind = slow.kinds.size() == 1 && kinds.size() > 1;
   const std::vector<double> ratios = known_ratios(by_step);
+  if (cause.sometimes && is_one_rank(scene, stage, by_step)) return false;
   cause.in_steps.all = ratios.size();
   double of_slow = 0;
   for (const double ratio : ratios)
