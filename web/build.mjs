@@ -62,13 +62,18 @@ const dictionaryOf = contents => ({
     bundle.onLoad({filter: /i18n[/\\]words\.json$/}, () => ({contents, loader: 'js'}));
   },
 });
-// A script carries only the dictionary entries that its code names: a key as a whole string, or by its beginning
+const packing = {ecma: 2020, compress: {ecma: 2020, passes: 3}, format: {ecma: 2020, comments: false}};
+
+// A script carries only the dictionary entries that its packed code names: a key as a whole string, or by its beginning
 // ("kind.${…}"). A key that is nowhere put together has a short name there, since a key far from its like is hardly
 // compressed: that makes a script 1 % smaller.
 async function wordsOf(options) {
   const {outputFiles} = await build({...options, plugins: [...options.plugins, dictionaryOf('export default {};')],
     write: false});
-  const code = outputFiles.map(file => file.text).join('\n');
+  const texts = await Promise.all(
+    outputFiles.map(file => minify(file.text, {...packing, module: options.format === 'esm'})),
+  );
+  const code = texts.map(text => text.code).join('\n');
   const begins = [...new Set([...code.matchAll(/`([\w.]+\.)\$\{/g)].map(found => found[1]))];
   const strings = new Set([...code.matchAll(/(["'`])([\w.-]+)\1/g)].map(found => found[2]));
   const isBegun = key => begins.some(begin => key.startsWith(begin));
@@ -98,8 +103,7 @@ async function script(options) {
     Object.keys(inputs).some(name => name.includes('node_modules/preact/'))
   ).map(([path]) => resolve(path));
   for (const {path, text} of made.outputFiles) {
-    const {code} = await minify(shortened(text), {ecma: 2020, module: options.format === 'esm', compress: {ecma: 2020},
-      format: {ecma: 2020, comments: false}});
+    const {code} = await minify(shortened(text), {...packing, module: options.format === 'esm'});
     writeFileSync(path, holders.includes(path) ? `${preact}\n${code}` : code);
   }
 }

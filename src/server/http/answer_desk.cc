@@ -2,10 +2,14 @@
 
 #include <new>
 
+#include "base/freed_memory.h"
+
 namespace stageline {
 namespace {
 
 constexpr size_t kMaxThreads = 2;
+// What took this long freed as much memory as it kept, or more, and giving that back takes milliseconds.
+constexpr auto kLong = std::chrono::milliseconds(250);
 
 size_t answer_bytes(const Result<std::string>& done) { return done ? done->size() : 0; }
 
@@ -81,11 +85,12 @@ void AnswerDesk::make_answers() {
     waiting_.pop_front();
     Entry& started = entries_.at(key);
     started.begun = true;
-    started.began = Clock::now();
+    const auto began = started.began = Clock::now();
     const Work work = std::move(started.work);
     started.work = nullptr;
     lock.unlock();
     auto done = std::make_shared<const Result<std::string>>(made_by(work));
+    if (Clock::now() - began >= kLong) return_freed_memory();
     lock.lock();
     Entry& entry = entries_.at(key);  // what is being made is never dropped
     entry.ended = Clock::now();
