@@ -28,6 +28,7 @@ class TimelineBuilder {
     host_until_ns_ = choose_window(trace_, part_, out_);
     collect_host();
     link_device();
+    link_communication();
     link_host();
     find_gaps();
     own_pieces();
@@ -178,6 +179,35 @@ class TimelineBuilder {
         break;
       }
     }
+  }
+
+  // The stream of a collective waits for the streams that compute, as ProcessGroupNCCL has it; where a collective is
+  // prefetched, for none. So communication of one name needs the computation that was launched before, if each of it
+  // begins after that, and one right after.
+  void link_communication() {
+    struct Kind {
+      std::vector<std::pair<int32_t, int32_t>> needs;
+      bool always = true, at_once = false;
+    };
+    std::map<std::pair<uint16_t, StringId>, Kind> kinds;
+    std::vector<int32_t> launched;
+    for (int32_t j = 0; j < std::ssize(out_.device); ++j)
+      if (out_.device[j].launch >= 0) launched.push_back(j);
+    std::ranges::stable_sort(launched, {}, [&](int32_t j) { return out_.device[j].launch; });
+    int32_t computes = DeviceTimeline::kNone;
+    for (const int32_t j : launched) {
+      const auto& item = out_.device[j];
+      if (item.kernel == KernelClass::kComputation) computes = j;
+      if (item.kernel != KernelClass::kCommunication || computes < 0) continue;
+      Kind& kind = kinds[{item.lane, s_.name_id[item.slice]}];
+      const int64_t after = item.start_ns - end_of(computes);
+      kind.always &= after >= 0 && computes < j;
+      kind.at_once |= after <= kRightAfterNs;
+      kind.needs.emplace_back(j, computes);
+    }
+    for (const auto& [name, kind] : kinds)
+      for (const auto& [j, work] : kind.needs)
+        if (kind.always && kind.at_once) out_.device[j].needs = work;
   }
 
   int64_t end_of(int32_t device) const { return out_.device[device].end_ns; }

@@ -16,6 +16,7 @@ int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item
   int64_t ready = INT64_MIN;
   if (item.before >= 0) ready = std::max(ready, t.device[item.before].end_ns);
   if (item.other >= 0) ready = std::max(ready, t.device[item.other].end_ns);
+  if (item.needs >= 0) ready = std::max(ready, t.device[item.needs].end_ns);
   if (item.launch >= 0) ready = std::max(ready, launch_anchor(t, item));
   if (item.held_by >= 0) ready = std::max(ready, std::min(t.host[item.held_by].end_ns, item.start_ns));
   return ready;
@@ -132,7 +133,8 @@ class TimelineReplay {
       begins = std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
     };
     if (item.before >= 0) after(t_.device[item.before].end_ns, work_end_[item.before], kNextWorkNs);
-    if (item.other >= 0) after(t_.device[item.other].end_ns, work_end_[item.other], kNextWorkNs);
+    for (const int32_t work : {item.other, item.needs})
+      if (work >= 0) after(t_.device[work].end_ns, work_end_[work], kNextWorkNs);
     if (item.launch >= 0) {
       const int64_t anchor = launch_anchor(t_, item);
       after(anchor, reached(item.launch, anchor), kLaunchedNs);
@@ -207,8 +209,8 @@ struct Gathering {
 class ReplayTogether {
  public:
   ReplayTogether(const std::vector<DeviceTimeline>& timelines, const std::vector<TakenOut>& out,
-                 const std::vector<Meeting>& meetings)
-      : timelines_(timelines), meetings_(meetings), gatherings_(meetings.size()) {
+                 const std::vector<Meeting>& meetings, uint32_t punctual)
+      : timelines_(timelines), meetings_(meetings), punctual_(punctual), gatherings_(meetings.size()) {
     for (const DeviceTimeline& timeline : timelines) {
       meeting_of_.emplace_back(timeline.device.size(), 0);
       others_.push_back({std::vector<bool>(timeline.device.size()), unseen_waits(timeline)});
@@ -251,7 +253,8 @@ class ReplayTogether {
     const uint32_t m = meeting_of_[rank][item];
     Gathering& gathering = gatherings_[m];
     const int64_t before_last = recorded_ns(rank, item) - gathering.transfer_ns;
-    gathering.later_ns = std::max(gathering.later_ns, replays_[rank].delay_ns(item) - before_last);
+    if (rank != punctual_)
+      gathering.later_ns = std::max(gathering.later_ns, replays_[rank].delay_ns(item) - before_last);
     if (--gathering.waited_for > 0) return;
     for (const auto& [member, work] : meetings_[m].members)
       replays_[member].close(work,
@@ -260,6 +263,7 @@ class ReplayTogether {
 
   const std::vector<DeviceTimeline>& timelines_;
   const std::vector<Meeting>& meetings_;
+  const uint32_t punctual_;
   std::vector<Gathering> gatherings_;  // for each meeting
   std::vector<TimelineReplay::Others> others_;
   std::vector<std::vector<uint32_t>> meeting_of_;  // for each rank and device item
@@ -275,8 +279,8 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
 }
 
 std::vector<int64_t> replayed_together(const std::vector<DeviceTimeline>& timelines, const std::vector<TakenOut>& out,
-                                       const std::vector<Meeting>& meetings) {
-  return ReplayTogether(timelines, out, meetings).windows();
+                                       const std::vector<Meeting>& meetings, uint32_t punctual) {
+  return ReplayTogether(timelines, out, meetings, punctual).windows();
 }
 
 }  // namespace stageline

@@ -5,7 +5,8 @@
 //   (work that was launched, and began only when a later call let go of the host, also follows that call)
 //   launch, wait     after the item before it on the host, plus the stretch between them
 //   device work      after the work before it on its stream, the start of its launch, and work of another stream that
-//                    ended just before it began and is the last of the three
+//                    ended just before it began and is the last of the three; communication also after the
+//                    computation that was launched before it, if its kind always does so
 //   return of a wait after the device work whose end it was seen to wait for.
 //
 // Without changes it returns the recorded times. Without a stretch, a wait or device work, the difference is the
@@ -37,8 +38,10 @@ struct Meeting {
   int64_t shorter_ns = 0;  // what its transfer takes less than recorded
 };
 // Returns the windows of ranks that are replayed together, each with what is taken out of it. Empty where they would
-// wait for each other in a circle, so the operations were matched wrongly. O(all items + ranks · meetings).
+// wait for each other in a circle, so the operations were matched wrongly. No rank waits for `punctual`, an index of
+// the timelines; kNoRank: there is none. O(all items + ranks · meetings).
+inline constexpr uint32_t kNoRank = UINT32_MAX;
 std::vector<int64_t> replayed_together(const std::vector<DeviceTimeline>& timelines, const std::vector<TakenOut>& out,
-                                       const std::vector<Meeting>& meetings);
+                                       const std::vector<Meeting>& meetings, uint32_t punctual = kNoRank);
 
 }  // namespace stageline

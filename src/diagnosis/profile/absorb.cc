@@ -78,11 +78,12 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
 
 // A late rank's finding takes in why that rank is late. It says already that its streams wait.
 Finding* late_rank_of_own(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
-  Finding* late = f.late && !f.late->by_computing ? finding_of_late_rank(f, list) : nullptr;
-  const bool streams = x.id == "device.idle" && x.key.empty();
-  if (!late || (!is_of_host(x) && !streams) || x.rank != late->rank) return nullptr;
-  if (streams) return late;
+  Finding* late = f.late && f.late->by_computing ? nullptr : finding_of_late_rank(f, list);
+  const bool idle = x.id == "device.idle" && x.key.empty();
+  if (!late || (!is_of_host(x) && !idle) || x.rank != late->rank) return nullptr;
+  if (idle && !(x.price.saving_ns > 0)) return late;
   late->detail += words("profile.late.own", Args().set("title", x.title).set("detail", x.detail));
+  if (f.lateness_priced) return late;
   late->weight = std::max(late->weight, x.weight);
   late->value = percent(late->weight);
   late->price.saving_ns = late->weight * f.step_ns;

@@ -89,8 +89,7 @@ bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks,
 
 }  // namespace
 
-void add_uneven_experts(const Trace& trace, const ProfileFacts& f, const ProfileAccount& account,
-                        std::vector<Finding>& list) {
+void add_uneven_experts(const Trace& trace, const ProfileFacts& f, JobOnce& job, std::vector<Finding>& list) {
   const std::vector<bool> grouped = grouped_names(trace.names);
   if (std::ranges::find(grouped, true) == grouped.end()) return;
   const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
@@ -103,7 +102,7 @@ void add_uneven_experts(const Trace& trace, const ProfileFacts& f, const Profile
   if (fullest == ranks.end() || fullest->ratio() <= 1) return;
   Finding x;
   x.id = "experts.uneven";
-  x.weight = saved_share(JobReplay(trace, account), f, ranks);
+  x.weight = saved_share(job(), f, ranks);
   if (x.weight < kMinCost) return;
   x.value = fixed(fullest->ratio(), 2) + "×";
   x.price.saving_ns = x.weight * f.step_ns;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "diagnosis/causes/findings.h"
+#include "diagnosis/profile/job_replay.h"
 #include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "model/finding.h"
@@ -21,8 +22,7 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& headl
 
 // Adds experts.uneven, priced by a replay in which the ranks of a group get equally many tokens, in the place of
 // rank.slow and rank.late where these are about it.
-void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, const ProfileAccount& account,
-                        std::vector<Finding>& list);
+void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, JobOnce& job, std::vector<Finding>& list);
 
 // Adds host.blocked, host.allocator, host.collector, host.collective, host.busy, host.sync, input.loading,
 // launch.bound, device.idle and comm.contention.

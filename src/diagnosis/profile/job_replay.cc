@@ -60,4 +60,16 @@ double JobReplay::saved_share(const Shorter& transfers) const {
   return all_ns > 0 ? std::max(0.0, saved_ns / all_ns) : 0;
 }
 
+double JobReplay::saved_by_punctual(int32_t rank) const {
+  const auto punctual = std::ranges::find_if(timelines_, [&](const auto& of) { return of.part->rank == rank; });
+  const auto after = replayed_together(timelines_, std::vector<TakenOut>(timelines_.size()), meetings_.list,
+                                       static_cast<uint32_t>(punctual - timelines_.begin()));
+  double saved_ns = 0, all_ns = 0;
+  for (size_t r = 0; r < after.size(); ++r) {
+    if (timelines_[r].part->rank == rank) continue;
+    saved_ns += static_cast<double>(before_[r] - after[r]), all_ns += static_cast<double>(before_[r]);
+  }
+  return all_ns > 0 ? std::max(0.0, saved_ns / all_ns) : 0;
+}
+
 }  // namespace stageline

@@ -23,11 +23,28 @@ class JobReplay {
   // Returns what the windows of all ranks lose, as a share of them, if transfers of the ledger take so much less time.
   using Shorter = std::vector<std::pair<const LedgerCall*, int64_t>>;  // any call of a transfer, and ns
   double saved_share(const Shorter& transfers) const;
+  // Returns what the windows of the other ranks lose, as a share of them, if none of them waits for a rank.
+  double saved_by_punctual(int32_t rank) const;
 
  private:
   std::vector<DeviceTimeline> timelines_;
   Meetings meetings_;
   std::vector<int64_t> before_;
+};
+
+// The replay of a profile, made when it is first asked for.
+class JobOnce {
+ public:
+  JobOnce(const Trace& trace, const ProfileAccount& account) : trace_(trace), account_(account) {}
+  const JobReplay& operator()() {
+    if (!job_) job_.emplace(trace_, account_);
+    return *job_;
+  }
+
+ private:
+  const Trace& trace_;
+  const ProfileAccount& account_;
+  std::optional<JobReplay> job_;
 };
 
 }  // namespace stageline

@@ -2,7 +2,6 @@
 
 #include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
-#include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_time.h"
@@ -201,9 +200,7 @@ namespace {
 // Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
 // on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
 // longer what all wait for. Empty where the replay cannot say it.
-std::map<int32_t, double> saved_without_slowness(const Trace& trace, const ProfileAccount& account, const Part& slow,
-                                                 const SharedKernels& shared) {
-  const JobReplay job(trace, account);
+std::map<int32_t, double> saved_without_slowness(const JobReplay& job, const Part& slow, const SharedKernels& shared) {
   if (!job.usable()) return {};
   std::vector<TakenOut> out(job.timelines().size());
   for (size_t r = 0; r < out.size(); ++r)
@@ -214,9 +211,8 @@ std::map<int32_t, double> saved_without_slowness(const Trace& trace, const Profi
 }
 
 // Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
-void price_slowness(const Trace& trace, const ProfileAccount& account, const Part& part, const SharedKernels& shared,
-                    ProfileFacts& f) {
-  const std::map<int32_t, double> saved = saved_without_slowness(trace, account, part, shared);
+void price_slowness(const JobReplay& job, const Part& part, const SharedKernels& shared, ProfileFacts& f) {
+  const std::map<int32_t, double> saved = saved_without_slowness(job, part, shared);
   if (saved.empty()) return;
   double sum = 0;
   for (RankFacts& r : f.ranks) {
@@ -233,7 +229,7 @@ void price_slowness(const Trace& trace, const ProfileAccount& account, const Par
 
 }  // namespace
 
-void see_why_slow(const Trace& trace, const ProfileAccount& account, ProfileFacts& f) {
+void see_why_slow(const Trace& trace, JobOnce& job, ProfileFacts& f) {
   if (!f.slow_rank) return;
   const auto part = std::ranges::find(trace.parts, *f.slow_rank, &Part::rank);
   if (part == trace.parts.end()) return;
@@ -251,7 +247,7 @@ void see_why_slow(const Trace& trace, const ProfileAccount& account, ProfileFact
       others.push_back(mhz);
   const double mhz = computing_mhz(clock_times(*part)), usual = others.empty() ? 0 : median_of(std::move(others));
   if (mhz < kLowClock * usual) f.slow.mhz = mhz, f.slow.others_mhz = usual;
-  price_slowness(trace, account, *part, shared, f);
+  price_slowness(job(), *part, shared, f);
 }
 
 namespace {
@@ -322,6 +318,19 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   }
 }
 
+void price_lateness(JobOnce& job, ProfileFacts& f) {
+  const bool late = f.late && !f.late->by_computing, waits = !f.late && f.waits && f.waits->min_rank;
+  if ((!late && !waits) || !job().usable()) return;
+  f.lateness_priced = true;
+  const double saved = job().saved_by_punctual(late ? f.late->rank : static_cast<int32_t>(*f.waits->min_rank));
+  if (waits) f.waits->late_weight = saved;
+  if (!late) return;
+  f.late->share = saved;
+  if (f.slow_rank != f.late->rank || f.slow.saved < kExplains * saved) return;
+  f.late->by_computing = true;
+  f.late->share = std::min(saved, f.slow.saved);
+}
+
 void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   if (f.late && !f.late->by_computing) {
     const RankFacts& late = fact_of_rank(f, f.late->rank);
@@ -329,6 +338,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
     x.id = "rank.late";
     x.weight = f.late->share;
     x.value = percent(x.weight);
+    if (f.lateness_priced) x.price.saving_ns = x.weight * f.step_ns;
     x.rank = late.rank;
     x.places = {{.kind = PlaceKind::kRanks, .ranks = {late.rank}}};
     x.title = words("profile.late.title", Args().set("rank", int64_t{late.rank}));
@@ -362,9 +372,10 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
 }
 
 Finding* finding_of_late_rank(const ProfileFacts& f, std::vector<Finding>& list) {
-  if (!f.late) return nullptr;
+  if (!f.late && (!f.waits || !f.waits->min_rank)) return nullptr;
   const auto it = std::ranges::find_if(list, [&](const Finding& x) {
-    return x.id == (f.late->by_computing ? "rank.slow" : "rank.late") && x.rank == f.late->rank;
+    return f.late ? x.id == (f.late->by_computing ? "rank.slow" : "rank.late") && x.rank == f.late->rank
+                  : x.id == "rank.late" && x.rank == *f.waits->min_rank;
   });
   return it == list.end() ? nullptr : &*it;
 }
@@ -383,6 +394,7 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = waits.min_rank ? waits.late_weight : waits.weight;
   x.value = percent(x.weight);
   x.value_note = words(f.step_count > 0 ? "note.step" : "profile.note.recording");
+  if (waits.min_rank && f.lateness_priced) x.price.saving_ns = x.weight * f.step_ns;
   Args args;
   args.set("share", percent(waits.share)).set("time", human_duration(waits.mean_ns));
   args.set("rank", waits.min_rank.value_or(0)).flag("steps", f.step_count > 0);

@@ -2,6 +2,7 @@
 // findings, bar and account ask. Conditions: docs/analyses/findings.md.
 #pragma once
 
+#include "diagnosis/profile/job_replay.h"
 #include "diagnosis/profile/profile_facts.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"
@@ -12,10 +13,13 @@ namespace stageline {
 void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& facts);
 
 // Sets `slow` of the rank that computes longer, from its kernels and its device's clock.
-void see_why_slow(const Trace& trace, const ProfileAccount& account, ProfileFacts& facts);
+void see_why_slow(const Trace& trace, JobOnce& job, ProfileFacts& facts);
 
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts);
+
+// Prices the rank that is late, other than by computing, by a replay of all ranks in which none waits for it.
+void price_lateness(JobOnce& job, ProfileFacts& facts);
 
 // Adds rank.late and rank.slow. A rank that is late because it computes longer is reported once, as rank.slow.
 void add_late_and_slow_ranks(const ProfileFacts& facts, std::vector<Finding>& out);

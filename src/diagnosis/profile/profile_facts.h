@@ -20,7 +20,7 @@ struct LateRank {
   int32_t rank = 0;
   bool by_computing = false;  // it is late because it computes longer
   double waiting_ns = 0;      // of each of the others in collectives, on average
-  double share = 0;           // exposed waiting of the others, of their span
+  double share = 0;  // what the others save if none waits for it; where no replay says it, their exposed waiting
 };
 
 // How the rank that computes longer differs from the others.
@@ -41,7 +41,7 @@ struct CollectiveWaits {
   double mean_ns = 0;               // exposed waiting of a rank; with min_rank, of each of the others
   std::optional<int64_t> min_rank;  // waits far less than the others, so they wait for it
   double min_ns = 0;
-  double late_weight = 0;                  // with min_rank: mean_ns of the others' step
+  double late_weight = 0;                  // with min_rank: what LateRank::share is
   int64_t came_last = 0, collectives = 0;  // of min_rank, where they are known
   // Set where min_rank is late because it computes longer: its time in a step, and that of the others.
   double computing_ns = 0, others_computing_ns = 0;
@@ -80,8 +80,9 @@ struct ProfileFacts {
   std::optional<int32_t> slow_rank;  // computes longer than the others
   SlowRank slow;                     // of slow_rank
   std::optional<CollectiveWaits> waits;
-  double comm_wait_ns = 0;     // sum of the ranks' comm_wait_ns
-  double whole_graphs_ns = 0;  // part of whole.compute_ns: graphs that were recorded without their kernels
+  bool lateness_priced = false;  // shares of `late`, or of min_rank of `waits`, are what a replay saves
+  double comm_wait_ns = 0;       // sum of the ranks' comm_wait_ns
+  double whole_graphs_ns = 0;    // part of whole.compute_ns: graphs that were recorded without their kernels
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
   // The window that shares refer to: the longest rank's span of device work; without device work, the host's steps;

@@ -237,12 +237,13 @@ const LedgerOfRun* ledger_for(const Run& run) {
 }
 
 ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account,
-                     const LedgerOfRun* ledger) {
+                     const LedgerOfRun* ledger, JobOnce& job) {
   ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) {
     see_late_rank(ledger, facts);
-    see_why_slow(trace, account, facts);
+    see_why_slow(trace, job, facts);
     see_waits(trace, sums, facts);
+    price_lateness(job, facts);
     if (facts.only_communication && ledger != nullptr) take_ledger(*ledger, facts);
   }
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
@@ -255,20 +256,20 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
 
 // Every loss with its price, joined over ranks.
 std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
-                           const ProfileAccount& account, const LedgerOfRun* ledger) {
+                           const ProfileAccount& account, const LedgerOfRun* ledger, JobOnce& job) {
   std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
   if (facts.accounted)
     add_loss_findings(facts, account, list);
   else
     add_idle(facts, list);
-  if (ledger) add_transfer_findings(*ledger, facts, account, list);
+  if (ledger) add_transfer_findings(*ledger, facts, job, list);
   if (!facts.only_communication) add_exposed_communication(facts, sums, ledger, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
   add_slow_steps(facts, list);
   add_waiting(facts, list);
-  if (facts.accounted) add_uneven_experts(trace, facts, account, list);
+  if (facts.accounted) add_uneven_experts(trace, facts, job, list);
   add_step_findings(trace, facts, sums, list);
   add_link_findings(trace, facts, sums, list);
   if (facts.accounted) name_largest(facts, account, list);
@@ -319,7 +320,8 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
 MeasuredProfile measured_profile(const Run& run) {
   const ProfileSums& sums = profile_sums_of(run);
   const ProfileAccount& account = run.fact<ProfileAccountFact>();
-  MeasuredProfile out{measure(run.trace(), sums, account, ledger_for(run)), {}};
+  JobOnce job(run.trace(), account);
+  MeasuredProfile out{measure(run.trace(), sums, account, ledger_for(run), job), {}};
   out.headline = account_for(run.trace(), out.facts, sums, account);
   return out;
 }
@@ -329,8 +331,9 @@ ProfileLosses profile_losses(const Run& run) {
   const ProfileAccount& account = run.fact<ProfileAccountFact>();
   ProfileLosses out;
   const LedgerOfRun* ledger = ledger_for(run);
-  out.facts = measure(run.trace(), sums, account, ledger);
-  out.before = price(run.trace(), out.facts, sums, account, ledger);
+  JobOnce job(run.trace(), account);
+  out.facts = measure(run.trace(), sums, account, ledger, job);
+  out.before = price(run.trace(), out.facts, sums, account, ledger, job);
   out.list = profile_findings(run).list;
   return out;
 }
@@ -341,9 +344,10 @@ Findings profile_findings(const Run& run) {
 
 Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account,
                           const LedgerOfRun* ledger) {
-  const ProfileFacts facts = measure(trace, sums, account, ledger);
+  JobOnce job(trace, account);
+  const ProfileFacts facts = measure(trace, sums, account, ledger, job);
   Findings out;
-  out.list = price(trace, facts, sums, account, ledger);
+  out.list = price(trace, facts, sums, account, ledger, job);
   std::vector<std::string> covered;
   if (facts.accounted) covered = absorb(facts, account, out.list);
   sort_losses(facts, out.list);

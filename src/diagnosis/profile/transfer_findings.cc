@@ -1,7 +1,6 @@
 #include "diagnosis/profile/transfer_findings.h"
 
 #include "base/number.h"
-#include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
@@ -11,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMinSaving = 0.02;              // share of a step that another bucket size has to save
+constexpr double kMinSaving = 0.02;              // share of a step that a change has to save
 constexpr int64_t kUsualBucketBytes = 25 << 20;  // of DistributedDataParallel
 constexpr double kMostly = 0.5, kHardly = 0.05;
 constexpr double kSlower = 1.15;               // median of calls with a property, to those without
@@ -108,8 +107,8 @@ struct Change {
 
 class TransferFindings {
  public:
-  TransferFindings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account)
-      : run_(run), f_(facts), account_(account), calls_(calls_of(run)) {}
+  TransferFindings(const LedgerOfRun& run, const ProfileFacts& facts, JobOnce& job)
+      : run_(run), f_(facts), job_(job), calls_(calls_of(run)) {}
 
   void add(std::vector<Finding>& out) {
     add_slow_groups(out);
@@ -133,10 +132,7 @@ class TransferFindings {
  private:
   const LedgerCall& first_call(const LedgerInstance* x) const { return *run_.ledger.parts[x->begin].call; }
 
-  const JobReplay& job() {
-    if (!job_) job_ = std::make_unique<JobReplay>(*run_.torch.trace, account_);
-    return *job_;
-  }
+  const JobReplay& job() { return job_(); }
 
   // The share of the windows that is saved. Without a replay, shorter transfers save what of them was exposed.
   double saved(const JobReplay::Shorter& shorter) {
@@ -203,7 +199,7 @@ class TransferFindings {
     double most = 0;
     for (const LedgerInstance* instance : calls.list)
       if (instance->bytes < kUsualBucketBytes) most += calls.latency_ns;
-    if (most * static_cast<double>(calls.group->size) < kMinSaving * f_.whole.span_ns || is_awaited(calls)) return {};
+    if (most * static_cast<double>(calls.group->size) < kMinLoss * f_.whole.span_ns || is_awaited(calls)) return {};
     JobReplay::Shorter out;
     int64_t sum = 0;
     int32_t step = INT32_MIN;
@@ -228,7 +224,7 @@ class TransferFindings {
       for (size_t k = instance->begin; k < instance->end; ++k)
         exposed += static_cast<double>(run_.ledger.parts[k].exposed_transfer_ns);
     }
-    if (exposed < kMinSaving * f_.whole.span_ns) return {};
+    if (exposed < kMinLoss * f_.whole.span_ns) return {};
     for (const auto& [step, list] : steps) {
       const LedgerInstance* largest = *std::ranges::max_element(list, {}, &LedgerInstance::bytes);
       const auto sum = sum_over<double>(list, [](const LedgerInstance* x) { return static_cast<double>(x->bytes); });
@@ -259,9 +255,9 @@ class TransferFindings {
   }
 
   // Sets what a change saves and where; returns false where it saves too little.
-  bool price(const Change& change, Finding& x) {
+  bool price(const Change& change, Finding& x, double min = kMinSaving) {
     x.weight = change.worst ? saved(change.shorter) : 0;
-    if (x.weight < kMinSaving) return false;
+    if (x.weight < min) return false;
     x.price.saving_ns = x.weight * f_.step_ns;
     x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
     return true;
@@ -353,7 +349,7 @@ class TransferFindings {
   void add_change(const Change& change, bool small, std::vector<Finding>& out) {
     Finding x;
     x.id = small ? "comm.small" : "comm.bucket";
-    if (!price(change, x)) return;
+    if (!price(change, x, kMinLoss)) return;
     x.value = percent(x.weight);
     std::vector<double> sizes, took;
     for (const LedgerInstance* call : change.worst->list)
@@ -371,9 +367,8 @@ class TransferFindings {
 
   const LedgerOfRun& run_;
   const ProfileFacts& f_;
-  const ProfileAccount& account_;
+  JobOnce& job_;
   const std::vector<Calls> calls_;
-  std::unique_ptr<JobReplay> job_;
 };
 
 }  // namespace
@@ -423,10 +418,9 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
   out.push_back(std::move(x));
 }
 
-void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account,
-                           std::vector<Finding>& out) {
+void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, JobOnce& job, std::vector<Finding>& out) {
   if (run.ledger.instances.empty() || !(facts.whole.span_ns > 0)) return;
-  TransferFindings(run, facts, account).add(out);
+  TransferFindings(run, facts, job).add(out);
 }
 
 Text rate_of_exposed(const LedgerOfRun& run) {

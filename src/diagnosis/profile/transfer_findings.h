@@ -2,6 +2,7 @@
 // one piece. Waiting for late ranks is left out of them. Conditions: docs/analyses/findings.md.
 #pragma once
 
+#include "diagnosis/profile/job_replay.h"
 #include "diagnosis/profile/profile_facts.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"
@@ -15,8 +16,7 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
 
 // Adds comm.slow_link of groups that are slower than others of their kind, comm.small, comm.bucket, comm.stalled,
 // comm.slowed and comm.unaligned.
-void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, const ProfileAccount& account,
-                           std::vector<Finding>& out);
+void add_transfer_findings(const LedgerOfRun& run, const ProfileFacts& facts, JobOnce& job, std::vector<Finding>& out);
 
 // "Most of it is all_reduce of 16 ranks on 2 hosts: 38 GB/s on the bus, where 45 GB/s are expected": the transfers of
 // which most is exposed. "" where no size is known.
