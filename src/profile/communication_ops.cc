@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "model/message_names.h"
 #include "profile/problems.h"
+#include "profile/same_calls.h"
 
 namespace stageline {
 namespace {
@@ -85,11 +86,6 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
     if (op.number < 0 && op.comms_id == 0) op.key_step = row.iteration;
     out.push_back(op);
   }
-  std::ranges::sort(out, [](const CommunicationOp& a, const CommunicationOp& b) {
-    return a.like() != b.like() ? a.like() < b.like() : std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
-  });
-  for (size_t i = 1; i < out.size(); ++i)
-    if (out[i].like() == out[i - 1].like()) out[i].position = out[i - 1].position + 1;
   std::ranges::sort(out, {}, [](const CommunicationOp& a) { return std::tie(a.start_ns, a.slice); });
   return out;
 }
@@ -112,55 +108,42 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
         ++out.not_matched;
       else
         all.push_back(&op);
-  std::ranges::sort(all, [](const CommunicationOp* a, const CommunicationOp* b) {
-    return a->key() != b->key() ? a->key() < b->key() : a->rank_index < b->rank_index;
-  });
   out.begin.push_back(0);
-  for (size_t i = 0; i < all.size();) {
-    size_t end = i + 1;
-    while (end < all.size() && all[end]->key() == all[i]->key()) ++end;
-    if (end - i < 2) {
-      ++out.alone;
-    } else {
-      int64_t shortest = INT64_MAX;
-      for (size_t k = i; k < end; ++k) shortest = std::min(shortest, all[k]->dur_ns);
-      const bool all_seen = static_cast<int64_t>(end - i) >= all[i]->group_size;
-      out.partly_seen += all_seen ? 0 : 1;
-      for (size_t k = i; k < end; ++k) {
-        all[k]->transfer_ns = shortest;
-        all[k]->all_seen = all_seen;
-        out.members.push_back(all[k]);
-      }
-      out.begin.push_back(out.members.size());
-    }
-    i = end;
-  }
+  each_same(
+      all, [](const CommunicationOp* op) { return op->key(); },
+      [](const CommunicationOp* op) { return op->rank_index; },
+      [&](const SameCalls<CommunicationOp*>& same) {
+        each_instance(same, [&](const std::vector<CommunicationOp*>& one) {
+          if (one.size() < 2) return void(++out.alone);
+          const int64_t shortest = (*std::ranges::min_element(one, {}, &CommunicationOp::dur_ns))->dur_ns;
+          const bool all_seen = std::ssize(one) >= one[0]->group_size;
+          out.partly_seen += all_seen ? 0 : 1;
+          for (CommunicationOp* op : one) op->transfer_ns = shortest, op->all_seen = all_seen;
+          out.members.insert(out.members.end(), one.begin(), one.end());
+          out.begin.push_back(out.members.size());
+        });
+      });
   return out;
 }
 
 Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks) {
   Matched out;
-  struct Ends {
-    std::vector<CommunicationOp*> sends, receives;  // in the order of their starts
-  };
-  std::map<std::tuple<StringId, int32_t, int32_t>, Ends> pairs;
+  std::vector<CommunicationOp*> all;
   for (std::vector<CommunicationOp>& rank : ranks)
-    for (CommunicationOp& op : rank) {
-      if (!op.messages || op.src_rank < 0 || op.dst_rank < 0 || op.src_rank == op.dst_rank) continue;
-      Ends& ends = pairs[{op.group, op.src_rank, op.dst_rank}];
-      (op.receives ? ends.receives : ends.sends).push_back(&op);
-    }
+    for (CommunicationOp& op : rank)
+      if (op.messages && op.src_rank >= 0 && op.dst_rank >= 0 && op.src_rank != op.dst_rank) all.push_back(&op);
+  std::ranges::stable_sort(all, {}, &CommunicationOp::receives);
   out.begin.push_back(0);
-  for (const auto& [pair, ends] : pairs) {
-    if (ends.sends.size() != ends.receives.size()) {
-      out.alone += static_cast<int64_t>(ends.sends.size() + ends.receives.size());
-      continue;
-    }
-    for (size_t k = 0; k < ends.sends.size(); ++k) {
-      out.members.insert(out.members.end(), {ends.sends[k], ends.receives[k]});
-      out.begin.push_back(out.members.size());
-    }
-  }
+  each_same(
+      all, [](const CommunicationOp* op) { return std::tie(op->group, op->src_rank, op->dst_rank); },
+      [](const CommunicationOp* op) { return op->receives; },
+      [&](const SameCalls<CommunicationOp*>& ends) {
+        each_instance(ends, [&](const std::vector<CommunicationOp*>& one) {
+          if (ends.size() < 2 || !equally_many(ends)) return void(out.alone += std::ssize(one));
+          out.members.insert(out.members.end(), one.begin(), one.end());
+          out.begin.push_back(out.members.size());
+        });
+      });
   return out;
 }
 

@@ -14,12 +14,11 @@
 namespace stageline {
 
 struct CommunicationOp {
-  // These fields are equal on all ranks of one collective. They are its own numbers or, without these, its place among
-  // the operations of its kind in the step. `kind` is "allReduce", or the kernel's name when there is no such fact.
+  // These fields are equal on all ranks of one collective. Those that agree in all of them, as operations without
+  // numbers do in a step, are matched by their order.
   StringId comms_id = 0, group = 0, group_ranks = 0, kind = 0;  // kind: "allReduce"; without a fact the kernel's name
   int64_t number = -1;
   int32_t key_step = -1;
-  uint32_t position = 0;
 
   StringId name = 0;         // name of the slice: "hcom_allReduce__377_4_1"
   StringId description = 0;  // description of the group: "tp"
@@ -40,8 +39,7 @@ struct CommunicationOp {
 
   int64_t end_ns() const { return start_ns + dur_ns; }
   int64_t wait_ns() const { return transfer_ns < 0 ? 0 : dur_ns - transfer_ns; }
-  auto key() const { return std::tie(comms_id, group, group_ranks, kind, number, key_step, position); }
-  auto like() const { return std::tie(comms_id, group, group_ranks, kind, number, key_step); }
+  auto key() const { return std::tie(comms_id, group, group_ranks, kind, number, key_step); }
 };
 
 // The facts that the names of operations contain, indexed by name id.

@@ -1,5 +1,6 @@
 #include "base/parallel.h"
 #include "profile/ledger.h"
+#include "profile/same_calls.h"
 
 namespace stageline {
 namespace {
@@ -67,14 +68,16 @@ class LedgerMatcher {
   Ledger match() {
     for (const std::vector<LedgerCall>& calls : out_.calls)
       for (const LedgerCall& call : calls) add_entries(call);
-    std::ranges::stable_sort(entries_, {},
-                             [](const Entry& e) { return std::tuple(e.key, e.call->rank_index, e.call->start_ns); });
-    for (size_t i = 0; i < entries_.size();) {
-      size_t end = i;
-      while (end < entries_.size() && entries_[end].key == entries_[i].key) ++end;
-      add_instances(i, end);
-      i = end;
-    }
+    each_same(
+        entries_, [](const Entry& e) -> const auto& { return e.key; },
+        [](const Entry& e) { return e.call->rank_index; },
+        [&](const SameCalls<Entry>& ranks) {
+          const bool lost = ranks.size() < 2 || (ranks[0][0].key[0] >= kByOrder && !equally_many(ranks));
+          each_instance(ranks, [&](const std::vector<Entry>& one) {
+            if (!lost && one.size() > 1) return add_instance(one);
+            for (const Entry& entry : one) out_.unmatched.push_back({entry.call, entry.low, entry.high});
+          });
+        });
     return std::move(out_);
   }
 
@@ -104,54 +107,23 @@ class LedgerMatcher {
     }
   }
 
-  void add_instances(size_t begin, size_t end) {
-    std::vector<std::pair<size_t, size_t>> ranks;  // the entries of each
-    for (size_t i = begin; i < end; ++i)
-      if (i == begin || entries_[i].call->rank_index != entries_[i - 1].call->rank_index)
-        ranks.emplace_back(i, i + 1);
-      else
-        ++ranks.back().second;
-    size_t max = 0;
-    bool equal = true;
-    for (const auto& [first, last] : ranks) {
-      max = std::max(max, last - first);
-      equal &= last - first == ranks[0].second - ranks[0].first;
-    }
-    if (ranks.size() < 2 || (entries_[begin].key[0] >= kByOrder && !equal)) {
-      for (size_t i = begin; i < end; ++i) lose(entries_[i]);
-      return;
-    }
-    std::vector<const Entry*> one;
-    for (size_t k = 0; k < max; ++k) {
-      one.clear();
-      for (const auto& [first, last] : ranks)
-        if (first + k < last) one.push_back(&entries_[first + k]);
-      if (one.size() > 1)
-        add_instance(one);
-      else
-        lose(*one[0]);
-    }
-  }
-
-  void lose(const Entry& entry) { out_.unmatched.push_back({entry.call, entry.low, entry.high}); }
-
-  void add_instance(const std::vector<const Entry*>& entries) {
-    const LedgerCall& first = *entries[0]->call;
+  void add_instance(const std::vector<Entry>& entries) {
+    const LedgerCall& first = *entries[0].call;
     LedgerInstance instance;
     instance.kind = first.kind;
     instance.group = first.group;
-    instance.low = entries[0]->low;
-    instance.high = entries[0]->high;
+    instance.low = entries[0].low;
+    instance.high = entries[0].high;
     instance.begin = out_.parts.size();
-    for (const Entry* entry : entries) {
-      const int64_t bytes = entry->peer ? entry->peer->bytes() : entry->call->bytes;
-      instance.bytes = entry == entries[0]               ? bytes
+    for (const Entry& entry : entries) {
+      const int64_t bytes = entry.peer ? entry.peer->bytes() : entry.call->bytes;
+      instance.bytes = &entry == entries.data()          ? bytes
                        : bytes < 0 || instance.bytes < 0 ? -1
                                                          : std::max(instance.bytes, bytes);
-      out_.parts.push_back({entry->call});
+      out_.parts.push_back({entry.call});
     }
     instance.end = out_.parts.size();
-    const int64_t wanted = entries[0]->peer || first.group < 0 ? 2 : out_.groups[static_cast<size_t>(first.group)].size;
+    const int64_t wanted = entries[0].peer || first.group < 0 ? 2 : out_.groups[static_cast<size_t>(first.group)].size;
     instance.complete = std::ssize(entries) >= wanted;
     if (instance.complete) measure(instance);
     out_.instances.push_back(instance);

@@ -2,6 +2,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/message_names.h"
+#include "profile/same_calls.h"
 #include "profile/tb_run.h"
 
 namespace stageline {
@@ -253,38 +254,24 @@ int64_t type_bytes(std::string_view type) {
   return type.starts_with("c10::Float8") ? 1 : 0;
 }
 
-struct Calls {  // the calls of one kind on one rank
-  size_t rank, begin, end;
-  int64_t count() const { return static_cast<int64_t>(end - begin); }
+struct RankCall {
+  size_t rank;
+  TbCollective* at;
 };
 
-// Fills transfer_ns of the calls of one kind, of which no rank has more than `max`.
-void find_transfers(std::vector<std::vector<TbCollective>>& ranks, const std::vector<Calls>& same, size_t max,
-                    bool one_clock, TbJoin& join) {
-  std::vector<int64_t> shortest(max, INT64_MAX), last_start(max, INT64_MIN), shortest_start(max);
-  std::vector<size_t> shortest_rank(max), last_rank(max);
-  std::vector<int32_t> sharing(max, 0);
-  for (const Calls& calls : same)
-    for (size_t i = calls.begin; i < calls.end; ++i) {
-      const TbCollective& call = ranks[calls.rank][i];
-      const size_t k = i - calls.begin;
-      if (call.dur_ns < shortest[k])
-        shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns, shortest_rank[k] = calls.rank;
-      if (call.start_ns > last_start[k]) last_start[k] = call.start_ns, last_rank[k] = calls.rank;
-      ++sharing[k];
-    }
-  for (const Calls& calls : same)
-    for (size_t i = calls.begin; i < calls.end; ++i) {
-      const bool shared = sharing[i - calls.begin] > 1;
-      // On one clock, a rank waits until the last one comes. Where that is the shortest call, all leave together.
-      TbCollective& call = ranks[calls.rank][i];
-      const size_t k = i - calls.begin;
-      const bool by_start = one_clock && last_start[k] > shortest_start[k];
-      if (shared)
-        call.transfer_ns = by_start ? call.dur_ns - std::min(call.dur_ns, last_start[k] - call.start_ns) : shortest[k];
-      call.last = by_start ? last_rank[k] : shortest_rank[k];
-      ++(shared ? join.joined : join.alone);
-    }
+// Fills transfer_ns of one collective. On one clock, a rank waits until the last one comes. Where that is the shortest
+// call, all leave together.
+void find_transfer(const std::vector<RankCall>& one, bool one_clock) {
+  const auto start = [](const RankCall& call) { return call.at->start_ns; };
+  const RankCall& last = *std::ranges::max_element(one, {}, start);
+  const RankCall& shortest = *std::ranges::min_element(one, {}, [](const RankCall& call) { return call.at->dur_ns; });
+  const bool by_start = one_clock && start(last) > start(shortest);
+  const int64_t shortest_ns = shortest.at->dur_ns;
+  for (const RankCall& call : one) {
+    const int64_t dur_ns = call.at->dur_ns;
+    call.at->transfer_ns = by_start ? dur_ns - std::min(dur_ns, start(last) - start(call)) : shortest_ns;
+    call.at->last = (by_start ? last : shortest).rank;
+  }
 }
 
 }  // namespace
@@ -335,41 +322,20 @@ std::vector<TbCollective> tb_collectives(const TbRun& run, const TbRank& rank) {
 
 TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_clock) {
   TbJoin join;
-  // The lists are sorted by kind, so a merge of all lists meets the ranks of one kind together.
-  std::vector<size_t> next(ranks.size(), 0);
-  const auto later = [&](size_t a, size_t b) {
-    const auto left = ranks[a][next[a]].kind(), right = ranks[b][next[b]].kind();
-    return left != right ? left > right : a > b;
-  };
-  std::priority_queue<size_t, std::vector<size_t>, decltype(later)> heads(later);
+  std::vector<RankCall> calls;
   for (size_t r = 0; r < ranks.size(); ++r)
-    if (!ranks[r].empty()) heads.push(r);
-  std::vector<Calls> same;
-  while (!heads.empty()) {
-    const TbCollective& first = ranks[heads.top()][next[heads.top()]];
-    const auto kind = first.kind();
-    const bool by_order = first.by_order(), one_end = first.one_end;
-    same.clear();
-    size_t max = 0, min = SIZE_MAX;
-    while (!heads.empty() && ranks[heads.top()][next[heads.top()]].kind() == kind) {
-      const size_t r = heads.top();
-      heads.pop();
-      Calls calls = {r, next[r], next[r]};
-      while (calls.end < ranks[r].size() && ranks[r][calls.end].kind() == kind) ++calls.end;
-      max = std::max(max, calls.end - calls.begin);
-      min = std::min(min, calls.end - calls.begin);
-      next[r] = calls.end;
-      same.push_back(calls);
-    }
-    for (const Calls& calls : same)
-      if (calls.end < ranks[calls.rank].size()) heads.push(calls.rank);
-    const bool alone = same.size() < 2 || one_end;
-    if (alone || (by_order && max != min)) {
-      for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls.count();
-      continue;
-    }
-    find_transfers(ranks, same, max, one_clock, join);
-  }
+    for (TbCollective& call : ranks[r]) calls.push_back({r, &call});
+  each_same(
+      calls, [](const RankCall& call) { return call.at->kind(); }, [](const RankCall& call) { return call.rank; },
+      [&](const SameCalls<RankCall>& same) {
+        const TbCollective& first = *same[0][0].at;
+        const bool unequal = same.size() > 1 && !first.one_end && first.by_order() && !equally_many(same);
+        each_instance(same, [&](const std::vector<RankCall>& one) {
+          const bool found = one.size() > 1 && !first.one_end && !unequal;
+          (found ? join.joined : unequal ? join.unequal : join.alone) += std::ssize(one);
+          if (found) find_transfer(one, one_clock);
+        });
+      });
   return join;
 }
 

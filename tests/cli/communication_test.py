@@ -1,4 +1,5 @@
 """The ledger of communication: planned arrivals and ends give every number of the tables."""
+import collections
 import csv
 import json
 import sys
@@ -7,6 +8,7 @@ import unittest
 from support import SHARED, SOURCE, Case, needs_shared, run
 
 sys.path.insert(0, str(SOURCE / 'tests/gen'))
+import drawn_jobs  # noqa: E402
 from collectives import Job, example  # noqa: E402
 
 COMMUNICATION = SHARED / 'communication'
@@ -219,6 +221,43 @@ class TruthTest(Case):
             slow = [row for row in whole if row['verdict'] == 'normal']
             got = self.sizes(*setup, [('all_reduce', int(row['size']), 2.2 * float(row['expected_ns'])) for row in slow])
             self.assertEqual({answer['verdict'] for answer in got}, {'slow'} if slow else set())
+
+class ReportOfTraceLens(Case):
+    """What TraceLens (NcclAnalyser of 171dd74, by its definitions) reports of each collective that synchronises: the k-th of each rank in a group, its full message, the
+    shortest kernel as latency, and rates with 1024³ for 10⁹. Its groups are names alone, so it is right where names differ and nothing is missing."""
+    FACTORS = {'allreduce': lambda n: 2 * (n - 1) / n, '_allgather_base': lambda n: (n - 1) / n, '_reduce_scatter_base': lambda n: (n - 1) / n, 'all_to_all': lambda n: (n - 1) / n}
+
+    def report(self, folder):
+        calls = collections.defaultdict(list)
+        for path in sorted(folder.glob('rank*.json')):
+            counts = collections.Counter()
+            for event in sorted((e for e in json.loads(path.read_text())['traceEvents'] if e['cat'] == 'kernel' and 'Collective name' in e['args']), key=lambda e: e['ts']):
+                args = event['args']
+                group = args['Process Group Name'], args['Process Group Ranks'], args['Collective name']
+                calls[group + (counts[group],)].append(event)
+                counts[group] += 1
+        for key, events in calls.items():
+            args = events[0]['args']
+            elements = args['Out msg nelems'] if key[2] == '_allgather_base' else args['In msg nelems']
+            latency = min(e['dur'] for e in events)
+            algorithm = elements * 2 / 1024**3 / (latency / 1e6)
+            yield elements * 2, latency, algorithm * self.FACTORS[key[2]](args['Group size']), len(events) == args['Group size']
+
+    def test_each_collective_is_equal(self):
+        for seed in range(40, 48):
+            case = drawn_jobs.Case(seed, False)
+            if case.hosts == 1:  # on one clock, the transfer is from the last arrival to the last end
+                continue
+            folder = self.dir / str(seed)
+            drawn_jobs.make(seed, False, str(folder))
+            across = [row for row in table(folder, 'communication-instances') if row['basis'] == 'durations']
+            theirs = [row for row in self.report(folder)]
+            self.assertTrue(all(whole for *_, whole in theirs))
+            ours = collections.Counter((row['bytes'], row['took_ns'], round(row['bus_gbps'] * 1e9 / 1024**3, 6)) for row in across)
+            told = collections.Counter((size, round(latency * 1000), round(bus, 6)) for size, latency, bus, _ in theirs)
+            self.assertGreater(len(ours), 10, seed)
+            self.assertEqual(ours - told, collections.Counter(), seed)
+
 
 
 if __name__ == '__main__':
