@@ -2,11 +2,7 @@
 // one matcher of the ledger, of communication_ops.h and of tb_run.h, which differ in these keys alone.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <span>
-#include <utility>
-#include <vector>
+#include "base/std.h"
 
 namespace stageline {
 
