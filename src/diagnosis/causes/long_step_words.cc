@@ -36,6 +36,12 @@ class LongStepWords {
       case LongBy::kMessage: return {words("long_step.message", args), {link}, {}, true};
       case LongBy::kPause: return {words("long_step.pause", args), {host}, {}, true};
       case LongBy::kLate: return {words("long_step.late", args), {link}, {host}, true};
+      case LongBy::kUnread:
+        if (step.from_stage == kUnknown) return {words("long_step.unread", args), {host}, {}, true};
+        return {words("long_step.unread", args.flag("known", true)),
+                {link},
+                {host, {.kind = PlaceKind::kStage, .stage = step.from_stage}},
+                true};
       case LongBy::kCell: return {words("long_step.cell", args), {device}, only_of_its_stage(step)};
       case LongBy::kTail: return {words("long_step.tail", args), {tail(step, what)}};
       case LongBy::kRank:
@@ -99,7 +105,8 @@ class LongStepWords {
   // Returns what was recorded on the rank while its cell could have started; "" for other reasons, and if there is no
   // such record.
   std::string recorded_before(const LongStep& step) const {
-    if ((step.by != LongBy::kPause && step.by != LongBy::kLate) || step.cell == kNoCell) return {};
+    if ((step.by != LongBy::kPause && step.by != LongBy::kLate && step.by != LongBy::kUnread) || step.cell == kNoCell)
+      return {};
     const int64_t start = trace_.cells.start_ns[step.cell];
     return name_that_fills(trace_, {{trace_.cells.part[step.cell], start - static_cast<int64_t>(step.own_ns), start}});
   }

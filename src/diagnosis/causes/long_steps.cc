@@ -78,7 +78,7 @@ class StepSearch {
         PartExcess& part = by_part_[g_.part[op]];
         part.own_ns += now.dur_ns, part.usual_ns += usually.dur_ns;
         part.ops.push_back(op);
-        part.late_ns += std::max(0.0, now.delay_ns - usually.delay_ns);
+        if (fed(op)) part.late_ns += std::max(0.0, now.delay_ns - usually.delay_ns);
       }
       if (is_message(g_.kind[op]) && now.dur_ns > usually.dur_ns) by_link_[link_of(op)].push_back(op);
     }
@@ -117,6 +117,8 @@ class StepSearch {
     bool delay = false;
   };
 
+  // Returns whether all that a cell waits for was read; if not, its late start may be that of the sender of its input.
+  bool fed(uint32_t op) const { return g_.cell[op] == kNoCell || usual_.scene.coverage.fed(g_.cell[op]); }
   double end_of(const OpTimes& times) const {
     const ReplayedOps run = replay_step_ops(g_, step_, times);
     double end = 0;
@@ -237,6 +239,10 @@ class StepSearch {
       found_.by = LongBy::kTail;
     } else if (!delay) {
       found_.by = LongBy::kCell;
+    } else if (!fed(op)) {
+      found_.by = LongBy::kUnread;
+      const int32_t from = g_.stage(op) + (g_.kind[op] == CellKind::kForward ? -1 : 1);
+      if (usual_.scene.times.chunks() == 1 && from >= 0 && from < g_.stage_count) found_.from_stage = from;
     } else {
       found_.by = LongBy::kPause;
       found_.from_stage = usual_.messages.sender_of(op);

@@ -12,6 +12,7 @@ enum class LongBy : uint8_t {
   kMessage,  // one message: a hang, a retransmission
   kPause,    // one cell started late though everything that it needs was there
   kLate,     // one cell started late, and the message that it waited for was not recorded: kMessage or kPause
+  kUnread,   // one cell started late, and the sender of its input was not read
   kCell,     // one cell took long
   kTail,     // one collective or optimizer took long
   kRank,     // the cells and starts of one rank
