@@ -233,9 +233,9 @@ struct LinkMessages {
   LateCount all;
   std::map<std::pair<uint32_t, size_t>, LateCount> by_edge;  // key: edge and step of the graph
   std::set<size_t> steps;
-  std::vector<double> lengths;  // of late ones
-  std::set<At> places;          // of late ones
-  int32_t part = kUnknown;      // of the last late one
+  std::vector<double> lengths;   // of late ones
+  std::map<At, int64_t> places;  // of late ones: how many
+  int32_t part = kUnknown;       // of the last late one
 };
 
 // The steps in which a link is slow, in all replicas or in one.
@@ -279,19 +279,34 @@ class LateMessages {
     std::vector<LateTransfer> found;
     for (const auto& [link, messages] : by_link()) {
       const LateCount& all = messages.all;
-      if (all.count < kMinLateCells) continue;
+      if (all.count < kMinLateCells && !costs_enough(messages)) continue;
       const SlowSteps steps = slow_steps(messages);
       const bool often = all.count > kMaxLate * all.of;
       const bool in_steps = steps.late >= kInWholeSteps * all.count;
       if ((often || in_steps) && slow.contains(link)) continue;
-      // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
-      const bool at_places = 2 * all.count >= std::ssize(messages.steps) * std::ssize(messages.places);
-      if (often || in_steps || !at_places) found.push_back(late_transfer(link, messages, steps, often || in_steps));
+      if (often || in_steps || !at_same_places(messages))
+        found.push_back(late_transfer(link, messages, steps, often || in_steps));
     }
     return found;
   }
 
  private:
+  // A single message may take as long as many that are a little late.
+  bool costs_enough(const LinkMessages& link) const {
+    double late_ns = 0, steps_ns = 0;
+    for (const double ns : link.lengths) late_ns += ns;
+    for (const size_t step : link.steps) steps_ns += static_cast<double>(g_.steps[step].span_ns);
+    return late_ns > 0 && late_ns >= kMinLost * steps_ns;
+  }
+
+  // Loss of packets knows no places: messages that are late at the same places of most steps queue behind others.
+  static bool at_same_places(const LinkMessages& link) {
+    int64_t again = 0;
+    for (const auto& [at, count] : link.places)
+      if (count > 1 && 2 * count > std::ssize(link.steps)) again += count;
+    return 2 * again >= link.all.count;
+  }
+
   // Returns by how much a message exceeds the fast ones of its link; 0 where it is not late.
   double excess_ns(uint32_t op) const {
     const double more = sends_.transfer_ns(g_, op) - quick_.ns[(*t_.edge_of)[op]];
@@ -311,7 +326,7 @@ class LateMessages {
       if (!(ns > 0)) return;
       ++link.all.count, ++of_edge.count;
       link.lengths.push_back(ns);
-      link.places.emplace(g_.part[op], g_.kind[op], g_.micro_batch[op], g_.chunk[op]);
+      ++link.places[{g_.part[op], g_.kind[op], g_.micro_batch[op], g_.chunk[op]}];
       link.part = g_.part[op];
     });
     return links;
