@@ -374,20 +374,31 @@ std::vector<CellTimes::Scatter> CellTimes::scatter(size_t keys, const std::funct
   const std::vector<double> usual = place_means();
   std::vector<Scatter> all(keys);
   std::vector<double> own(keys), theirs(keys), squares(keys);
-  const auto each = [&](const auto& body) {
-    for (size_t s = 0; s < graph_.steps.size(); ++s)
-      for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op)
-        if (worker_of(op) != kNone && usual[place_of(op)] > 0 && key_of(op) != kNone) body(op, key_of(op));
+  const auto each = [&](const GraphStep& step, const auto& body) {
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (worker_of(op) != kNone && usual[place_of(op)] > 0 && key_of(op) != kNone) body(op, key_of(op));
   };
-  each([&](uint32_t op, uint32_t key) {
-    own[key] += time_ns(op), theirs[key] += usual[place_of(op)], ++all[key].cells;
+  const auto each_step = [&](const auto& body) {
+    for (size_t s = 0; s < graph_.steps.size(); ++s)
+      if (counts_[s]) body(graph_.steps[s]);
+  };
+  each_step([&](const GraphStep& step) {
+    each(step, [&](uint32_t op, uint32_t key) { own[key] += time_ns(op), theirs[key] += usual[place_of(op)]; });
   });
-  each([&](uint32_t op, uint32_t key) {
-    const double off = time_ns(op) - own[key] / theirs[key] * usual[place_of(op)];
-    squares[key] += off * off;
+  // (key, kind, chunk, micro-batch; a cell whose micro-batch is unknown stands alone): the excess of its cells.
+  std::map<std::tuple<uint32_t, CellKind, int32_t, int64_t>, double> excess;
+  each_step([&](const GraphStep& step) {
+    excess.clear();
+    each(step, [&](uint32_t op, uint32_t key) {
+      const int64_t alone = -1 - static_cast<int64_t>(op);
+      const int64_t micro_batch = graph_.micro_batch[op] >= 0 ? graph_.micro_batch[op] : alone;
+      double& of_sample = excess[{key, graph_.kind[op], graph_.chunk[op], micro_batch}];
+      of_sample += time_ns(op) - own[key] / theirs[key] * usual[place_of(op)];
+    });
+    for (const auto& [of, off] : excess) ++all[std::get<0>(of)].samples, squares[std::get<0>(of)] += off * off;
   });
   for (size_t key = 0; key < keys; ++key) {
-    const double n = static_cast<double>(all[key].cells);
+    const double n = static_cast<double>(all[key].samples);
     all[key].error = n > 1 ? std::sqrt(squares[key] * n / (n - 1)) / theirs[key] : kNaN;
   }
   return all;

@@ -153,12 +153,12 @@ class CellTimes {
   // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
   // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
-  // Returns for each of `keys` the number of its cells, and the standard error of their time ÷ the usual time of their
-  // places. The error comes from the scatter of the cells, so few steps are enough. key_of gives a key or kNone.
-  // O(operations).
+  // Returns for each of `keys` the standard error of its cells' time ÷ the usual time of their places. The error comes
+  // from the scatter of the cells, so few steps are enough. The cells that stages or replicas of a key have at one place
+  // of the order are one sample: they may be long together. key_of gives a key or kNone. O(operations).
   struct Scatter {
     double error = 0;
-    int64_t cells = 0;
+    int64_t samples = 0;
   };
   std::vector<Scatter> scatter(size_t keys, const std::function<uint32_t(uint32_t)>& key_of) const;
 

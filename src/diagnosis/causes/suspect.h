@@ -143,7 +143,7 @@ inline bool few_steps(const CauseScene& scene) {
 // The same by how much single cells scatter: `own` are those of the ratio, `others` those that it is compared with.
 inline bool certainly_slow(double ratio, const CellTimes::Scatter& own, const CellTimes::Scatter& others) {
   const double error = std::hypot(own.error, others.error);
-  return !std::isnan(error) && beyond_noise((ratio - 1) / 2, error, std::min(own.cells, others.cells));
+  return !std::isnan(error) && beyond_noise((ratio - 1) / 2, error, std::min(own.samples, others.samples));
 }
 
 // Returns whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have

@@ -1,4 +1,3 @@
-// Slow rank: its compute takes longer than that of the same stage's ranks in other replicas.
 // Slow ranks, alone or together: their compute takes longer than that of their peers, the ranks of the same stage in
 // other replicas.
 #include "diagnosis/causes/beyond_noise.h"
@@ -236,16 +235,33 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
+// Whether the cells of a worker and of its peers, or of a replica and of the others, prove that it is slow.
+bool by_its_cells(double ratio, const std::vector<CellTimes::Scatter>& scatter, const std::vector<size_t>& all,
+                  size_t own) {
+  CellTimes::Scatter others;  // the peer whose cells say least
+  for (const size_t w : all)
+    if (w != own && !(scatter[w].error < others.error)) others = scatter[w];
+  return certainly_slow(ratio, scatter[own], others);
+}
+
 // Adds the other workers of a replica that as a whole is slow above noise, although not each worker is.
 void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
   const ReplicaLevels levels = levels_of(scene, ratios);
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  std::vector<CellTimes::Scatter> scatter;
+  if (few_steps(scene))
+    scatter = scene.times.scatter(scene.graph.dp_count,
+                                  [&](uint32_t op) { return static_cast<uint32_t>(scene.graph.dp(op)); });
+  std::vector<size_t> all_replicas(scatter.size());
+  std::iota(all_replicas.begin(), all_replicas.end(), size_t{0});
   for (const auto& [dp, by_step] : levels.by_step) {
     if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
     const std::vector<double> values = known_ratios(by_step);
     const int64_t steps = values.size();
-    if (steps < 2 || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
-      continue;
+    const bool by_steps = steps > 1 && beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps);
+    const bool by_cells =
+        dp >= 0 && std::cmp_less(dp, scatter.size()) && by_its_cells(levels.mean(dp), scatter, all_replicas, dp);
+    if (levels.mean(dp) < kSlowCause || !(by_steps || by_cells)) continue;
     std::vector<Slow> others;
     bool all = true;
     for (size_t w = 0; w < ratios.size() && all; ++w) {
@@ -257,7 +273,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
       // slow.
       all = own != slow.end() ? !own->sometimes && !own->course.varies()
                               : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
-      if (all && own == slow.end()) others.push_back(slow_throughout(w, of_worker, certainly_slow(values)));
+      if (all && own == slow.end()) others.push_back(slow_throughout(w, of_worker, by_cells || certainly_slow(values)));
     }
     if (all) slow.insert(slow.end(), others.begin(), others.end());
   }
@@ -288,15 +304,6 @@ std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, boo
   }
   if (machines.size() == 1) all.name = *machines.begin();
   return {all};
-}
-
-// Whether a worker's own cells and those of its peers prove that it is slow.
-bool by_its_cells(double ratio, const std::vector<CellTimes::Scatter>& scatter, const std::vector<size_t>& workers,
-                  size_t own) {
-  CellTimes::Scatter others;  // the peer whose cells say least
-  for (const size_t w : workers)
-    if (w != own && !(scatter[w].error < others.error)) others = scatter[w];
-  return certainly_slow(ratio, scatter[own], others);
 }
 
 // Workers that are slower than the others of their stage: in some steps, from a step on or more with every step, or
