@@ -224,13 +224,15 @@ void take_cause_times(const CauseList& causes, Explanation& e) {
 }
 
 // Breaks a step down, without the lines that findings by share report.
-Account step_account(const Trace& trace, const Headline& headline, const CauseList& causes, bool holed,
+Account step_account(const Trace& trace, const Headline& headline, const CauseList& causes, const RunCoverage& coverage,
                      const ShareFindings& shares) {
-  AccountFacts facts{holed, 0};
-  if (!holed && micro_batch_range(trace).between_ranks)
+  AccountFacts facts{coverage.holed(), 0};
+  if (!coverage.holed() && micro_batch_range(trace).between_ranks)
     facts.uneven_replicas_ns = part_share(headline, "replicas") * causes.step_ns;
   std::set<std::string_view> reported;
   for (const Finding& f : shares.list) {
+    // Replays of a part of the run keep the waits for what was not read, so that the schedule's part holds them.
+    if (f.id == "replicas.wait" && !coverage.whole()) facts.uneven_replicas_ns = f.lost_ns_per_step;
     if (f.id == "messages.slow") reported.insert("message");
     if (f.id == "unexplained") reported.insert({"late", "rest"});
     if (f.id == "replicas.wait") reported.insert({"replicas", "replica-jitter"});
@@ -268,7 +270,7 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   ShareFindings shares;
   if (whole) {
     shares = share_findings(trace, headline, causes, graph, coverage.holed());
-    e.account = step_account(trace, headline, causes, coverage.holed(), shares);
+    e.account = step_account(trace, headline, causes, coverage, shares);
   }
   // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
   const bool offers = with_offers && coverage.replicas_unread() == 0;
@@ -319,8 +321,12 @@ void add_known(std::vector<Finding> known, Explanation& e) {
 void sort_findings(Explanation& e) {
   constexpr double kMuch = 0.05;
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
+  const auto messages = std::ranges::find(e.findings, "messages.slow", &Finding::id);
+  const double messages_ns = messages == e.findings.end() ? 0 : price(*messages);
   const auto leads = [&](const Finding& f) {
     if (e.unpriced) return !f.is_time && !key_of(f).empty();
+    // Ranks that wait for their own sends wait for messages; if these cost more, they are the larger culprit.
+    if (f.id == "sends.blocking" && messages_ns > price(f)) return false;
     return f.price.saving_ns > 0 && std::max(f.price.saving_ns, f.lost_ns_per_step) >= kMuch * e.step_ns;
   };
   std::ranges::stable_sort(e.findings, [&](const Finding& a, const Finding& b) {

@@ -272,9 +272,10 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   // It is not slow on average, but may be in some steps.
   cause.sometimes = !excess.is_whole() && excess.slow_chunks == 0 &&
                     !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
-  if (cause.sometimes && (!(excess.theirs_ns > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown)))))
-    return false;
   Place place{.kind = PlaceKind::kStage, .stage = stage};
+  if (cause.sometimes &&
+      (!(excess.theirs_ns > 0) || !slow_course(course_of_stage(steps, steps.ratios(stage, kUnknown), place))))
+    return false;
   if (const int32_t rank = only_rank(scene.trace, scene.graph.dp_count, stage); rank != kUnknown) place.ranks = {rank};
   SlowStageOwn slow;
   cause.figures.stage = stage;
