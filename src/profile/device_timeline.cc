@@ -174,40 +174,55 @@ class TimelineBuilder {
       for (int tries = 0; it != by_end_.begin() && tries < 4; ++tries) {
         const int32_t k = *--it;
         if (end_of(k) <= ready || item.start_ns - end_of(k) > kRightAfterNs) break;
-        if (out_.device[k].lane == item.lane || static_cast<size_t>(k) >= j) continue;
+        // Nothing waits for what is launched later.
+        const bool later = item.launch >= 0 && out_.device[k].launch > item.launch;
+        if (later || out_.device[k].lane == item.lane || static_cast<size_t>(k) >= j) continue;
         item.other = k;
         break;
       }
     }
   }
 
-  // The stream of a collective waits for the streams that compute, as ProcessGroupNCCL has it; where a collective is
-  // prefetched, for none. So communication of one name needs the computation that was launched before, if each of it
-  // begins after that, and one right after.
+  // Communication of one kind, and the work that was launched before each.
+  struct Before {
+    std::vector<std::pair<int32_t, int32_t>> work;
+    bool always = true, at_once = false;  // it begins after that work; at least once right after
+    bool holds() const { return always && at_once; }
+  };
+  void add_before(int32_t item, int32_t work, Before& to) const {
+    if (work < 0) return;
+    const int64_t after = out_.device[item].start_ns - end_of(work);
+    to.always &= after >= 0 && work < item;
+    to.at_once |= after <= kRightAfterNs;
+    to.work.emplace_back(item, work);
+  }
+
+  // The stream of a collective waits for the stream that computes, as ProcessGroupNCCL has it; where it is prefetched,
+  // for none. So communication of one name on one stream needs the computation that was launched before it, if that
+  // holds for all of it. Where computing ended long before, it may have to wait for the work launched last.
   void link_communication() {
-    struct Kind {
-      std::vector<std::pair<int32_t, int32_t>> needs;
-      bool always = true, at_once = false;
-    };
-    std::map<std::pair<uint16_t, StringId>, Kind> kinds;
+    std::map<std::pair<uint16_t, StringId>, std::array<Before, 2>> kinds;
     std::vector<int32_t> launched;
     for (int32_t j = 0; j < std::ssize(out_.device); ++j)
       if (out_.device[j].launch >= 0) launched.push_back(j);
     std::ranges::stable_sort(launched, {}, [&](int32_t j) { return out_.device[j].launch; });
-    int32_t computes = DeviceTimeline::kNone;
+    int32_t computes = DeviceTimeline::kNone, last = DeviceTimeline::kNone, elsewhere = DeviceTimeline::kNone;
     for (const int32_t j : launched) {
       const auto& item = out_.device[j];
       if (item.kernel == KernelClass::kComputation) computes = j;
-      if (item.kernel != KernelClass::kCommunication || computes < 0) continue;
-      Kind& kind = kinds[{item.lane, s_.name_id[item.slice]}];
-      const int64_t after = item.start_ns - end_of(computes);
-      kind.always &= after >= 0 && computes < j;
-      kind.at_once |= after <= kRightAfterNs;
-      kind.needs.emplace_back(j, computes);
+      if (last >= 0 && out_.device[last].lane != item.lane) elsewhere = last;
+      last = j;
+      if (item.kernel != KernelClass::kCommunication) continue;
+      auto& [computation, any] = kinds[{item.lane, s_.name_id[item.slice]}];
+      add_before(j, computes, computation);
+      add_before(j, elsewhere, any);
     }
-    for (const auto& [name, kind] : kinds)
-      for (const auto& [j, work] : kind.needs)
-        if (kind.always && kind.at_once) out_.device[j].needs = work;
+    for (const auto& [name, kind] : kinds) {
+      const auto& [computation, any] = kind;
+      const Before& before = computation.holds() ? computation : any;
+      if (!computation.always || !before.holds()) continue;
+      for (const auto& [item, work] : before.work) out_.device[item].needs = work;
+    }
   }
 
   int64_t end_of(int32_t device) const { return out_.device[device].end_ns; }

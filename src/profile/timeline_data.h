@@ -92,7 +92,7 @@ struct DeviceTimeline {
     int32_t launch = kNone;  // index of a host item
     int32_t before = kNone;  // the work before it on its stream
     int32_t other = kNone;   // work on another stream
-    int32_t needs = kNone;   // of communication: the computation launched before it, if it always begins after that
+    int32_t needs = kNone;   // of communication: the work launched before it, if its kind always begins after that
     // A later call in which the host sat until this work began, although the work had been launched before.
     int32_t held_by = kNone;
     KernelClass kernel = KernelClass::kNone;

@@ -82,7 +82,8 @@ class TimelineReplay {
   bool is_ready(uint32_t what) const {
     if (what % 3 == 0) return !is_open(others_->unseen_waits[what / 3]);
     if (what % 3 == 2) return !is_open(t_.host[what / 3].waits_for);
-    return !is_open(t_.device[what / 3].before) && !is_open(t_.device[what / 3].other);
+    const auto& item = t_.device[what / 3];
+    return !is_open(item.before) && !is_open(item.other) && !is_open(item.needs);
   }
 
   int64_t removed(size_t begin, size_t stop) const {

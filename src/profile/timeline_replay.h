@@ -6,7 +6,7 @@
 //   launch, wait     after the item before it on the host, plus the stretch between them
 //   device work      after the work before it on its stream, the start of its launch, and work of another stream that
 //                    ended just before it began and is the last of the three; communication also after the
-//                    computation that was launched before it, if its kind always does so
+//                    work that was launched before it, if its kind always does so
 //   return of a wait after the device work whose end it was seen to wait for.
 //
 // Without changes it returns the recorded times. Without a stretch, a wait or device work, the difference is the

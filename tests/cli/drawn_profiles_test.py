@@ -62,7 +62,10 @@ class DrawnProfiles(Case):
         for kind in ('late', 'slow'):
             for case, cost, findings in self.faulty(kind, 2):
                 with self.subTest(kind, seed=case.seed):
-                    self.assertTrue(any(drawn_profiles.names(case, f) for f in findings))
+                    of_rank = [f for f in findings if case.rank in drawn_profiles.ranks_of(f) or f['id'] in ('rank.late', 'rank.slow', 'device.idle')]
+                    self.assertEqual(len(of_rank), 1, findings)  # one finding for one time
+                    self.assertTrue(drawn_profiles.names(case, of_rank[0]))
+                    self.assertAlmostEqual(of_rank[0]['lost_share'], cost, delta=max(0.01, 0.15 * cost))
                     self.assertNotIn('comm.slow_link', [f['id'] for f in findings])
 
     def test_exposed_communication_says_how_fast_it_is(self):

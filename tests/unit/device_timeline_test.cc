@@ -176,6 +176,9 @@ TEST_CASE("device timeline: ranks that are replayed together leave a collective 
   out[0].device_ns = {50'000, -1, -1};  // it now waits for the other
   CHECK(replayed_together(t, out, meetings) ==
         std::vector<int64_t>{t[0].window_ns() - 200'000, t[1].window_ns() - 200'000});
+  out[0].device_ns.clear();
+  CHECK(replayed_together(t, out, meetings, 0)[1] == t[1].window_ns() - 200'000);  // rank 1 does not wait for rank 0
+  CHECK(replayed_together(t, out, meetings, 1)[0] == t[0].window_ns());            // which did not wait anyway
   const std::vector<Meeting> circle{{{{0, 1}, {1, 2}}},
                                     {{{0, 2}, {1, 1}}}};  // each waits for the later work of the other
   CHECK(replayed_together(t, out, circle).empty());
@@ -192,4 +195,24 @@ TEST_CASE("device timeline: a host that shows nothing until its device is done w
   CHECK(replayed_together(t, out, {}) == std::vector<int64_t>{t[0].window_ns()});
   out[0].device_ns = {370'000, -1};
   CHECK(replayed_together(t, out, {}) == std::vector<int64_t>{t[0].window_ns() - 100'000});
+}
+
+TEST_CASE("device timeline: communication needs the computation launched before it, unless it is prefetched") {
+  // Two gradients, each computed and then reduced. The second waits for the reduction of the first.
+  const auto run = [](int reduces, int second) {
+    return timeline_of(torch_trace(
+        {launch(0, 2, 1), kernel(10, 100, 1), launch(3, 2, 2), work("ncclDevKernel_A", "112", micros(reduces), 2, 20),
+         launch(6, 2, 3), kernel(111, 100, 3), launch(9, 2, 4), work("ncclDevKernel_A", micros(second), "50", 4, 20)}));
+  };
+  const auto needs = [](const DeviceTimeline& t) {
+    std::vector<int32_t> of;
+    for (const DeviceTimeline::DeviceItem& item : t.device) of.push_back(item.needs);
+    return of;
+  };
+  const DeviceTimeline t = run(300, 413);
+  CHECK(needs(t) == std::vector<int32_t>{-1, -1, 0, 1});
+  TakenOut out;
+  out.device_ns = {-1, -1, 10'000, -1};  // the first reduction ends at 122, the second gradient at 211
+  CHECK(replayed_ns(t, out) == (212 + 50 - 10) * 1000);
+  CHECK(needs(run(30, 150)) == std::vector<int32_t>{-1, -1, -1, -1});
 }

@@ -26,7 +26,8 @@ void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, JobOnce& 
 
 // Adds host.blocked, host.allocator, host.collector, host.collective, host.busy, host.sync, input.loading,
 // launch.bound, device.idle and comm.contention.
-void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
+void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, JobOnce& job,
+                       std::vector<Finding>& out);
 
 // True for the finding about idle time that is about this loss.
 bool is_about(const Finding& finding, const RankLoss& loss);

@@ -178,7 +178,8 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   if (!late) return;
   // The share is of the waiting ranks' spans; the late rank's own may be shorter.
   const double span = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.span_ns; });
-  if (waiting < kLateShare * span) return;
+  const bool much = waiting >= kLateShare * span;
+  if (waiting < kLateCost * span) return;
   // Waiting that is hidden under computation costs nothing.
   const auto exposed_wait = [&](double exposed_ns) {
     return std::clamp(exposed_ns - late->exposed_comm_ns, 0.0, waiting);
@@ -186,9 +187,10 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
   const bool slows = f.slow_rank == late->rank && why_late(f, *late, waiting) == Why::kComputing;
   const double least = kLateCost * span;
+  if (!much && slows) return;
   if (!slows && (exposed_wait(exposed) < least || (ledger && !comes_apart(*ledger, late->rank, least)))) return;
   if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
-  f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
+  f.late = LateRank{late->rank, slows, much, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
     r.comm_wait_ns = std::max(certain_wait(r), r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns));
     f.comm_wait_ns += r.comm_wait_ns;
@@ -318,17 +320,27 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   }
 }
 
-void price_lateness(JobOnce& job, ProfileFacts& f) {
-  const bool late = f.late && !f.late->by_computing, waits = !f.late && f.waits && f.waits->min_rank;
-  if ((!late && !waits) || !job().usable()) return;
-  f.lateness_priced = true;
-  const double saved = job().saved_by_punctual(late ? f.late->rank : static_cast<int32_t>(*f.waits->min_rank));
-  if (waits) f.waits->late_weight = saved;
-  if (!late) return;
+void price_late_rank(JobOnce& job, ProfileFacts& f) {
+  if (!f.late || f.late->by_computing) return;
+  const double saved = job().usable() ? job().saved_by_punctual(f.late->rank) : 0;
+  f.lateness_priced = saved >= kLateCost;
+  if (!f.lateness_priced && !f.late->much) {
+    f.late.reset();
+    f.comm_wait_ns = 0;
+    for (RankFacts& r : f.ranks) r.comm_wait_ns = 0;
+  }
+  if (!f.lateness_priced) return;
   f.late->share = saved;
   if (f.slow_rank != f.late->rank || f.slow.saved < kExplains * saved) return;
   f.late->by_computing = true;
   f.late->share = std::min(saved, f.slow.saved);
+}
+
+void price_waits(JobOnce& job, ProfileFacts& f) {
+  if (f.late || !f.waits || !f.waits->min_rank || !job().usable()) return;
+  const double saved = job().saved_by_punctual(static_cast<int32_t>(*f.waits->min_rank));
+  f.lateness_priced = saved >= kLateCost;
+  if (f.lateness_priced) f.waits->late_weight = saved;
 }
 
 void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {

@@ -18,8 +18,11 @@ void see_why_slow(const Trace& trace, JobOnce& job, ProfileFacts& facts);
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts);
 
-// Prices the rank that is late, other than by computing, by a replay of all ranks in which none waits for it.
-void price_lateness(JobOnce& job, ProfileFacts& facts);
+// Price the rank that is late, other than by computing, and min_rank of `waits`, by a replay of all ranks in which none
+// waits for it. A rank for which the others wait little is late only if that saves enough. The first comes before
+// see_waits.
+void price_late_rank(JobOnce& job, ProfileFacts& facts);
+void price_waits(JobOnce& job, ProfileFacts& facts);
 
 // Adds rank.late and rank.slow. A rank that is late because it computes longer is reported once, as rank.slow.
 void add_late_and_slow_ranks(const ProfileFacts& facts, std::vector<Finding>& out);

@@ -48,8 +48,9 @@ std::string join_key(const RankLoss& x) {
          (x.kind == LossKind::kIdle || is_of_weak_kernels(x) ? "" : x.what);
 }
 
-// Ranks that meet in collectives wait for the worst of them, so its loss counts; other ranks lose the mean.
-std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& account) {
+// Ranks that meet in collectives wait for the worst of them, so its loss counts, but at most what they save if they do
+// not wait for it. Other ranks lose the mean.
+std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& account, JobOnce& job) {
   std::map<std::string, JoinedLoss> joined;
   std::map<std::string, std::vector<double>> shares;
   for (const RankAccount& rank : account)
@@ -74,7 +75,10 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     std::ranges::sort(all);
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
-    j.share = j.one_rank && f.whole.comm_ns > 0 ? j.worst_share : sum / account.size();
+    const bool waited = j.one_rank && f.whole.comm_ns > 0;
+    j.share = waited ? j.worst_share : sum / account.size();
+    if (waited && j.share >= min_share(j.worst) && job().usable())
+      j.share = std::min(j.share, job().saved_by_punctual(j.rank));
     if (j.share >= min_share(j.worst)) out.push_back(std::move(j));
   }
   std::ranges::stable_sort(out, std::greater(), &JoinedLoss::share);
@@ -258,14 +262,14 @@ bool is_about(const Finding& x, const RankLoss& loss) {
   return idle && x.id == reported_by(loss).id && x.key == loss.at.key();
 }
 
-void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
+void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, JobOnce& job, std::vector<Finding>& out) {
   double stream_wait = 0;
   const RankAccount* longest = nullptr;
   for (const RankAccount& rank : account) {
     stream_wait += rank.idle_ns[IdleCause::kStream];
     if (!longest || rank.idle_ns[IdleCause::kStream] > longest->idle_ns[IdleCause::kStream]) longest = &rank;
   }
-  for (const JoinedLoss& j : join_ranks(f, account)) {
+  for (const JoinedLoss& j : join_ranks(f, account, job)) {
     if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
     if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
     if (is_of_weak_kernels(j.worst)) out.push_back(weak_kernels_finding(f, j));

@@ -19,6 +19,7 @@ struct RankFacts {
 struct LateRank {
   int32_t rank = 0;
   bool by_computing = false;  // it is late because it computes longer
+  bool much = false;          // the others wait for it for a good part of the time
   double waiting_ns = 0;      // of each of the others in collectives, on average
   double share = 0;  // what the others save if none waits for it; where no replay says it, their exposed waiting
 };

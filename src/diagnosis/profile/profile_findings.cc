@@ -242,8 +242,9 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
   if (!recorded_apart(trace)) {
     see_late_rank(ledger, facts);
     see_why_slow(trace, job, facts);
+    price_late_rank(job, facts);
     see_waits(trace, sums, facts);
-    price_lateness(job, facts);
+    price_waits(job, facts);
     if (facts.only_communication && ledger != nullptr) take_ledger(*ledger, facts);
   }
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
@@ -260,7 +261,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
   std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
   if (facts.accounted)
-    add_loss_findings(facts, account, list);
+    add_loss_findings(facts, account, job, list);
   else
     add_idle(facts, list);
   if (ledger) add_transfer_findings(*ledger, facts, job, list);
