@@ -46,8 +46,7 @@ std::string_view collective_kind_name(CollectiveKind kind) {
 
 double bus_factor(CollectiveKind kind, int64_t n) {
   using enum CollectiveKind;
-  if (n < 2) return synchronises(kind) ? 0 : 1;
-  const double others = static_cast<double>(n - 1) / static_cast<double>(n);
+  const double others = n < 2 ? 0 : static_cast<double>(n - 1) / static_cast<double>(n);
   switch (kind) {
     case kAllReduce: return 2 * others;
     case kAllGather:

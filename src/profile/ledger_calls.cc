@@ -42,14 +42,17 @@ class CallReader {
   }
 
   RankCalls read() {
-    std::vector<const TorchRow*> kernels;
+    std::vector<const TorchRow*> kernels, operations;
     std::vector<Interval> computation;
     for (const TorchRow& row : rank_.rows) {
+      if (row.category == Category::kCollective && known_fact(row.slice)) operations.push_back(&row);
       if (!row.on_device) continue;
       if (row.kernel == KernelClass::kCommunication) kernels.push_back(&row);
       if (row.kernel == KernelClass::kComputation) computation.push_back({row.start_ns, row.end_ns()});
     }
     out_.computation = CoveredTime(union_of(std::move(computation)));
+    // Recordings have NCCL's own operations with the times of their kernels, which say nothing themselves.
+    if (!operations.empty()) kernels = std::move(operations);
     std::ranges::sort(kernels, {}, [](const TorchRow* row) { return std::pair(row->start_ns, row->slice); });
     find_records(kernels);
     for (const TorchRow* row : kernels) add(*row);
@@ -118,6 +121,10 @@ class CallReader {
     if (const KernelFact* kernel = fact_of(part_.kernels, row.slice))
       if (const auto grid = json_members(trace_.names.text(kernel->grid), 1); !grid.empty())
         call.channels = static_cast<int32_t>(json_integer(grid[0].value).value_or(-1));
+    if (const std::string_view name = trace_.names.text(row.name); name.starts_with("nccl:"))
+      if (const size_t comma = name.find(", "); comma != std::string_view::npos)
+        call.channels =
+            static_cast<int32_t>(parse_int(name.substr(comma + 2, name.find(' ', comma + 2) - comma - 2)).value_or(-1));
     if (const CollectiveFact* own = known_fact(row.slice)) {
       take(*own, call, true);
     } else if (const uint32_t around = record_around(row.slice); around != kNoSliceIndex) {

@@ -9,6 +9,7 @@ from support import SHARED, SOURCE, Case, needs_shared, run
 
 sys.path.insert(0, str(SOURCE / 'tests/gen'))
 import drawn_jobs  # noqa: E402
+import recording  # noqa: E402
 from collectives import Job, example  # noqa: E402
 
 COMMUNICATION = SHARED / 'communication'
@@ -221,6 +222,32 @@ class TruthTest(Case):
             slow = [row for row in whole if row['verdict'] == 'normal']
             got = self.sizes(*setup, [('all_reduce', int(row['size']), 2.2 * float(row['expected_ns'])) for row in slow])
             self.assertEqual({answer['verdict'] for answer in got}, {'slow'} if slow else set())
+
+class RecordingTest(Case):
+    def test_recordings_keep_what_nccl_says_of_its_operations(self):
+        for rank in range(2):
+            file = recording.File(rank, 'node0')
+            file.names(['nccl:all_reduce (RING LL128, 16 channels)', 'gemm', 'cudaLaunchKernel', 'ncclDevKernel_AllReduce_Sum_bf16_RING_LL'])
+            reduce, gemm, launch, kernel = 1, 2, 3, 4
+            file.lane_rows([(1, 6, 0, -1, 70, 0, 'thread 70'), (2, 0, 0, -1, 70, 0, 'python 70'), (3, 5, 0, rank, 1, 7, 'GPU stream 7'), (4, 4, 0, rank, 2, 0xabc, 'NCCL dp'),
+                            (5, 5, 0, rank, 1, 20, 'GPU stream 20')])
+            file.clocks([0, 2], [])
+            file.ranges([(recording.STEP, 2, 0, 0, 0, 0, False, 0, -1, -1)])
+            rows = []
+            for k in range(4):
+                at, came = 5 * k, 5 * k + 1 + rank * 0.5
+                rows += [(recording.RANGE, 1, launch, 0, at + 0.1, at + 0.12, False, 0, -1, -1, -1, 2 * k), (recording.RANGE, 3, gemm, 0, at + 0.2, at + 0.8, False, 0, -1, -1, -1, 2 * k),
+                         (recording.RANGE, 1, launch, 0, at + 0.14, at + 0.16, False, 0, -1, -1, -1, 2 * k + 1),
+                         (recording.RANGE, 5, kernel, 0, came, at + 3, False, 0, -1, -1, -1, 2 * k + 1), (recording.RANGE, 4, reduce, 0, came, at + 3, False, 0, -1, -1, 8_000_000, k)]
+            file.ranges(rows)
+            file.clocks([30], [])
+            file.chunk(7, b'{"records":5}')
+            (self.dir / f'node0.r{rank:05}.p{100 + rank}.1760000000.000.slrec').write_bytes(file.data)
+        row, = table(self.dir, 'communication')
+        self.assertEqual((row['group'], row['operation'], row['ranks'], row['count'], row['bytes'], row['algorithm'], row['channels']),
+                         ('0-1', 'all_reduce', 2, 4, 4 * 8_000_000, 'RING LL128', 16))
+        self.assertEqual((row['transfer_ns'], row['wait_ns'], row['last_rank']), (4 * 1_500_000, 4 * 500_000, 1))
+
 
 class ReportOfTraceLens(Case):
     """What TraceLens (NcclAnalyser of 171dd74, by its definitions) reports of each collective that synchronises: the k-th of each rank in a group, its full message, the

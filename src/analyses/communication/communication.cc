@@ -126,8 +126,11 @@ std::string_view basis_name(TransferBasis basis) {
 }
 
 // Returns NCCL's algorithm by the name of a kernel. "RING_LL" says only that it is not a tree: it is the one ring
-// kernel of most functions.
+// kernel of most functions. Recordings have what NCCL says: "nccl:all_reduce (RING LL128, 16 channels)".
 std::string algorithm_of(std::string_view kernel) {
+  if (const size_t open = kernel.find(" ("), comma = kernel.find(", ");
+      kernel.starts_with("nccl:") && open < comma && comma != std::string_view::npos)
+    return std::string(kernel.substr(open + 2, comma - open - 2));
   for (const std::string_view head : {"ncclSymkDevKernel_", "ncclSymDevKernel_"})
     if (kernel.starts_with(head)) {
       std::string out = "symmetric ";

@@ -102,13 +102,27 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
   ranges_.push_back(range);
 }
 
-CollectiveFact FactMaker::fact_of(const Message& m) const {
+// The ranks of a communicator as "[0, 4]"; 0 where the recording of one is missing.
+StringId FactMaker::members_of(uint64_t communicator, uint32_t size) {
+  const auto [at, fresh] = members_.try_emplace(communicator, 0);
+  std::string text;
+  for (uint32_t own = 0; fresh && own < size; ++own) {
+    const auto rank = rank_of_.find({communicator, own});
+    if (rank == rank_of_.end()) return 0;
+    text += (text.empty() ? "[" : ", ") + std::to_string(rank->second);
+  }
+  if (!text.empty()) at->second = trace_.names.intern(text + "]");
+  return at->second;
+}
+
+CollectiveFact FactMaker::fact_of(const Message& m) {
   CollectiveFact fact{.name = m.name, .peer = m.peer, .bytes = m.bytes};
   const std::string name(trace_.names.text(m.name));
   int32_t other = m.peer;  // in a job, the peer is a global rank
   if (m.communicator != 0) {
     fact.group = trace_.names.intern(hex(m.communicator));
     fact.group_size = m.size;
+    fact.group_ranks = members_of(m.communicator, m.size);
     const auto known = rank_of_.find({m.communicator, m.peer});
     other = known == rank_of_.end() ? -1 : known->second;
   }

@@ -178,13 +178,15 @@ class FactMaker {
     uint32_t index = 0;
     RangeFact fact;
   };
-  CollectiveFact fact_of(const Message& message) const;
+  CollectiveFact fact_of(const Message& message);
+  StringId members_of(uint64_t communicator, uint32_t size);
 
   Trace& trace_;
   std::vector<Message> messages_;
   std::vector<Range> ranges_;  // empty once some job has a kind
   bool has_cells_ = false;
   std::map<std::pair<uint64_t, int32_t>, int32_t> rank_of_;  // (communicator, number in it) → global rank
+  std::map<uint64_t, StringId> members_;                     // by communicator
 };
 
 // Turns recorded kernels, copies and launches (stageline record --kernels) into the rows of a profiler's trace, so that
