@@ -60,7 +60,7 @@ class DrawnProfiles(Case):
 
     def test_late_and_slow_ranks(self):
         for kind in ('late', 'slow'):
-            for case, cost, findings in self.faulty(kind, 2):
+            for case, cost, findings in self.faulty(kind, 4):
                 with self.subTest(kind, seed=case.seed):
                     of_rank = [f for f in findings if case.rank in drawn_profiles.ranks_of(f) or f['id'] in ('rank.late', 'rank.slow', 'device.idle')]
                     self.assertEqual(len(of_rank), 1, findings)  # one finding for one time

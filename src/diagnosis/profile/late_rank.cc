@@ -110,12 +110,12 @@ double certain_wait(const RankFacts& r) {
 
 // Some rank is always last. A rank is late that waits less than the others by
 // `min_ns` or more, and by more than these differ, alone or with a minority of ranks. True where nothing is known.
-bool comes_apart(const LedgerOfRun& run, int32_t rank, double min_ns) {
+bool comes_apart(const LedgerOfRun& run, int32_t rank, double min_ns, int64_t LedgerPart::* waits_ns) {
   std::map<int32_t, double> waits;
   for (const LedgerInstance& instance : run.ledger.instances)
     for (size_t k = instance.begin; instance.complete && synchronises(instance.kind) && k < instance.end; ++k) {
       const LedgerPart& part = run.ledger.parts[k];
-      waits[run.torch.ranks[run.torch.parts[part.call->rank_index]]] += static_cast<double>(part.exposed_wait_ns);
+      waits[run.torch.ranks[run.torch.parts[part.call->rank_index]]] += static_cast<double>(part.*waits_ns);
     }
   std::vector<double> sorted;
   for (const auto& [other, ns] : waits) sorted.push_back(ns);
@@ -178,7 +178,6 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   if (!late) return;
   // The share is of the waiting ranks' spans; the late rank's own may be shorter.
   const double span = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.span_ns; });
-  const bool much = waiting >= kLateShare * span;
   if (waiting < kLateCost * span) return;
   // Waiting that is hidden under computation costs nothing.
   const auto exposed_wait = [&](double exposed_ns) {
@@ -187,9 +186,15 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
   const bool slows = f.slow_rank == late->rank && why_late(f, *late, waiting) == Why::kComputing;
   const double least = kLateCost * span;
+  const auto apart = [&](int64_t LedgerPart::* waits_ns) {
+    return !ledger || comes_apart(*ledger, late->rank, least, waits_ns);
+  };
+  // Waiting delays later transfers too, which are exposed instead: then a replay has to say what it costs.
+  const bool much = waiting >= kLateShare * span && (slows || apart(&LedgerPart::exposed_wait_ns));
   if (!much && slows) return;
-  if (!slows && (exposed_wait(exposed) < least || (ledger && !comes_apart(*ledger, late->rank, least)))) return;
-  if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
+  if (!slows && (exposed_wait(exposed) < least || (!much && !apart(&LedgerPart::wait_ns)))) return;
+  if (f.slow_rank == late->rank && !slows && much && longer_computing(f, *late) < kLateShare * span)
+    f.slow_rank.reset();
   f.late = LateRank{late->rank, slows, much, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
     r.comm_wait_ns = std::max(certain_wait(r), r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns));
