@@ -401,13 +401,15 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
 }
 
 std::string read_head(const std::string& path, size_t bytes, std::optional<Error>* damage, bool* compressed) {
-  std::string out(bytes, '\0');
+  constexpr size_t kFirstBytes = size_t{64} << 10;  // most files are far shorter than what callers allow
+  std::string out;
   size_t filled = 0;
   Result<Input> input = Input::open(path, nullptr, Input::Reads::kHead);
   if (!input && damage) *damage = input.error();
   if (input && compressed) *compressed = input->compressed();
   while (input && filled < bytes) {
-    Result<size_t> n = input->read(out.data() + filled, bytes - filled);
+    if (filled == out.size()) out.resize(std::min(bytes, std::max(kFirstBytes, 2 * filled)));
+    Result<size_t> n = input->read(out.data() + filled, out.size() - filled);
     if (!n && damage) *damage = n.error();
     if (!n || *n == 0) break;
     filled += *n;
