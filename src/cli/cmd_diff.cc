@@ -20,7 +20,7 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   out += wrapped(terminal.say("diff.reported", args), terminal.width, 0);
   if (diff.a.profile)
     for (const Text& change : diff.changes) out += wrapped(pick(change) + ".", terminal.width, 0);
-  constexpr size_t kMaxBehind = 3;
+  const bool all = diff.items_by != DiffItemsBy::kOperator;
   const std::vector<DiffGroup> reported = merged_groups(diff);
   if (reported.size() == 1 && !diff.sure) return out;
   out += "\n";
@@ -38,8 +38,9 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   for (const DiffGroup& g : reported) {
     row(signed_duration(g.effect_ns), signed_percent(g.effect_ns / diff.a.step_ns),
         std::isnan(g.error_ns) || g.error_ns == 0 ? "" : "±" + human_duration(g.error_ns), pick(group_line(diff, g)));
-    for (size_t k = 0; k < g.behind.size() && k < kMaxBehind; ++k)
-      row("", "", "", "  " + signed_duration(g.behind[k].effect_ns) + "  " + pick(item_line(g.behind[k])));
+    for (size_t k = 0; k < g.behind.size() && (all || k < 3); ++k)
+      if (std::abs(g.behind[k].effect_ns) >= kMinDiffShare * diff.a.step_ns)
+        row("", "", "", "  " + signed_duration(g.behind[k].effect_ns) + "  " + pick(item_line(g.behind[k])));
   }
   row(signed_duration(diff.change_ns), signed_percent(diff.change_ns / diff.a.step_ns),
       std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : "±" + human_duration(diff.error_ns),
@@ -58,10 +59,16 @@ Result<int> run_diff(const Arguments& arguments) {
   const std::string table = dashed(arguments.get("table"));
   if (!table.empty() && table != "runs" && table != "groups" && table != "items")
     return make_error(ErrorCode::kUsage, "diff has the tables runs, groups and items, not \"" + table + "\"");
+  const std::string by = arguments.get("by", "operator");
+  if (by != "operator" && by != "class" && by != "module")
+    return make_error(ErrorCode::kUsage, "items are by operator, class or module, not by \"" + by + "\"");
+  const DiffItemsBy items = by == "class"    ? DiffItemsBy::kClass
+                            : by == "module" ? DiffItemsBy::kModule
+                                             : DiffItemsBy::kOperator;
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   TRY(a, open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared));
   TRY(b, open_run(arguments, *terminal, {arguments.operands[1]}, "", Clocks::kCompared));
-  TRY(diff, compare_runs(Run(*a), Run(*b)));
+  TRY(diff, compare_runs(Run(*a), Run(*b), items));
   if (format == "json") {
     out->write(diff_json(*diff) + "\n");
   } else if (format == "csv" || !table.empty()) {

@@ -8,7 +8,8 @@
 namespace stageline {
 
 // Pipelines are compared cell by cell, profiles part by part of their bars, where one of them has no pipeline. Errors:
-// those of diff_runs() and diff_profiles().
-Result<RunDiff> compare_runs(const Run& a, const Run& b);
+// those of diff_runs() and diff_profiles(). Items by something else than operators are those of profiles, which are
+// then compared also where both have pipelines; kUsage where a run is no profile.
+Result<RunDiff> compare_runs(const Run& a, const Run& b, DiffItemsBy by = DiffItemsBy::kOperator);
 
 }  // namespace stageline

@@ -166,6 +166,15 @@ def compare_modules(case, folder, truth):
     return [f'{case.name}: module {key}: true {true} ns, {ours} here' for key, (true, ours) in list(wrong.items())[:3]]
 
 
+def compare_gpu(case, folder, gpu):
+    """Forwards of the GPU twin take 0.8 times as long in every module (calibrate_npu_gpu: 3.75 and 5.97 for two of them)."""
+    out = subprocess.run([STAGELINE, 'diff', folder, gpu, '--by', 'module', '--table', 'items', '--format', 'csv', '-q'], capture_output=True, text=True).stdout
+    rows = [row for row in csv.DictReader(out.splitlines()) if row['part'] == 'compute' and int(row['a_ns']) and int(row['b_ns']) and 'outside' not in row['name']]
+    wrong = [f"{case.name}: {row['name']} {row['a_ns']} on the NPU, {row['b_ns']} ns on the GPU" for row in rows
+             if abs(int(row['b_ns']) / int(row['a_ns']) / 0.8 - 1) > 0.001]
+    return wrong if len(rows) >= 5 else [f'{case.name}: {len(rows)} modules of both']
+
+
 def main():
     if not CASES.is_dir():
         print('skipped: goldens of msprof-analyze, ../shared is not there')
@@ -183,6 +192,8 @@ def main():
                 wrong += found
                 asked += rows
             wrong += compare_prices(case, folder)
+            if (gpu := folder.parent / 'gpu.sqlite').exists():
+                wrong += compare_gpu(case, folder, gpu)
             if (truth / 'tokens.csv').exists():
                 wrong += compare_tokens(case, folder, truth)
                 wrong += compare_modules(case, folder, truth)

@@ -1,6 +1,8 @@
 """Ascend profiles with one planted cost each: the finding that names it, its price against the run without it, and what is said beside it."""
+import contextlib
 import csv
 import json
+import sqlite3
 import sys
 import unittest
 
@@ -95,6 +97,35 @@ class AscendCostsTest(Case):
         out = [run('analyze', 'compute-op-sum', path, '--table', 'compute-ops', '--format', 'csv', '-q', check=0).out
                for path in (folder, self.dir / 'kernel_details.csv')]
         self.assertEqual(*out)
+
+    def items(self, a, b, by):
+        out = run('diff', a, b, '--by', by, '--table', 'items', '--format', 'csv', '-q', check=0).out
+        return {row['name']: row for row in csv.DictReader(out.splitlines()) if row['part'] == 'compute'}
+
+    def test_two_runs_are_compared_by_class_and_by_module(self):
+        none, aicpu, flops = (self.make(plant) for plant in ('none', 'aicpu', 'flops'))
+        rows = self.items(none, aicpu, 'class')
+        self.assertEqual({name: int(row['effect_ns']) for name, row in rows.items()}, {'matmul': 0, 'other kernels': 2_000_000})
+        rows = self.items(none, flops, 'class')
+        self.assertEqual({name: int(row['effect_ns']) for name, row in rows.items()},
+                         {'matmul': 0, 'cast, copy and transpose': gen.PRODUCTS * gen.CAST_US * 1000})
+        rows = self.items(none, flops, 'module')
+        product = gen.PRODUCTS * gen.PRODUCT_US * 1000
+        self.assertEqual({name: (int(row['a_ns']), int(row['b_ns'])) for name, row in rows.items()},
+                         {'outside of modules': (product, 0), 'Linear': (0, product + gen.PRODUCTS * gen.CAST_US * 1000)})
+        said = run('diff', none, none, '--by', 'layer', check=2)
+        self.assertIn('by operator, class or module', said.err)
+
+    def test_a_run_with_steps_is_compared_as_a_whole_with_one_without(self):
+        flops, bare = self.make('flops'), self.dir / 'bare'
+        gen.write(bare, 'flops')
+        for path in bare.glob('*/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler*.db'):
+            with contextlib.closing(sqlite3.connect(path)) as db, db:
+                db.execute('DELETE FROM STEP_TIME')
+        said = run('diff', flops, bare, '-q', check=0).out
+        self.assertIn('only one of the runs has steps, so whole recordings are compared', ' '.join(said.split()))
+        row = self.items(flops, bare, 'module')['Linear']
+        self.assertEqual({int(row[side]) for side in ('a_ns', 'b_ns')}, {2 * gen.PRODUCTS * (gen.PRODUCT_US + gen.CAST_US) * 1000})
 
     def test_parts_of_two_runs(self):
         paths = [self.make(plant) for plant in ('none', 'aicpu')]

@@ -19,7 +19,7 @@ INPUTS = {
 }
 # What a placeholder stands for; the first row that fits a command has its word.
 WORDS = (
-    (r'export TRACES|event TRACES', 'TRACES', 'pipeline'), (r'export-stacks', 'TRACES', 'stacks'), ('', 'TRACES', 'trace'), ('', 'LOGS', 'logs'), ('kind=C', 'RUN', 'collectives'), ('', 'RUN', 'logs'),
+    ('--by class', 'A', 'trace'), ('--by class', 'B', 'pipeline'), (r'export TRACES|event TRACES', 'TRACES', 'pipeline'), (r'export-stacks', 'TRACES', 'stacks'), ('', 'TRACES', 'trace'), ('', 'LOGS', 'logs'), ('kind=C', 'RUN', 'collectives'), ('', 'RUN', 'logs'),
     ('', 'PATH…', 'logs'), (r' A\b', 'A', 'logs'), (r' B\b', 'B', 'before'), ('', 'OTHER-LOGS', 'before'), ('', 'RECORDINGS', 'recording'), ('', 'nccl_trace_rank_*', 'dumps'),
     (r'^stageline (explain|report) DIR', 'DIR', 'digests'), ('pp-chart', '-d DIR', '-d PROFILES'), ('paddle-timeline', 'DIR', 'logs'), ('', 'NAME', 'profiler-steps'),
     ('', '"SELECT …"', '"SELECT count(*) FROM slices"'),

@@ -1,6 +1,4 @@
 // Time of every nn.Module, as TensorBoard's profiler plugin shows it. Definitions: docs/analyses/tb-module.md.
-#include "analyses/tb_module/tb_module.h"
-
 #include "analyses/analysis.h"
 #include "base/error_words.h"
 #include "base/number.h"
@@ -10,6 +8,7 @@
 #include "model/statistics.h"
 #include "model/table.h"
 #include "model/torch_facts.h"
+#include "profile/module_answer.h"
 #include "profile/operator_work.h"
 
 namespace stageline {
@@ -211,20 +210,6 @@ AnalysisResult msprof_modules(const TorchRun& run) {
   return AnalysisResult{}.with(std::move(table), std::move(mfu));
 }
 
-// limit, because a path of a hundred thousand names would be written a hundred thousand times.
-constexpr int kMaxPathNames = 64;
-
-// Returns a path such as "Net_0/Linear_1".
-std::string path_of(const ModuleAnswer& answer, size_t node) {
-  if (answer.lightning) return answer.nodes[node].name;
-  std::vector<std::string_view> names;
-  int32_t at = static_cast<int32_t>(node);
-  for (; at >= 0 && names.size() < kMaxPathNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
-  std::string path = at >= 0 ? "…" : "";
-  for (size_t k = names.size(); k-- > 0;) append_item(path, names[k], "/");
-  return path;
-}
-
 void append_sums(std::vector<Table::Value>& row, const ModuleSums& s) {
   const int64_t calls = std::max<int64_t>(1, s.occurrences);
   for (const int64_t value : {s.occurrences, s.operators, s.host_ns, s.self_host_ns, s.device_ns, s.self_device_ns,
@@ -240,7 +225,7 @@ Table tree_table(const std::vector<ModuleAnswer>& ranks) {
   for (const ModuleAnswer& answer : ranks)
     for (size_t i = 0; i < answer.nodes.size(); ++i) {
       const ModuleNode& node = answer.nodes[i];
-      std::vector<Table::Value> row = {int64_t{answer.rank}, int64_t{node.depth}, path_of(answer, i), node.name,
+      std::vector<Table::Value> row = {int64_t{answer.rank}, int64_t{node.depth}, module_path(answer, i), node.name,
                                        node.module_id < 0 ? kNullInteger : node.module_id};
       append_sums(row, node.sums);
       table.add_row(std::move(row));

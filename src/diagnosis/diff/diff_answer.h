@@ -38,6 +38,13 @@ enum class DiffCause : uint8_t {
 };
 inline constexpr size_t kMaxDiffGroups = 64;
 
+// What the items of a profile's part are: of computing and communication; all others are as kOperator has them.
+enum class DiffItemsBy : uint8_t {
+  kOperator,  // operators with their kernels, collectives
+  kClass,     // attention, matmul, …, forward and backward apart; collectives by kind and group
+  kModule,    // modules by their path, forward and backward apart
+};
+
 // One item of a part of a profile: an operator with its kernels, a collective, a copy, or work of the host. Times are
 // of a mean step and rank.
 struct DiffItem {
@@ -86,9 +93,10 @@ struct RunDiff {
   DiffRun a, b;
   double change_ns = 0, error_ns = 0;  // of the mean step: B − A
   bool sure = false;                   // the same two conditions as for groups
-  double certain_ns = 0;               // of profiles: the part of the change that is beyond noise
-  int64_t independent = 0;             // pairs of steps that share no step; errors are computed with this number
-  std::vector<Text> changes;           // changes of schedule and sizes: "B has 8 stages, A 4"
+  DiffItemsBy items_by = DiffItemsBy::kOperator;
+  double certain_ns = 0;      // of profiles: the part of the change that is beyond noise
+  int64_t independent = 0;    // pairs of steps that share no step; errors are computed with this number
+  std::vector<Text> changes;  // changes of schedule and sizes: "B has 8 stages, A 4"
   std::vector<DiffGroup>
       groups;             // kSchedule (where the shape changed), then by effect, kRest last; they add up to change_ns
   int64_t matched = 0;    // operations of B for which A has one at the same place

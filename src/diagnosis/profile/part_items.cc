@@ -10,6 +10,8 @@
 #include "profile/device_timeline.h"
 #include "profile/host_nodes.h"
 #include "profile/idle_gaps.h"
+#include "profile/module_answer.h"
+#include "profile/work_class.h"
 
 namespace stageline {
 namespace {
@@ -27,7 +29,8 @@ struct RankParts {
   std::map<std::string, std::vector<double>> of_step;
   std::map<std::pair<std::string, std::string>, PartItem> items;
 
-  void add(const std::string& part, const std::string& name, const Culprit& at, int32_t rank, size_t step, double ns) {
+  void add(const std::string& part, const std::string& name, const Culprit& at, int32_t rank, size_t step, double ns,
+           const Text& label = {}) {
     std::vector<double>& steps = of_step[part];
     steps.resize(lengths.size());
     PartItem& item = items[{part, name}];
@@ -35,6 +38,7 @@ struct RankParts {
     steps[step] += ns, item.of_step[step] += ns;
     item.ns += ns, item.of_rank[rank] += ns;
     if (ns > item.at_ns) item.at = at, item.at_ns = ns;
+    item.label = label;
   }
 };
 
@@ -42,9 +46,13 @@ struct RankParts {
 
 class DeviceParts {
  public:
-  DeviceParts(const Trace& trace, const Part& part, const RankFacts& facts, bool accounted)
+  // `modules`: of this rank; null where items are not asked for by module.
+  DeviceParts(const Trace& trace, const Part& part, const RankFacts& facts, bool accounted, DiffItemsBy by,
+              const ModuleAnswer* modules)
       : trace_(trace),
         part_(part),
+        by_(by),
+        modules_(modules),
         t_(device_timeline(trace, part)),
         culprits_(trace, t_),
         accounted_(accounted),
@@ -62,6 +70,7 @@ class DeviceParts {
   struct Named {
     std::string part, name, kernel;
     Culprit at;
+    Text label;
   };
 
   std::string text(StringId id) const { return std::string(trace_.names.text(id)); }
@@ -80,11 +89,19 @@ class DeviceParts {
     if (item.launch >= 0) n.at = culprit(t_.host[item.launch].node);
     n.name = n.at.op.empty() ? n.kernel : n.at.op;
     switch (kind) {
-      case WindowPart::kCompute: n.part = kernel.starts_with("CUDA graph ") ? "graphs" : "compute"; break;
+      case WindowPart::kCompute:
+        n.part = kernel.starts_with("CUDA graph ") ? "graphs" : "compute";
+        if (by_ == DiffItemsBy::kClass) name_by_class(item, kernel, n);
+        break;
       case WindowPart::kCommunication: {
         n.part = "comm";
         const CollectiveFact* fact = fact_of(part_.collectives, item.slice);
         n.name = fact && fact->name != 0 ? text(fact->name) : n.kernel;
+        if (fact && by_ == DiffItemsBy::kClass) {
+          const std::string group = text(fact->group_description != 0 ? fact->group_description : fact->group);
+          n.name = std::string(collective_kind_name(collective_kind(n.name)));
+          if (!group.empty()) n.name += " (" + group + ")";
+        }
         break;
       }
       case WindowPart::kMemory:
@@ -93,7 +110,37 @@ class DeviceParts {
         break;
       default: n.part = "rest";
     }
+    if (modules_ && (kind == WindowPart::kCompute || kind == WindowPart::kCommunication)) name_by_module(item.slice, n);
     return n;
+  }
+
+  void name_by_class(const DeviceTimeline::DeviceItem& item, const std::string& kernel, Named& n) const {
+    const TaskFact* task = fact_of(part_.tasks, item.slice);
+    const std::string type = task && task->op_type != 0 ? text(task->op_type) : kernel;
+    std::string op = n.at.op;
+    bool backward = type.find("Grad") != type.npos || type.find("Backprop") != type.npos;
+    const auto look = [&](StringId name) {
+      const std::string_view around = trace_.names.text(name);
+      if (op.empty()) op = around;
+      backward |= around.find("ackward") != std::string_view::npos;
+    };
+    for (uint32_t at = item.launch >= 0 ? t_.host[item.launch].node : kHostRoot; at != kHostRoot;
+         at = t_.nodes[at].parent)
+      look(t_.nodes[at].name);
+    // The launch may be on a thread of its own, without operators (Ascend).
+    for (uint32_t at = part_.slices.parent[item.slice]; at != kNoSliceIndex; at = part_.slices.parent[at])
+      look(part_.slices.name_id[at]);
+    const auto kind = std::string(work_class(type, op));
+    n.name = kind + (backward ? ".backward" : "");
+    n.label = words("diff.class", Args().set("class", words("diff.class." + kind)).flag("backward", backward));
+  }
+
+  void name_by_module(uint32_t slice, Named& n) const {
+    const auto of = modules_->of_slice.empty() ? ModuleAnswer::OfSlice() : modules_->of_slice[slice];
+    Args args;
+    if (of.node >= 0) args.set("module", module_path(*modules_, of.node)).flag("backward", of.backward);
+    n.label = words(of.node >= 0 ? "diff.module" : "diff.module.outside", args);
+    n.name = n.label.en;
   }
 
   Named named_idle(OwnerKey key) {
@@ -122,7 +169,7 @@ class DeviceParts {
       const auto ns = static_cast<double>(until - at);
       out_.lengths[step] += ns;
       const auto put = [&](const std::string& part, double part_ns) {
-        if (part_ns > 0) out_.add(part, named.name, named.at, part_.rank, step, part_ns);
+        if (part_ns > 0) out_.add(part, named.name, named.at, part_.rank, step, part_ns, named.label);
       };
       if (named.part == "comm") {
         put("comm-wait", waiting_ * ns);
@@ -152,6 +199,8 @@ class DeviceParts {
 
   const Trace& trace_;
   const Part& part_;
+  const DiffItemsBy by_;
+  const ModuleAnswer* const modules_;
   const DeviceTimeline t_;
   CulpritFinder culprits_;
   const bool accounted_;
@@ -241,6 +290,7 @@ void join(const Trace& trace, std::vector<RankParts> all, ProfileParts& out) {
     for (auto& [key, item] : rank.items) {
       PartItem& sum = out.items[key];
       sum.ns += item.ns;
+      sum.label = item.label;
       if (item.at_ns > sum.at_ns) sum.at = std::move(item.at), sum.at_ns = item.at_ns;
       sum.of_rank.merge(item.of_rank);
       add_steps(item.of_step, sum.of_step);
@@ -273,8 +323,14 @@ double bar_step_ns(const MeasuredProfile& measured, const ProfileSums& sums, con
 
 }  // namespace
 
-Result<ProfileParts> profile_parts(const Run& run) {
+Result<ProfileParts> profile_parts(const Run& run, DiffItemsBy by) {
   const Trace& trace = run.trace();
+  std::optional<TorchRun> torch;
+  if (by == DiffItemsBy::kModule) {
+    TRY(made, make_torch_run(trace, {.include_last_step = true}));
+    torch = std::move(*made);
+  }
+  const FunctionNames names(trace);
   MeasuredProfile measured = measured_profile(run);
   const ProfileFacts& f = measured.facts;
   const ProfileSums& sums = profile_sums_of(run);
@@ -297,7 +353,10 @@ Result<ProfileParts> profile_parts(const Run& run) {
       return;
     }
     for (const RankFacts& rank : f.ranks)
-      if (rank.rank == part.rank) all[p] = DeviceParts(trace, part, rank, f.accounted).read();
+      if (rank.rank == part.rank) {
+        const ModuleAnswer modules = torch ? module_answer(*torch, p, names, true) : ModuleAnswer();
+        all[p] = DeviceParts(trace, part, rank, f.accounted, by, torch ? &modules : nullptr).read();
+      }
     for (const DeviceSums& rank : sums.ranks)
       if (f.ranks.empty() && rank.rank == part.rank && rank.step_costs)
         all[p] = host_parts(trace, part, rank, sums.communicates);

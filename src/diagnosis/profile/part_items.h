@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/profile/culprit.h"
 #include "facts/run.h"
 #include "model/finding.h"
@@ -17,6 +18,7 @@ struct KernelSum {
 // Times are sums over ranks and steps.
 struct PartItem {
   Culprit at;  // where most of it is
+  Text label;  // its name for people, where it is not the one that matches
   double ns = 0, at_ns = 0;
   std::map<int32_t, double> of_rank;
   std::map<std::string, KernelSum> kernels;  // by name without parameters; of the host's parts none
@@ -42,6 +44,6 @@ struct ProfileParts {
 };
 
 // Errors: kBadInput where a run has neither device work nor profiler steps. O(slices) beyond the facts of explain.
-Result<ProfileParts> profile_parts(const Run& run);
+Result<ProfileParts> profile_parts(const Run& run, DiffItemsBy by = DiffItemsBy::kOperator);
 
 }  // namespace stageline

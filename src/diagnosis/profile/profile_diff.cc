@@ -69,7 +69,11 @@ class Change {
 
 class Differ {
  public:
-  Differ(const ProfileParts& a, const ProfileParts& b) : a_(a), b_(b), change_(a, b) {}
+  // `joined`: one of the runs has no steps, so that the other's were joined.
+  Differ(const ProfileParts& a, const ProfileParts& b, DiffItemsBy by, bool joined)
+      : a_(a), b_(b), joined_(joined), change_(a, b) {
+    diff_.items_by = by;
+  }
 
   RunDiff diff() {
     diff_.a = described(a_);
@@ -103,7 +107,9 @@ class Differ {
     if (a_.headline.host_alone != b_.headline.host_alone)
       diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
     if (a_.requests > 0) diff_.changes.push_back(words("diff.profile.requests"));
-    if (a_.steps == 0)
+    if (joined_)
+      diff_.changes.push_back(words("diff.profile.joined"));
+    else if (a_.steps == 0)
       diff_.changes.push_back(words("diff.profile.whole"));
     else if (change_.steps() < 2)
       diff_.changes.push_back(words("diff.profile.one_step"));
@@ -173,6 +179,7 @@ class Differ {
       for (auto it = first(*run); it != run->items.end() && it->first.first == group.type; ++it)
         names.insert(it->first.second);
     static const PartItem none;
+    const bool all = diff_.items_by != DiffItemsBy::kOperator && !group.type.starts_with("idle");
     for (const std::string& name : names) {
       const auto of = [&](const ProfileParts& run) {
         const auto it = run.items.find({group.type, name});
@@ -181,13 +188,13 @@ class Differ {
       const PartItem *a = of(a_), *b = of(b_);
       (a == &none ? only_b_ : b == &none ? only_a_ : matched_).insert(name);
       DiffItem item = item_of(name, *a, *b);
-      if (std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
+      if (all || std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
         group.behind.push_back(std::move(item));
     }
     std::ranges::stable_sort(group.behind, [](const DiffItem& x, const DiffItem& y) {
       return std::abs(x.effect_ns) > std::abs(y.effect_ns);
     });
-    if (group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
+    if (!all && group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
   }
 
   DiffItem item_of(const std::string& name, const PartItem& a, const PartItem& b) const {
@@ -205,7 +212,7 @@ class Differ {
     const PartItem& shown = b.ns > 0 ? b : a;
     item.places = shown.at.places();
     const std::string what = name.empty() ? shown.at.name() : built_in_name(name);
-    item.name = what.empty() ? words("diff.profile.unnamed") : Text{what, what};
+    item.name = !shown.label.empty() ? shown.label : what.empty() ? words("diff.profile.unnamed") : Text{what, what};
     item.rank = rank_of(a.of_rank, b.of_rank);
     if (item.rank != kUnknown) item.places.push_back({.kind = PlaceKind::kRanks, .ranks = {item.rank}});
     item.at = shown.at.where();
@@ -267,30 +274,38 @@ class Differ {
   }
 
   const ProfileParts &a_, &b_;
+  const bool joined_;
   const Change change_;
   std::set<std::string> matched_, only_a_, only_b_;
   RunDiff diff_;
 };
 
-Result<ProfileParts> parts_of(const Run& run, const char* name) {
-  Result<ProfileParts> parts = profile_parts(run);
+Result<ProfileParts> parts_of(const Run& run, const char* name, DiffItemsBy by) {
+  Result<ProfileParts> parts = profile_parts(run, by);
   if (parts) return parts;
   Error e = parts.error();
   e.what = std::string("run ") + name + ": " + e.what;
   return e;
 }
 
+// Makes one recording of all steps, as long as the mean of the ranks.
+void join_steps(ProfileParts& parts) {
+  const auto join = [](std::vector<double>& of_steps) { of_steps = {sum_over<double>(of_steps)}; };
+  parts.step_ns = parts.recorded_ns / static_cast<double>(parts.ranks.size());
+  parts.steps = 0;
+  join(parts.lengths);
+  for (auto& [part, values] : parts.of_step) join(values);
+  for (auto& [key, item] : parts.items) join(item.of_step);
+}
+
 }  // namespace
 
-Result<RunDiff> diff_profiles(const Run& a, const Run& b) {
-  TRY(parts_a, parts_of(a, "A"));
-  TRY(parts_b, parts_of(b, "B"));
-  if ((parts_a->steps == 0) != (parts_b->steps == 0))
-    return make_error(ErrorCode::kUnavailable,
-                      std::string("only run ") + (parts_a->steps > 0 ? "A" : "B") +
-                          " has steps: a step and a whole recording are not the same work",
-                      "compare two recordings with steps (ProfilerStep), or use stageline analyze trace-diff");
-  return Differ(*parts_a, *parts_b).diff();
+Result<RunDiff> diff_profiles(const Run& a, const Run& b, DiffItemsBy by) {
+  TRY(parts_a, parts_of(a, "A", by));
+  TRY(parts_b, parts_of(b, "B", by));
+  const bool joined = (parts_a->steps == 0) != (parts_b->steps == 0);
+  if (joined) join_steps(*parts_a), join_steps(*parts_b);
+  return Differ(*parts_a, *parts_b, by, joined).diff();
 }
 
 }  // namespace stageline

@@ -12,7 +12,7 @@ namespace stageline {
 // what stands behind each part. Definitions: docs/reference/diff.md.
 
 // Errors: those of profile_parts(), with "run A" or "run B" in front. O(slices + items · steps).
-Result<RunDiff> diff_profiles(const Run& a, const Run& b);
+Result<RunDiff> diff_profiles(const Run& a, const Run& b, DiffItemsBy by);
 
 // The time that a profile would save without each loss alone, and without all of them. Definitions:
 // docs/analyses/what-if.md.

@@ -1,12 +1,12 @@
 // Finds modules by their Python frames (or ranges of the domain "Module", or Lightning's), forward and backward.
 //
-//   step() ─ nn.Module: Net ─ nn.Module: Linear ─ aten::linear ─ aten::addmm ⇒ kernel      forward of Linear, and of
-//   Net
+//   step() ─ nn.Module: Net ─ nn.Module: Linear ─ aten::linear ─ aten::addmm ⇒ kernel      forward of Linear and Net
 //                                                      │ sequence number, arrow
-//   autograd thread: evaluate_function: AddmmBackward0 ⇒ kernels                           backward of Linear, and of
-//   Net
+//   autograd thread: evaluate_function: AddmmBackward0 ⇒ kernels                           backward of Linear and Net
 //                    evaluate_function: AccumulateGrad ⇒ kernel                            with the root before it
-#include "analyses/tb_module/tb_module.h"
+#include "profile/module_answer.h"
+
+#include "base/text.h"
 #include "model/lanes.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
@@ -31,7 +31,7 @@ class Answer {
     for (const TorchRow& row : rank.rows) kept_[row.slice] = true;
   }
 
-  ModuleAnswer answer() {
+  ModuleAnswer answer(bool of_slices) {
     mark_modules();
     if (modules_.empty()) return std::move(answer_);
     caller_ = python_callers(trace_, part_);
@@ -40,6 +40,7 @@ class Answer {
     find_backward();
     add_calls();
     group();
+    if (of_slices) find_slices();
     return std::move(answer_);
   }
 
@@ -195,8 +196,18 @@ class Answer {
     }
   }
 
+  void find_slices() {
+    answer_.of_slice.resize(n_);
+    for (uint32_t i = 0; i < n_; ++i) {
+      const int32_t backward = root_[i] == kNoSliceIndex ? -1 : backward_module_[root_[i]];
+      const int32_t call = backward >= 0 ? backward : module_[i];
+      if (call >= 0) answer_.of_slice[i] = {node_of_[call], backward >= 0};
+    }
+  }
+
   // Makes one node of all calls of one module under one node. Lightning identifies modules by their path.
   void group() {
+    node_of_.assign(modules_.size(), -1);
     if (answer_.lightning) return group_by_path();
     struct Found {
       ModuleNode node;
@@ -204,12 +215,11 @@ class Answer {
       uint32_t slice;
     };
     std::vector<Found> found;
-    std::vector<int32_t> node_of(modules_.size(), -1);
     std::map<std::tuple<int32_t, StringId, int64_t>, int32_t> known;
     for (const uint32_t slice : order_) {
       if (call_of_[slice] < 0) continue;
       const size_t call = call_of_[slice];
-      const int32_t up = parent_[call] < 0 ? -1 : node_of[parent_[call]];
+      const int32_t up = parent_[call] < 0 ? -1 : node_of_[parent_[call]];
       const ModuleFact* fact = fact_of(part_.modules, slice);
       const int64_t id = fact ? fact->module_id : -1;
       const auto [it, added] = known.try_emplace({up, s_.name_id[slice], id}, static_cast<int32_t>(found.size()));
@@ -224,7 +234,7 @@ class Answer {
       Found& at = found[it->second];
       if (s_.start_ns[slice] < at.first_ns) at.first_ns = s_.start_ns[slice];
       at.node.sums.add(sums_[call]);
-      node_of[call] = it->second;
+      node_of_[call] = it->second;
     }
     // Nodes are put in preorder, with siblings ordered by their first call.
     std::vector<std::vector<int32_t>> children(found.size() + 1);
@@ -247,6 +257,7 @@ class Answer {
       answer_.nodes.push_back(std::move(node));
       push(i + 1);
     }
+    for (int32_t& node : node_of_) node = place[node + 1];
   }
 
   void group_by_path() {
@@ -264,6 +275,7 @@ class Answer {
       place[path] = static_cast<int32_t>(answer_.nodes.size());
       answer_.nodes.push_back(std::move(node));
     }
+    for (size_t m = 0; m < modules_.size(); ++m) node_of_[m] = place[module_name(name(modules_[m]))];
   }
 
   const Trace& trace_;
@@ -276,6 +288,7 @@ class Answer {
   std::vector<uint32_t> modules_;  // for each call: its slice
   std::vector<int32_t> call_of_;   // for each slice: its call, or −1
   std::vector<int32_t> parent_;    // for each call: the call around it
+  std::vector<int32_t> node_of_;   // for each call: its node
   std::vector<ModuleSums> sums_;   // for each call
   std::vector<uint32_t> caller_, order_, marked_, root_;
   std::vector<int32_t> module_, backward_module_;
@@ -307,8 +320,19 @@ std::string module_name(std::string_view name) {
   return std::string(name);
 }
 
-ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names) {
-  return Answer(run, part, names).answer();
+ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names, bool of_slices) {
+  return Answer(run, part, names).answer(of_slices);
+}
+
+std::string module_path(const ModuleAnswer& answer, size_t node) {
+  if (answer.lightning) return answer.nodes[node].name;
+  constexpr size_t kMaxNames = 64;  // a path of a hundred thousand names would be written a hundred thousand times
+  std::vector<std::string_view> names;
+  int32_t at = static_cast<int32_t>(node);
+  for (; at >= 0 && names.size() < kMaxNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
+  std::string path = at >= 0 ? "…" : "";
+  for (size_t k = names.size(); k-- > 0;) append_item(path, names[k], "/");
+  return path;
 }
 
 }  // namespace stageline

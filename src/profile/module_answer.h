@@ -1,4 +1,4 @@
-// The facts from which tb-module makes its tables.
+// The calls of modules of a rank: a tree with sums, and the module of each slice.
 #pragma once
 
 #include "profile/function_events.h"
@@ -28,10 +28,19 @@ struct ModuleAnswer {
   int32_t rank = 0;
   std::vector<ModuleNode> nodes;  // callers first, siblings in the order of their first calls
   bool lightning = false;         // the modules come from "[pl][module]" ranges
+  // Of every slice, where asked for: the call at or around it, of device work around its launch. node −1: none.
+  struct OfSlice {
+    int32_t node = -1;
+    bool backward = false;  // it is of the backward of the call
+  };
+  std::vector<OfSlice> of_slice;  // empty where no module was recorded
 };
 
 // Counts every call once, on whatever thread it is. O(slices), and O(n log n) in modules.
-ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names);
+ModuleAnswer module_answer(const TorchRun& run, size_t part, const FunctionNames& names, bool of_slices = false);
+
+// Returns a path such as "Net_0/Linear_1".
+std::string module_path(const ModuleAnswer& answer, size_t node);
 
 // Returns the name without the profiler's prefix: "nn.Module: ", "[pl][module]Type: ".
 std::string module_name(std::string_view slice_name);
