@@ -44,6 +44,25 @@ class AscendCostsTest(Case):
         self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / (gen.PRODUCTS / 4 * gen.LONGER_US), 1, delta=0.05)
         self.assertNotIn('comm.unaligned', [x['id'] for x in self.findings('aligned')])
 
+    def test_products_of_odd_axes_are_found_where_they_are_slower_for_their_work(self):
+        found = [x for x in self.findings('slow-axes') if x['id'] == 'compute.misaligned']
+        self.assertEqual(len(found), 1)
+        us = gen.PRODUCTS / 2 * gen.PRODUCT_US * gen.ODD / gen.AXIS * (gen.SLOWER - 1)
+        self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / us, 1, delta=0.02)
+        self.assertIn('1024,1000;1000,1024', found[0]['title_en'])
+        self.assertIn('1.50× as long for the same work', found[0]['detail_en'])
+        self.assertIn({'kind': 'operator', 'name': 'aten::mm'}, [{k: p.get(k) for k in ('kind', 'name')} for p in found[0]['places']])
+        for plant in ('odd-axes', 'padded', 'none'):
+            self.assertNotIn('compute.misaligned', [x['id'] for x in self.findings(plant)], plant)
+
+    def test_latency_of_collectives_that_computing_waits_for_has_a_price(self):
+        found = [x for x in self.findings('latency') if x['id'] in ('comm.latency', 'comm.small')]
+        self.assertEqual([x['id'] for x in found], ['comm.latency'])
+        self.assertAlmostEqual(found[0]['lost_ns'] / 1000 / (gen.PRODUCTS / 2 * gen.LATENCY_US), 1, delta=0.05)
+        self.assertIn(f'of which {gen.LATENCY_US}\u202fµs is latency', found[0]['detail_en'])
+        for plant in ('no-latency', 'aligned'):
+            self.assertNotIn('comm.latency', [x['id'] for x in self.findings(plant)], plant)
+
     def test_settings_are_reasons_beside_findings(self):
         for plant, said in (('blocking', 'ASCEND_LAUNCH_BLOCKING=1 is set'), ('busy', 'ASCEND_GLOBAL_LOG_LEVEL is below 3'),
                             ('allocator', 'PYTORCH_NPU_ALLOC_CONF does not have expandable_segments:True')):

@@ -16,9 +16,11 @@ PRODUCTS, PRODUCT_US = 20, 400
 FLOPS = 40_000_000_000  # of a product, where they are recorded: 100 TFLOP/s without its cast
 CAST_US = 100
 CORES, MHZ = 24, 1800
-PLANTS = ('none', 'aicpu', 'few-cores', 'half-cores', 'collector', 'compile', 'changing', 'blocking', 'allocator', 'busy', 'flops', 'aligned', 'unaligned')
-RANKS = {'aligned': 2, 'unaligned': 2}
+PLANTS = ('none', 'aicpu', 'few-cores', 'half-cores', 'collector', 'compile', 'changing', 'blocking', 'allocator', 'busy', 'flops', 'aligned', 'unaligned', 'padded', 'odd-axes', 'slow-axes', 'latency', 'no-latency')
+RANKS = {'aligned': 2, 'unaligned': 2, 'latency': 2, 'no-latency': 2}
 REDUCE_US, LONGER_US, FLOATS = 300, 150, 1 << 18  # of an all-reduce; of an unaligned one beyond that
+AXIS, ODD, SLOWER = 1024, 1000, 1.5  # inner axes of products, and how much slower for their work those of the odd one are
+LATENCY_US, SMALL, MEBI_US = 250, 1 << 16, 40  # of an all-reduce: apart from its size, FLOATS of every other one, for each MiB
 
 
 class Rank(ascend_db.Rank):
@@ -30,13 +32,27 @@ class Rank(ascend_db.Rank):
             self.host += 5 * US
             for k in range(PRODUCTS):
                 rows = 4 + step if self.o.plant == 'changing' and k == 0 else 4
-                self.operator('aten::mm', [('MatMul', 'MatMulV2', 'AI_CORE', PRODUCT_US, self.blocks, f'"{rows},8;8,16"')], flops=self.o.plant == 'flops')
+                self.operator('aten::mm', [('MatMul', 'MatMulV2', 'AI_CORE', self.product_us(k), self.blocks, self.shapes(rows, k))],
+                              flops=self.o.plant == 'flops')
                 if k == PRODUCTS // 2:
                     self.plant()
                 if self.o.ranks > 1 and k % 2:
                     self.all_reduce(unaligned=k % 4 == 3)
             self.wait()
             self.rows['STEP_TIME'].append((step, begin, self.host))
+
+    def inner(self, k):
+        return ODD if k % 2 and self.o.plant in ('odd-axes', 'slow-axes') else AXIS
+
+    def shapes(self, rows, k):
+        if self.o.plant in ('padded', 'odd-axes', 'slow-axes'):
+            return f'"{AXIS},{self.inner(k)};{self.inner(k)},{AXIS}"'
+        return f'"{rows},8;8,16"'
+
+    def product_us(self, k):
+        """Products take their time by their work; those of the odd axis longer."""
+        us = PRODUCT_US * self.inner(k) / AXIS
+        return us * SLOWER if self.o.plant == 'slow-axes' and k % 2 else us
 
     def plant(self):
         if self.o.plant == 'aicpu':
@@ -61,8 +77,12 @@ class Rank(ascend_db.Rank):
 
     def all_reduce(self, unaligned):
         start = max(self.device, self.host + 20 * US)
-        self.device = start + (REDUCE_US + (LONGER_US if unaligned and self.o.plant == 'unaligned' else 0)) * US
-        self.operation(self.host, start, self.device, 'allReduce', 1 - self.rank, FLOATS - (25 if unaligned else 0))
+        floats, us = FLOATS - (25 if unaligned else 0), REDUCE_US + (LONGER_US if unaligned and self.o.plant == 'unaligned' else 0)
+        if self.o.plant in ('latency', 'no-latency'):
+            floats = SMALL if unaligned else 16 * SMALL
+            us = MEBI_US * floats * 4 / (1 << 20) + (LATENCY_US if self.o.plant == 'latency' else 0)
+        self.device = start + int(us * US)
+        self.operation(self.host, start, self.device, 'allReduce', 1 - self.rank, floats)
         self.host += 15 * US
 
     def call(self, name, us):
@@ -70,7 +90,7 @@ class Rank(ascend_db.Rank):
         self.host += (us + 2) * US
 
     def wait(self):
-        self.call('aclrtSynchronizeStream', max(1, (self.device - self.host) // US))
+        self.call('aclrtSynchronizeStream', max(1, -((self.host - self.device) // US)))
 
     def operator(self, name, kernels, host_us=25, flops=False):
         """The host is in the operator for that time, and launches its kernels at the end."""
@@ -88,11 +108,11 @@ class Rank(ascend_db.Rank):
             self.rows['CONNECTION_IDS'].append((own, connection))
             self.rows['CANN_API'].append((launch, launch + 500, 20000, self.main, connection, self.text('launch')))
             start = max(self.device, launch + 5 * US)
-            self.device = start + us * US
+            self.device = start + int(us * US)
             task = self.task(start, self.device, connection, 'KERNEL_AICORE', 2)
             types = 'DT_BF16;DT_BF16' if ';' in shapes else 'DT_BF16'
             self.rows['COMPUTE_TASK_INFO'].append((self.text(kernel), task, blocks, 0, self.text(unit), self.text(kind), self.text(types),
-                                                   self.text(shapes), self.text('"4,16"'), 0))
+                                                   self.text(shapes), self.text(f'"{AXIS},{AXIS}"' if str(AXIS) in shapes else '"4,16"'), 0))
         self.host = end + 5 * US
         if self.o.plant == 'blocking':
             self.wait()

@@ -12,7 +12,8 @@ namespace {
 struct Pattern {
   std::string text;
   int64_t count = 0, kernels = 0, kernel_ns = 0, op_ns = 0;
-  std::vector<int32_t> calls;  // rows of the operator
+  int64_t wall_ns = 0, gap_ns = 0;  // from the first start to the last end of each call's kernels; what no kernel fills
+  std::vector<int32_t> calls;       // rows of the operator
 };
 
 struct RankPatterns {
@@ -88,10 +89,18 @@ Result<RankPatterns> patterns_of(const TorchRun& run, const TorchRank& rank, con
   const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.min);
   NameSequences sequences;
   std::vector<int32_t> kernels;
+  std::vector<std::pair<int64_t, int64_t>> walls(calls.size());  // of each call: wall, gaps
   for (uint32_t c = 0; c < calls.size(); ++c) {
     sequences.begin(rank.rows[calls[c]].name, c);
     kernels_below(rank, graph, calls[c], hta, kernels);
-    for (const int32_t kernel : kernels) sequences.add(rank.rows[kernel].name);
+    int64_t end = 0;
+    for (const int32_t kernel : kernels) {
+      const TorchRow& row = rank.rows[kernel];
+      sequences.add(row.name);
+      if (kernel != kernels.front()) walls[c].second += std::max<int64_t>(0, row.start_ns - end);
+      end = kernel == kernels.front() ? row.end_ns() : std::max(end, row.end_ns());
+    }
+    if (!kernels.empty()) walls[c].first = end - rank.rows[kernels.front()].start_ns;
   }
   for (const NameSequences::Group& group : sequences.groups()) {
     Pattern pattern;
@@ -103,6 +112,8 @@ Result<RankPatterns> patterns_of(const TorchRun& run, const TorchRank& rank, con
       const size_t i = calls[*item];
       pattern.kernel_ns += graph.kernel_ns[i];
       pattern.op_ns += rank.rows[i].dur_ns;
+      pattern.wall_ns += walls[*item].first;
+      pattern.gap_ns += walls[*item].second;
       pattern.calls.push_back(calls[*item]);
     }
     out.patterns.push_back(std::move(pattern));
@@ -176,7 +187,8 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
       if (input.hta)
         table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
       else
-        table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns, share_of(p.kernel_ns, device), p.op_ns});
+        table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns, share_of(p.kernel_ns, device), p.op_ns, p.wall_ns,
+                       p.gap_ns});
   }
   if (!ranks.empty() && input.wants_overlay)
     result.overlay = overlay_of(*torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);

@@ -14,7 +14,9 @@ constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kCon
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
 constexpr double kOnce = 0.5;   // a piece that is this share of a loss is reported as a single event
 
-bool is_of_weak_kernels(const RankLoss& x) { return x.kind == LossKind::kAiCpu || x.kind == LossKind::kFewCores; }
+bool is_of_weak_kernels(const RankLoss& x) {
+  return x.kind == LossKind::kAiCpu || x.kind == LossKind::kFewCores || x.kind == LossKind::kMisaligned;
+}
 
 double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
@@ -243,14 +245,19 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
 
 // Kernels that run beside the cores that could compute them, or on few of these.
 Finding weak_kernels_finding(const ProfileFacts& f, const JoinedLoss& j) {
-  const bool cpu = j.worst.kind == LossKind::kAiCpu;
+  const bool cpu = j.worst.kind == LossKind::kAiCpu, axes = j.worst.kind == LossKind::kMisaligned;
   Finding x;
-  x.id = cpu ? "compute.aicpu" : "compute.few_cores";
+  x.id = cpu ? "compute.aicpu" : axes ? "compute.misaligned" : "compute.few_cores";
   x.weight = j.share;
   x.value = percent(j.share);
   Args args;
   args.set("what", j.worst.what).set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
-  say(x, cpu ? "profile.aicpu" : "profile.few_cores", args.set("used", percent(j.worst.ratio)));
+  args.set("used", percent(j.worst.ratio)).set("ratio", fixed(j.worst.ratio, 2) + "×");
+  say(x, cpu ? "profile.aicpu" : axes ? "profile.misaligned" : "profile.few_cores", args);
+  if (axes && !j.worst.at.empty()) {
+    set_places(j.worst.at, x);
+    x.detail += words("profile.loss.at", Args().set("at", j.worst.at.text()));
+  }
   x.price.saving_ns = j.share * f.step_ns;
   return x;
 }

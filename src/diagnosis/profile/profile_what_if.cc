@@ -31,6 +31,7 @@ Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vect
     return std::ranges::any_of(list, [&](const Finding& x) {
       if (x.id == "comm.contention") return loss.kind == LossKind::kContention;
       if (x.id == "compute.aicpu") return loss.kind == LossKind::kAiCpu;
+      if (x.id == "compute.misaligned") return loss.kind == LossKind::kMisaligned;
       if (x.id == "compute.few_cores") return loss.kind == LossKind::kFewCores;
       if (x.id == "copies.pageable")
         return loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos;

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/intervals.h"
+#include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
@@ -19,6 +20,7 @@ constexpr size_t kMaxCandidates = 10;
 // Kernels count as overlapping communication if at least half of their time does, and as alone if almost none does.
 constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
 constexpr size_t kFewestTwins = 3;
+constexpr int64_t kInnerAxis = 256;    // elements in a line of Ascend's cube cores, as msprof-analyze's advisor has it
 constexpr double kSteadyTwins = 1.15;  // most that a tenth of the twins may exceed, times their median
 
 class LossFinder {
@@ -35,6 +37,7 @@ class LossFinder {
     find_exposed();
     find_contention();
     find_weak_kernels();
+    find_misaligned();
     // Exposed work was recorded, whether the step would be shorter without it or the host sets the pace.
     std::erase_if(losses_, [&](const RankLoss& x) {
       const bool exposed = x.kind == LossKind::kCollective || x.kind == LossKind::kCopy;
@@ -454,6 +457,83 @@ class LossFinder {
       keep(out, x);
       losses_.push_back(std::move(x));
     }
+  }
+
+  // ---- matrix products whose inner axes are not aligned -------------------------------------------------------------
+
+  // Returns the two sizes of each tensor in "\"4,8;8,16\""; none where one is not a matrix.
+  static std::vector<std::array<int64_t, 2>> matrices_of(std::string_view shapes) {
+    std::vector<std::array<int64_t, 2>> out;
+    std::string_view text = trim(shapes);
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') text = text.substr(1, text.size() - 2);
+    for (const std::string_view tensor : stageline::split(text, ';')) {
+      const std::vector<std::string_view> sizes = stageline::split(tensor, ',');
+      if (sizes.size() != 2) return {};
+      out.push_back({parse_int(sizes[0]).value_or(0), parse_int(sizes[1]).value_or(0)});
+    }
+    return out;
+  }
+
+  // Products are compared with aligned ones of their type whose work is nearest to the same power of two.
+  void find_misaligned() {
+    struct Products {
+      std::vector<double> aligned, misaligned;       // ns for each multiplication
+      std::vector<std::pair<size_t, double>> items;  // misaligned ones, with their multiplications
+    };
+    std::map<std::pair<StringId, int64_t>, Products> all;
+    for (size_t j = 0; j < t_.device.size(); ++j) {
+      const auto& item = t_.device[j];
+      const TaskFact* task = fact_of(part_.tasks, item.slice);
+      const InputFact* inputs = fact_of(part_.inputs, item.slice);
+      if (task == nullptr || inputs == nullptr || item.kernel != KernelClass::kComputation) continue;
+      if (const std::string_view type = trace_.names.text(task->op_type);
+          !type.starts_with("MatMul") && !type.starts_with("BatchMatMul"))
+        continue;
+      auto of = matrices_of(trace_.names.text(inputs->dims));
+      const auto made = matrices_of(trace_.names.text(task->outputs));
+      if (of.size() < 2 || made.size() != 1) continue;
+      of.resize(2), of.push_back(made[0]);
+      // (rows · inner) · (inner · columns) · (rows · columns) is the square of their number, whichever are transposed.
+      double square = 1;
+      bool aligned = true;
+      for (const auto& [outer, inner] : of) {
+        square *= static_cast<double>(outer) * static_cast<double>(inner);
+        aligned &= inner % kInnerAxis == 0;
+      }
+      if (!(square > 0)) continue;
+      const double count = std::sqrt(square), rate = static_cast<double>(item.end_ns - item.start_ns) / count;
+      Products& products = all[{task->op_type, std::lround(std::log2(count))}];
+      (aligned ? products.aligned : products.misaligned).push_back(rate);
+      if (!aligned) products.items.emplace_back(j, count);
+    }
+    RankLoss x;
+    x.kind = LossKind::kMisaligned;
+    TakenOut out;
+    out.device_ns.assign(t_.device.size(), -1);
+    double could_ns = 0;
+    for (auto& [key, products] : all) {
+      if (std::min(products.aligned.size(), products.misaligned.size()) < kFewestTwins) continue;
+      const double usual = median_of(std::move(products.aligned));
+      if (median_of(std::move(products.misaligned)) < kSlowed * usual) continue;
+      for (const auto& [j, count] : products.items) {
+        const auto& item = t_.device[j];
+        const int64_t length = item.end_ns - item.start_ns;
+        out.device_ns[j] = std::min<int64_t>(length, std::llround(usual * count));
+        x.recorded_ns += static_cast<double>(length), could_ns += static_cast<double>(out.device_ns[j]);
+        if (const auto more = static_cast<double>(length - out.device_ns[j]); more > x.longest_ns) {
+          x.longest_ns = more;
+          x.what = name(fact_of(part_.inputs, item.slice)->dims);
+          x.at = item.launch >= 0 ? culprits_.of(t_.host[item.launch].node) : Culprit();
+          const uint32_t op = part_.slices.parent[item.slice];
+          if (x.at.op.empty() && op != kNoSliceIndex) x.at.op = name(part_.slices.name_id[op]);
+        }
+      }
+    }
+    if (!(could_ns > 0) || x.recorded_ns < kMinLoss * window()) return;
+    x.ratio = x.recorded_ns / could_ns;
+    x.price_ns = won(out);
+    keep(out, x);
+    losses_.push_back(std::move(x));
   }
 
   struct Drain {

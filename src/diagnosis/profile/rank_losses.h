@@ -17,6 +17,7 @@ enum class LossKind : uint8_t {
   kContention,  // computation that takes longer while communication runs at the same time
   kAiCpu,       // kernels on the processors next to the cores that compute (AI_CPU of Ascend)
   kFewCores,    // kernels that run on few of the cores
+  kMisaligned,  // matrix products whose inner axes take longer for not being multiples of a line (Ascend)
 };
 
 struct RankLoss {
@@ -43,6 +44,7 @@ struct RankLoss {
   int64_t longest_step = -1;
   bool first_call = false;  // the longest piece lies in the first call of its kind
   // Of kContention: kernel times to those of the same kernels alone. Of kFewCores: the part of the cores that is used.
+  // Of kMisaligned: time for the same work, to that of aligned products.
   double ratio = 0;
   std::shared_ptr<const TakenOut> out;  // what the replay of its price removed; null in accounts
 };

@@ -41,6 +41,7 @@ struct Calls {
   const LedgerGroup* group = nullptr;
   std::vector<const LedgerInstance*> list;
   double latency_ns = 0;  // what each takes whatever its size; 0: unknown
+  bool measured = false;  // by calls of sizes that are far apart
 };
 
 std::string kind_text(CollectiveKind kind) { return std::string(collective_kind_name(kind)); }
@@ -54,7 +55,7 @@ TransferRoute route_of(const LedgerOfRun& run, CollectiveKind kind, const Ledger
 
 // The latency by the times of the smallest and the largest of the calls, where their sizes are far apart; else NCCL's
 // own estimate for a message of nothing. It is at most what the shortest call takes.
-double latency_of(const LedgerOfRun& run, const Calls& calls) {
+double latency_of(const LedgerOfRun& run, Calls& calls) {
   std::map<int64_t, std::vector<double>> by_size;
   double shortest = 0;
   for (const LedgerInstance* instance : calls.list) {
@@ -63,7 +64,8 @@ double latency_of(const LedgerOfRun& run, const Calls& calls) {
     shortest = shortest > 0 ? std::min(shortest, took) : took;
   }
   const auto small = static_cast<double>(by_size.begin()->first), large = static_cast<double>(by_size.rbegin()->first);
-  if (large >= kMinSpan * small) {
+  calls.measured = large >= kMinSpan * small;
+  if (calls.measured) {
     const double least = median_of(by_size.begin()->second), most = median_of(by_size.rbegin()->second);
     return std::clamp(least - (most - least) / (large - small) * small, 0.0, shortest);
   }
@@ -92,6 +94,9 @@ std::vector<Calls> calls_of(const LedgerOfRun& run) {
   return out;
 }
 
+// Small calls that nothing awaits one by one, those that computing waits for, and gradients in one piece.
+enum class Batch : uint8_t { kSmall, kAwaited, kBucket };
+
 // What a finding saves, and the groups in which it does.
 struct Change {
   JobReplay::Shorter shorter;
@@ -112,13 +117,17 @@ class TransferFindings {
 
   void add(std::vector<Finding>& out) {
     add_slow_groups(out);
-    Change small, bucket;
+    Change small, awaited, bucket;
     for (const Calls& calls : calls_) {
-      if (JobReplay::Shorter list = without_latency(calls); !list.empty()) small.add(calls, std::move(list));
+      if (has_latency(calls) && !is_awaited(calls))
+        small.add(calls, without_latency(calls));
+      else if (has_latency(calls) && calls.measured && job().usable())
+        awaited.add(calls, all_latency(calls));
       if (JobReplay::Shorter list = in_pieces(calls); !list.empty()) bucket.add(calls, std::move(list));
     }
-    add_change(small, true, out);
-    add_change(bucket, false, out);
+    add_change(small, Batch::kSmall, out);
+    add_change(awaited, Batch::kAwaited, out);
+    add_change(bucket, Batch::kBucket, out);
     add_stalled(out);
     add_slower(
         true, [](const LedgerInstance& x) { return x.bytes; },
@@ -194,12 +203,23 @@ class TransferFindings {
     return times >= kMostly * static_cast<double>(calls.list.size());
   }
 
-  // The latency of all calls but those at which a usual bucket is full.
-  JobReplay::Shorter without_latency(const Calls& calls) {
+  // Whether the latency of calls that fill no bucket may cost enough.
+  bool has_latency(const Calls& calls) const {
     double most = 0;
     for (const LedgerInstance* instance : calls.list)
       if (instance->bytes < kUsualBucketBytes) most += calls.latency_ns;
-    if (most * static_cast<double>(calls.group->size) < kMinLoss * f_.whole.span_ns || is_awaited(calls)) return {};
+    return most * static_cast<double>(calls.group->size) >= kMinLoss * f_.whole.span_ns;
+  }
+
+  JobReplay::Shorter all_latency(const Calls& calls) const {
+    JobReplay::Shorter out;
+    for (const LedgerInstance* instance : calls.list)
+      if (instance->bytes < kUsualBucketBytes) out.emplace_back(&first_call(instance), std::llround(calls.latency_ns));
+    return out;
+  }
+
+  // The latency of all calls but those at which a usual bucket is full.
+  JobReplay::Shorter without_latency(const Calls& calls) {
     JobReplay::Shorter out;
     int64_t sum = 0;
     int32_t step = INT32_MIN;
@@ -346,10 +366,11 @@ class TransferFindings {
     out.push_back(std::move(x));
   }
 
-  void add_change(const Change& change, bool small, std::vector<Finding>& out) {
+  void add_change(const Change& change, Batch of, std::vector<Finding>& out) {
     Finding x;
-    x.id = small ? "comm.small" : "comm.bucket";
-    if (!price(change, x, kMinLoss)) return;
+    x.id = of == Batch::kSmall ? "comm.small" : of == Batch::kAwaited ? "comm.latency" : "comm.bucket";
+    if (!price(change, x, of == Batch::kAwaited ? kMinSaving : kMinLoss)) return;
+    if (of == Batch::kAwaited) x.price.saving_ns = 0;  // it is what they cost: nobody can take it out
     x.value = percent(x.weight);
     std::vector<double> sizes, took;
     for (const LedgerInstance* call : change.worst->list)
@@ -361,7 +382,7 @@ class TransferFindings {
     args.set("each", human_duration(median_of(std::move(took))));
     args.set("latency", human_duration(change.worst->latency_ns)).flag("steps", f_.step_count > 0);
     args.set("bucket", human_bytes(static_cast<double>(kUsualBucketBytes)));
-    say(x, small ? "profile.small" : "profile.bucket", args);
+    say(x, of == Batch::kSmall ? "profile.small" : of == Batch::kAwaited ? "profile.latency" : "profile.bucket", args);
     out.push_back(std::move(x));
   }
 
