@@ -51,9 +51,13 @@ def torch():
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / 'trace.json'
+        path, tables = pathlib.Path(folder) / 'trace.json', []
+
+        def ready(profiler):
+            profiler.export_chrome_trace(str(path))
+            tables.append(profiler.key_averages().table(max_name_column_width=20))  # after the cycle its events are gone
         with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=2), record_shapes=True, profile_memory=True, with_stack=True,
-                     with_flops=True, on_trace_ready=lambda p: p.export_chrome_trace(str(path))) as profiler:
+                     with_flops=True, on_trace_ready=ready) as profiler:
             for _ in range(3):
                 with record_function('forward'):
                     loss = model(torch.ones(4, 8)).sum()
@@ -62,8 +66,7 @@ def torch():
                 optimizer.zero_grad()
                 profiler.step()
         lines = shape_of_trace(path)
-    table = profiler.key_averages().table(max_name_column_width=20).splitlines()
-    lines |= {f'table column: {name.strip()}' for name in table[1].split('  ') if name.strip()}
+    lines |= {f'table column: {name.strip()}' for name in tables[0].splitlines()[1].split('  ') if name.strip()}
     lines |= {f'schedule {name}' for name, value in vars(schedules).items() if inspect.isclass(value) and name.startswith('Schedule')}
     lines |= {f'action {action}' for action in schedules._ComputationType}
     for name in ('torch.cuda.graph_annotations', 'torch.distributed.flight_recorder.fr_trace'):
