@@ -176,9 +176,13 @@ class TimelineBuilder {
         if (end_of(k) <= ready || item.start_ns - end_of(k) > kRightAfterNs) break;
         // Nothing waits for what is launched later.
         const bool later = item.launch >= 0 && out_.device[k].launch > item.launch;
-        if (later || out_.device[k].lane == item.lane || static_cast<size_t>(k) >= j) continue;
-        item.other = k;
-        break;
+        if (later || static_cast<size_t>(k) >= j) continue;
+        if (out_.device[k].lane != item.lane) {
+          item.other = k;
+          break;
+        }
+        // Where another of the lane goes on (a receive beside a send), the work follows the one that has just ended.
+        if (item.before < 0) item.before = k;
       }
     }
   }

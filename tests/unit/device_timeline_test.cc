@@ -126,6 +126,24 @@ TEST_CASE("device timeline: kernels of graphs are not short for their launch, th
   CHECK(std::accumulate(s.short_pauses_ns.begin(), s.short_pauses_ns.end(), int64_t{0}) == 4000);
 }
 
+TEST_CASE("device timeline: a send follows the send before it while a receive of its lane goes on") {
+  const auto message = [](int ts, int dur, int correlation) {
+    return torch_event("kernel", "ncclDevKernel_SendRecv", 0, 20, micros(ts), micros(dur),
+                       "\"device\":0,\"stream\":20,\"correlation\":" + std::to_string(correlation));
+  };
+  const Trace trace = torch_trace({launch(0, 5, 1), launch(6, 5, 2), launch(12, 5, 3), message(100, 400, 1),
+                                   message(450, 900, 2), message(501, 300, 3)});
+  const DeviceTimeline t = timeline_of(trace);
+  REQUIRE(t.device.size() == 3);
+  CHECK(t.device[1].before == DeviceTimeline::kNone);  // it did not wait for the send
+  CHECK(t.device[2].before == 0);
+  TakenOut out;
+  out.device_ns = {100'000, -1, -1};  // the first send is 300 µs shorter, and so the second one ends that much earlier
+  CHECK(near_us(replayed_ns(t, out) / 1000, replayed_ns(t, {}) / 1000));
+  out.device_ns = {100'000, 0, -1};
+  CHECK(near_us(replayed_ns(t, out) / 1000, 501 - 100));  // the window begins with the first send
+}
+
 TEST_CASE("device timeline: a stream that waits for another starts when that is done, and so does the replay") {
   const Trace trace = torch_trace({call("cudaMemcpyAsync", "0", "5", 1),
                                    torch_event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 0, 24, "5", "900",
