@@ -48,6 +48,14 @@ class DrawnProfiles(Case):
                     self.assertIn('network cards' if kind == 'nic' else 'links within the host', links[0]['detail_en'])
                     self.assertTrue(links[0]['title_zh'] and links[0]['detail_zh'])
 
+    def test_the_title_names_the_rank_whose_host_alone_is_late(self):
+        for case, _, findings in self.faulty('late', 3):
+            with self.subTest(seed=case.seed):
+                for f in findings:
+                    if f['id'] in ('host.busy', 'device.idle', 'input.loading'):
+                        self.assertIn(f'on rank {case.rank}', f['title_en'])
+                        self.assertIn(f'rank {case.rank}', f['title_zh'])
+
     def test_gradients_in_one_piece_and_in_too_many(self):
         for kind, words in (('bucket', 'in one allreduce|in one all_reduce'), ('storm', 'is latency')):
             for case, cost, findings in self.faulty(kind, 2):

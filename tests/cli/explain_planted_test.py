@@ -77,7 +77,7 @@ CASES = {
     'a link slower with every step': (dict(message=lambda st, d, a, b, mb, k: st if (a, b) == (2, 1) else 0), dict(messages=True, steps=16, micro_batches=12),
                                       'link:2-1', 'Messages from stage 2 to stage 1'),
     'a link slow both ways every second step': (dict(message=lambda st, d, a, b, mb, k: 5 * (st % 2)), dict(stages=2, steps=20), 'link:0-1', 'Also slow'),
-    'two slow stages': (dict(cost=lambda st, d, s, k, mb: 1.3 if s in (0, 2) else 1), {}, 'stage:0', 'all of them'),
+    'two slow stages': (dict(cost=lambda st, d, s, k, mb: 1.3 if s in (0, 2) else 1), {}, 'stage:0', 'Stages 0, 2 are slow (1.30×'),
     'graded replicas': (dict(cost=lambda st, d, s, k, mb: 1 + 0.1 * d), dict(dp=4), 'replicas', 'the fastest'),
     'experts that send one replica more': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.3 if d == 1 else 1)), dict(dp=2, steps=16), 'replica:1',
                                            'may be more tokens'),

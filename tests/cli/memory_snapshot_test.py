@@ -44,6 +44,12 @@ class MemorySnapshotTest(unittest.TestCase):
         path = self.folder / name
         return path, ms.write(path, **options)
 
+    def test_diff_says_what_compares_snapshots(self):
+        path, _ = self.write()
+        said = run('diff', path, path, check=2).err
+        self.assertIn('no step times', said)
+        self.assertIn('stageline view A --compare B', said)
+
     def test_sums_equal_torchs_in_every_form(self):
         for name, options in {'plain': {}, 'old': {'old': True}, 'json': {'as_json': True}, 'protocol2': {'protocol': 2}, 'protocol5': {'protocol': 5}, 'zeros': {'zeros': 64},
                               'expandable': {'expandable': True}, 'high': {'base': (1 << 63) + (1 << 40)}}.items():

@@ -177,9 +177,12 @@ void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   x.detail += words("profile.loss.rank", args);
 }
 
-// A title: the sentence, and where the loss is.
-Text titled(const char* sentence, const RankLoss& loss) {
-  return words("profile.loss.title", Args().set("title", words(sentence)).set("at", loss.at.name()));
+// A title: the sentence, the rank that alone loses so much, and where the loss is.
+Text titled(const char* sentence, const ProfileFacts& f, const JoinedLoss& j) {
+  Args args;
+  args.set("title", words(sentence)).set("at", j.worst.at.name());
+  if (j.one_rank && f.ranks.size() > 1) args.set("rank", int64_t{j.rank});
+  return words("profile.loss.title", args);
 }
 
 // Explains work in small pieces: either the host cannot launch faster, or devices pause between kernels that do nearly
@@ -188,7 +191,7 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleCause::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
   const double window = j.worst_window_ns, n = loss.short_kernels;
-  if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", loss);
+  if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", f, j);
   Args args;
   args.set("kernels", grouped(loss.short_kernels)).set("pauses", percent(loss.pauses_ns / window));
   args.set("least", human_duration(loss.fixed_ns / n)).set("all", percent(loss.fixed_ns / window));
@@ -210,7 +213,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   x.value = percent(j.share);
   x.value_note = words("profile.loss.note");
   set_places(loss.at, x);
-  x.title = titled(reported.sentence, loss);
+  x.title = titled(reported.sentence, f, j);
   Args args;
   args.set("recorded", percent(j.recorded_share));
   if (percent(j.share) != percent(j.recorded_share)) args.set("share", percent(j.share));

@@ -342,9 +342,13 @@ Result<ProfileParts> profile_parts(const Run& run, DiffItemsBy by) {
   const bool phased = std::ranges::any_of(phases, [](const PhaseTimes& times) { return !times.phases.empty(); });
   ProfileParts out;
   out.step_ns = bar_step_ns(measured, sums, phases);
-  if (measured.headline.parts.empty() || !(out.step_ns > 0))
+  if (measured.headline.parts.empty() || !(out.step_ns > 0)) {
+    if (std::ranges::any_of(trace.parts, [](const Part& part) { return !part.allocator.empty(); }))
+      return make_error(ErrorCode::kBadInput, "a snapshot of the allocator has no step times",
+                        "stageline view A --compare B compares what two snapshots hold at their peaks");
     return make_error(ErrorCode::kBadInput, "there is neither device work nor a profiler step in it",
                       "record with CUDA activities, or call the profiler's step()");
+  }
   std::vector<RankParts> all(trace.parts.size());
   parallel_for(all.size(), [&](size_t p) {
     const Part& part = trace.parts[p];

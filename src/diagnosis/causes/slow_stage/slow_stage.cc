@@ -1,4 +1,5 @@
 // Slow stage: its compute takes longer than that of the other stages, with all its work, one chunk, or one kind of it.
+#include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/measure/op_values.h"
@@ -411,11 +412,11 @@ bool is_end(const Place& place, const TellContext& context, bool end) {
   return place.stage == (end != turned ? last : 0);
 }
 
-Text kinds_text(const SlowStageOwn& own) {
+Text kinds_text(const SlowStageOwn& own, const Text& whose) {
   Text kinds;
   for (const SlowStageOwn::Kind& kind : own.kinds) {
     Args args;
-    args.flag("further", !kinds.empty()).set("kind", cell_text(kind.kind));
+    args.flag("further", !kinds.empty()).set("whose", whose).set("kind", cell_text(kind.kind));
     args.set("own", human_duration(kind.own_ns)).set("others", human_duration(kind.others_ns));
     kinds += words("stage.slow.kind", args);
   }
@@ -443,6 +444,18 @@ Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, Args& args)
   return alone ? words("stage.slow.check.alone") : Text();
 }
 
+// Lists stages that are about as slow as the slowest, which then is not the only one that is named; empty: there are
+// none.
+Text stages_alike(std::span<const Cause* const> causes) {
+  std::set<int32_t> stages;
+  for (const Cause* cause : causes)
+    if (cause->figures.ratio - 1 >= kAlikeSlow * (causes.front()->figures.ratio - 1))
+      stages.insert(cause->place().stage);
+  std::vector<Text> numbers;
+  for (const int32_t stage : stages) numbers.push_back({std::to_string(stage), std::to_string(stage)});
+  return stages.size() > 1 ? joined(numbers, {", ", "、"}) : Text();
+}
+
 Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<SlowStageOwn>();
@@ -458,7 +471,10 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext&
   if (own.one_kind) args.set("one", cell_text(own.kinds.front().kind));
   args.set("who", words(last ? "stage.slow.who.last" : "stage.slow.who", args));
   args.set("compared", words("stage.slow.compared", args)).set("do", advice_text(c, own, end, args));
-  const Text kinds = kinds_text(own);
+  const Text stages = two ? Text() : stages_alike(causes);
+  const Text whose = words(stages.empty() ? "stage.slow.its" : "stage.slow.whose", args);
+  const Text kinds = kinds_text(own, whose);
+  args.set("whose", whose);
   args.set("takes", kinds.empty() ? words("stage.slow.takes", args) : kinds).set("layers", c.price.fix.words);
   if (c.price.saving_ns > 0) args.set("evens", words("stage.slow.saves.evens", args));
   const char* unmovable = c.price.movable_ns > 0 ? "stage.slow.unmovable.now" : "stage.slow.unmovable";
@@ -466,6 +482,10 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext&
   args.set("check", check_text(c, own, context.replicas <= 1 && !two, args));
   Telling telling = say_cause("stage.slow", "stage.slow", args);
   if (two) telling.title = words("stage.slow.two.title", args);
+  if (!stages.empty()) {
+    args.flag("two", true).set("list", stages);
+    telling.title = words("stage.slow.several.title", args.set("do", advice_text(c, own, {}, args)));
+  }
   for (const Cause* further : causes.subspan(1)) telling.more += words("stage.slow.further", context.args(*further));
   if (causes.size() > 1 && c.price.joint_ns > 0)
     telling.more += words("stage.slow.joint", Args().set("joint", context.share(c.price.joint_ns)));
