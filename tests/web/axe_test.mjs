@@ -1,7 +1,7 @@
-// Axe must find nothing serious on every page, served and in a report, in both themes and languages. Run by
+// Axe must find nothing on every page, served and in a report, in both themes and languages. Run by
 // viewer_run.mjs.
 import assert from 'node:assert/strict';
-import {serious} from './axe.mjs';
+import {violations} from './axe.mjs';
 import {openReport, reportOf} from './onefile_help.mjs';
 import {settle} from './viewer_help.mjs';
 
@@ -108,6 +108,9 @@ const SERVED = [
     await answers(page);
     await page.waitForSelector('.segment');
   }],
+  ['Answers of experts', 'experts', '#/answers/cluster', answers],
+  ['Answers of routers', 'router_trace', '#/answers/cluster', answers],
+  ['Answers of collectives', 'collectives', '#/answers/communication', answers],
   ['Timeline of a hang', 'hang', '#/timeline', async page => {
     await timeline(page);
     await page.waitForFunction(() => stageline.state().hang);
@@ -147,26 +150,26 @@ const looks = langs =>
 export const cases = [
   ...SERVED.map((
     [what, run, hash, ready, langs = ['en', 'zh']],
-  ) => [`axe finds nothing serious: ${what}`, async open => {
+  ) => [`axe finds nothing: ${what}`, async open => {
     const found = [];
     let page;
     for (const {dark, lang, said} of looks(langs)) {
       page = await open(run, `?lang=${lang}${hash}`, {raw: true, first: hash === '', dark, again: page});
       await ready(page);
-      for (const one of await serious(page)) found.push(`${said}: ${one}`);
+      for (const one of await violations(page)) found.push(`${said}: ${one}`);
     }
     assert.deepEqual(found, []);
   }]),
   ...IN_FILE.map((
     [run, pages],
-  ) => [`axe finds nothing serious: every page of a report, ${run}`, async (open, tools) => {
+  ) => [`axe finds nothing: every page of a report, ${run}`, async (open, tools) => {
     const found = [], path = reportOf(tools, run);
     for (const {dark, lang, said} of looks(['en', 'zh'])) {
       let opened;
       for (const [hash, ready] of pages) {
         opened = await openReport(tools.files, path, `?lang=${lang}#/${hash}`, {dark, again: opened});
         await ready(opened.page);
-        for (const one of await serious(opened.page)) found.push(`${said}, ${hash}: ${one}`);
+        for (const one of await violations(opened.page)) found.push(`${said}, ${hash}: ${one}`);
         assert.deepEqual(opened.problems, []);
       }
       await opened.page.close();

@@ -41,6 +41,20 @@ function toScale({whole, parts, below}, shares, where) {
 }
 
 export const cases = [
+  ['names in charts and buttons are whole on a phone', async open => {
+    const cut = selector =>
+      [...document.querySelectorAll(selector)].filter(one =>
+        one.getClientRects().length > 0 &&
+        (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 1)
+      ).map(one => one.textContent);
+    const answers = await open('profile', '?lang=en#/answers/critical', {size: [360, 740], raw: true});
+    await answers.waitForFunction(() => stageline.answers?.().family && stageline.answers().waiting.length === 0);
+    assert.ok(await answers.locator('.plot tbody th.text').count() > 5);
+    assert.deepEqual(await answers.evaluate(cut, '.plot tbody th.text:not([title])'), []);
+    const pipeline = await open('slower', '?lang=en#/pipeline?step=1', {size: [360, 740], raw: true});
+    await pipeline.waitForFunction(() => stageline.pipeline?.frames?.() > 0);
+    assert.deepEqual(await pipeline.evaluate(cut, '.controls button'), []);
+  }],
   ['the bar of a span is to scale, and no text in it is cut: both pages, every width, both languages', async open => {
     let page;
     for (const [run, lang] of [['slower', 'en'], ['profile', 'zh']]) {

@@ -140,6 +140,18 @@ export const cases = [
     });
     assert.deepEqual([on, nav, off], [true, 0, false]);
   }],
+  ['paper: the text of a finding is whole, and nothing that asks for a click is printed', async open => {
+    const look = () => {
+      const seen = selector => [...document.querySelectorAll(selector)].some(one => one.getClientRects().length > 0);
+      const words = document.querySelector('.evidence-words');
+      return {cut: words.scrollHeight - words.clientHeight, leave: seen('#scene-leave'), keys: seen('h1.live'),
+        tools: seen('.table-tools')};
+    };
+    const page = await open('slower', '?lang=en#/timeline?scene=stage.slow', {size: [700, 700]});
+    await page.waitForFunction(() => document.querySelector('.evidence-words'));
+    assert.ok((await page.evaluate(look)).cut > 1, 'the window has no room for all of it');
+    assert.deepEqual(await printed(page, look), {cut: 0, leave: false, keys: false, tools: false});
+  }],
   ["paper: the pipeline's chart has all its rows, and the browser's own Print lays out, too", async open => {
     const page = await show(open, 'many', '?step=1');
     const paper = await printed(page, cut);

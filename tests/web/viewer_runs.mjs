@@ -84,6 +84,8 @@ export function makeRuns(stageline, folder) {
       execFileSync('python3', [join(gen, 'memory_snapshot.py'), ...args, '-o', join(out, 'rank0.pickle')], {
         stdio: 'ignore',
       }));
+  const made = name =>
+    once(name, out => execFileSync('python3', [join(gen, `${name}.py`), '-o', out], {stdio: 'ignore'}));
   // The folder is next to the checkout, if it exists.
   const bytedance = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');
   return {
@@ -115,6 +117,9 @@ export function makeRuns(stageline, folder) {
       out => execFileSync('python3', [join(gen, 'recording.py'), '-o', out], {stdio: 'ignore'})),
     snapshot: snapshot('snapshot', '--oom', 'fragmented'),
     snapshots: [snapshot('snapshot-a'), '--compare', snapshot('snapshot', '--oom', 'fragmented')],
+    experts: made('experts'),
+    collectives: made('collectives'),
+    router_trace: made('router_trace'),
     hang: once('hang',
       out =>
         execFileSync('python3', [join(gen, 'flight_recorder.py'), '--fault', 'missing:2', '--messages', '-o', out], {

@@ -19,6 +19,9 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
   return element;
 }
 
+// Text for readers of the screen alone, where a column's bars need no head.
+export const unseen = (text: string): HTMLElement => h('span', {class: 'live'}, text);
+
 export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGElement {
   const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
   apply(element, props);

@@ -1,5 +1,5 @@
 // Bars in the rows of a table: the numbers are next to them, so a reader without the picture has all of them.
-import {h, styled} from '../dom';
+import {h, styled, unseen} from '../dom';
 import {grouped, percent} from '../format';
 import {t, type Key} from '../i18n/i18n';
 
@@ -69,7 +69,7 @@ export function barTable(name: string, rowHead: string, heads: string[], all: Ba
   const longest = Math.max(...rows.map(total), 0);
   const table = h('table', {class: 'plot'}, h('caption', {class: 'live'}, name),
     h('thead', {},
-      h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
+      h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar'}, unseen(t('plot.bar'))),
         ...heads.map(head => h('th', {scope: 'col'}, head)))), h('tbody', {}, ...rows.map(row =>
         h('tr', {}, styled(
           h('th', {class: 'text', scope: 'row', title: row.title ?? null},

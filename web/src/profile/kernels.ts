@@ -1,7 +1,7 @@
 // Shows the executed work: kinds of device work with the kinds that ran together, the kernels that take most time,
 // annotations.
 import {frameOf, groupBy, maximum, sum, type Row} from '../data/frame';
-import {h, styled} from '../dom';
+import {h, styled, unseen} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
 import {barTable, kindLegend, kindName, legend, shareCell, stack, type BarRow, type Kind} from '../plots/bars';
@@ -125,7 +125,7 @@ function kernelTable(rows: Row[], chosen: string, uses: Map<string, Use>): HTMLE
     h('table', {class: 'plot kernels'}, h('caption', {class: 'live'}, chosen),
       h('thead', {},
         h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('kernels.name')),
-          h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('kernels.sum')),
+          h('th', {class: 'bar'}, unseen(t('plot.bar'))), h('th', {scope: 'col'}, t('kernels.sum')),
           h('th', {scope: 'col'}, '%'), h('th', {scope: 'col'}, t('kernels.calls')),
           h('th', {scope: 'col'}, t('kernels.mean')),
           tensor && h('th', {scope: 'col', title: t('kernels.tensor.help')}, t('use.tensor')),

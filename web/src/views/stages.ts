@@ -1,5 +1,5 @@
 // Stage balance from the table "stages": stage, kind, mean_ns, ratio_to_median in long format.
-import {h, styled} from '../dom';
+import {h, styled, unseen} from '../dom';
 import {tableColumn, type Table} from '../data/report';
 import {t} from '../i18n/i18n';
 
@@ -63,9 +63,8 @@ export function stagesView(table: Table | undefined): HTMLElement | null {
     h('div', {},
       h('table', {class: 'mini'},
         h('thead', {},
-          h('tr', {}, h('th', {scope: 'col', 'aria-label': t('stages.stage')}),
-            h('th', {'aria-label': t('stages.bars')}), ...kinds.map(kind => h('th', {scope: 'col'}, kind)),
-            h('th', {scope: 'col'}, t('stages.ratio')))),
+          h('tr', {}, h('th', {scope: 'col'}, unseen(t('stages.stage'))), h('th', {}, unseen(t('stages.bars'))),
+            ...kinds.map(kind => h('th', {scope: 'col'}, kind)), h('th', {scope: 'col'}, t('stages.ratio')))),
         h('tbody', {},
           ...lines.map(line =>
             h('tr', {hidden: !shown.has(line)}, h('th', {scope: 'row'}, String(line.stage)),

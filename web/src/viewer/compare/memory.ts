@@ -1,7 +1,7 @@
 // Two snapshots of an allocator: what each category and stack holds at the peak of B and did at that of A.
 import {frameOf, groupBy, sum, type Row} from '../../data/frame';
 import type {Report, Table} from '../../data/report';
-import {h} from '../../dom';
+import {h, unseen} from '../../dom';
 import {bytes, percent} from '../../format';
 import {t, type Key} from '../../i18n/i18n';
 import {frameName} from '../../profile/allocator';
@@ -35,7 +35,7 @@ function table(title: string, rows: readonly Change[], most: number): HTMLElemen
       h('table', {class: 'plot'},
         h('thead', {},
           h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
-            h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('snapshots.atPeak', 'A')),
+            h('th', {class: 'bar'}, unseen(t('plot.bar'))), h('th', {scope: 'col'}, t('snapshots.atPeak', 'A')),
             h('th', {scope: 'col'}, t('snapshots.atPeak', 'B')), h('th', {scope: 'col'}, t('snapshots.change')))),
         h('tbody', {}, ...rows.slice(0, MOST_ROWS).map(({name, title, a, b}) => {
           const bar = h('i', {class: b > a ? 'slower' : 'faster'}), width = Math.abs(b - a) / most * 50;
@@ -70,7 +70,7 @@ export function compareMemory(a: readonly Table[], b: readonly Table[]): HTMLEle
     h('p', {class: 'lead'}, first ? t('snapshots.mostBy', first.name, signed(first.b - first.a)) : t('snapshots.same')),
     h('table', {class: 'plot'},
       h('thead', {},
-        h('tr', {}, h('th', {class: 'text'}), h('th', {scope: 'col'}, 'A'), h('th', {scope: 'col'}, 'B'),
+        h('tr', {}, h('td', {class: 'text'}), h('th', {scope: 'col'}, 'A'), h('th', {scope: 'col'}, 'B'),
           h('th', {scope: 'col'}, t('snapshots.change')))), h('tbody', {}, ...levels.map(([key, column]) => {
           const [before, after] = of(column);
           return h('tr', {}, h('th', {class: 'text', scope: 'row'}, t(key)), h('td', {}, bytes(before)),

@@ -1,7 +1,7 @@
 // Two runs, matched by what they are: what differs in words, then what makes the difference, then operators and
 // kernels. The words and numbers are those of `stageline diff` and `stageline analyze trace-diff`.
 import {tableColumn, type Column, type Table} from '../../data/report';
-import {h, type Child} from '../../dom';
+import {h, type Child, unseen} from '../../dom';
 import {duration, grouped, percent} from '../../format';
 import {flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable} from '../../views/data_table';
@@ -49,7 +49,7 @@ export function makeCompare(shell: Shell, memory?: typeof compareMemory): Page {
         h('table', {class: 'plot'},
           h('thead', {},
             h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
-              h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('compare.effect')),
+              h('th', {class: 'bar'}, unseen(t('plot.bar'))), h('th', {scope: 'col'}, t('compare.effect')),
               h('th', {scope: 'col'}, t('compare.share')), h('th', {scope: 'col'}, t('compare.error')))),
           h('tbody', {}, ...found.changes.flatMap((one, i) => [
             row(hasPipeline(shell.run) && hasScene(one)

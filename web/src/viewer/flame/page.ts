@@ -279,7 +279,7 @@ export function makeFlamePage(shell: Shell): Page {
   function drawDetail(): void {
     const of = tree!, node = look.view === 'sandwich' ? 0 : chosen;
     detail.hidden = look.view === 'sandwich' || (look.view === 'tree' && node === 0);
-    if (node === 0) return detail.replaceChildren(h('span', {class: 'quiet'}, t('flame.detail.none')));
+    if (node === 0) return detail.replaceChildren(h('span', {class: 'quiet flame-hint'}, t('flame.detail.none')));
     const [name, ...rest] = lines(of)(node, 0), kind = KINDS[of.kind[node]!]!;
     detail.replaceChildren(
       ...[

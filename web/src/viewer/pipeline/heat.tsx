@@ -35,7 +35,7 @@ function HeatMap(
         <caption class="live">{name}</caption>
         <thead>
           <tr>
-            <th class="text" />
+            <td class="text" />
             {columns.map((c, i) => <th scope="col">{few ? c : i % 4 === 0 && <span>{c}</span>}</th>)}
           </tr>
         </thead>

@@ -287,7 +287,9 @@ function Start({status, theme, makePlan}: {status: ShelfStatus; theme: Theme; ma
                             <table class="start-files">
                               <thead>
                                 <tr>
-                                  <th class="pick" aria-label={t('start.choose')} />
+                                  <th class="pick">
+                                    <span class="live">{t('start.choose')}</span>
+                                  </th>
                                   <th class="text" scope="col">{t('start.name')}</th>
                                   <th class="text" scope="col">{t('start.format')}</th>
                                   <th scope="col">{t('start.size')}</th>

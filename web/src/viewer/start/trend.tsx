@@ -140,7 +140,7 @@ export function TrendView({trend, pairs, open}: {trend: Trend; pairs: Pairs; ope
               <th scope="col">{t('trend.step')}</th>
               <th scope="col">{t('trend.change')}</th>
               <th class="text" scope="col">{t('trend.why')}</th>
-              <th />
+              <td />
             </tr>
           </thead>
           <tbody>

@@ -103,7 +103,9 @@ export function AreaPanel({api, store, actions}: PanelProps) {
               <tr>
                 <th class="text">{t('slice.name')}</th>
                 <th class="text">{t('slice.kind')}</th>
-                <th class="bar" />
+                <th class="bar">
+                  <span class="live">{t('plot.bar')}</span>
+                </th>
                 {COLUMNS.map(column => (
                   <th aria-sort={column === sort ? (down ? 'descending' : 'ascending') : undefined}>
                     <button class="plain" onClick={() => order(column)}>

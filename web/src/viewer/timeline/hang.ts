@@ -51,9 +51,10 @@ export async function findHang(api: Api, store: Store): Promise<void> {
     ...(isWhole ? {view: store.home} : {})});
 }
 
-function label(pen: CanvasRenderingContext2D, scene: Scene, text: string, x: number, y: number, room: number): void {
-  const {ratio, colours} = scene, wide = pen.measureText(text).width + 8 * ratio;
-  if (wide > room) return;
+// Stands at `at`, or further to the left where the frame ends before it does.
+function label(pen: CanvasRenderingContext2D, scene: Scene, frame: Frame, text: string, at: number, y: number): void {
+  const {ratio, colours} = scene, wide = pen.measureText(text).width + 8 * ratio, x = Math.min(at, frame.right - wide);
+  if (x < frame.left) return;
   pen.fillStyle = colours.bg;
   pen.fillRect(x, y - 8 * ratio, wide, 16 * ratio);
   pen.fillStyle = colours.hot;
@@ -78,7 +79,7 @@ export function paintHang(pen: CanvasRenderingContext2D, scene: Scene, frame: Fr
       pen.fillRect(left, y, frame.right - left, height);
       pen.globalAlpha = 1;
       if (isGap) pen.fillRect(left, y + height - 2 * ratio, frame.right - left, 2 * ratio);
-      if (height >= 15 * ratio) label(pen, scene, words, left + 4 * ratio, y + height / 2, frame.right - left);
+      if (height >= 15 * ratio) label(pen, scene, frame, words, left + 4 * ratio, y + height / 2);
     }
 }
 
@@ -96,6 +97,5 @@ export function paintParting(pen: CanvasRenderingContext2D, scene: Scene, frame:
   pen.stroke();
   pen.setLineDash([]);
   pen.font = `600 ${11 * ratio}px ${FONT}`;
-  const wide = pen.measureText(first.words).width + 12 * ratio, right = x + wide < frame.right;
-  label(pen, scene, first.words, right ? x + 4 * ratio : x - wide, (AXIS_HEIGHT + 10) * ratio, wide);
+  label(pen, scene, frame, first.words, x + 4 * ratio, (AXIS_HEIGHT + 10) * ratio);
 }

@@ -24,7 +24,7 @@ export function MarksPanel({store, actions}: PanelProps) {
             <th class="text">{t('marks.time')}</th>
             <th>{t('marks.since')}</th>
             <th class="text">{t('marks.note')}</th>
-            <th />
+            <td />
           </tr>
         </thead>
         <tbody>

@@ -55,7 +55,7 @@ function Compare({store, actions}: PanelProps) {
       <caption>{t('compare')}</caption>
       <thead>
         <tr>
-          <th />
+          <td />
           <th>{t('compare.held.short')}</th>
           <th>{t('compare.selected')}</th>
           <th>{t('compare.difference')}</th>
