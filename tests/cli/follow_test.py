@@ -191,10 +191,13 @@ class Follow(Followed):
         return list(dict.fromkeys(titles)), whole['findings'][0]
 
     def test_a_slow_rank_of_two_is_no_slow_stage(self):
-        titles, whole = self.told(steps=30, replicas=2, jitter=0.02, fault=(5, 1.3, 10, 20))
+        titles, whole = self.told(steps=30, replicas=2, fault=(5, 1.5, 10, 20))
         self.assertTrue(titles)
         self.assertEqual([title for title in titles if not title.startswith('Rank 5 ')], [])
         self.assertIn('in 10 of 30 steps', whole['title_en'])
+        slow_in = [int(re.search(r'in (\d+) of', title).group(1)) for title in titles if ' of ' in title.partition('in ')[2]]
+        self.assertIn(10, slow_in)
+        self.assertLessEqual(max(slow_in), 10, titles)  # a step before its onset or after its end is none of them
 
     def test_long_steps_are_not_told_beside_a_stage_of_one_rank(self):
         titles, whole = self.told(steps=36, replicas=1, fault=(1, 1.6, 10, 20))

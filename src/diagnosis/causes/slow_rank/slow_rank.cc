@@ -145,6 +145,18 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
   return slow;
 }
 
+// Whether the worker is slow for a while and no longer: the slow steps are certain, and an onset is wrong about some.
+bool is_over(const Course& onset, const std::vector<double>& ratios, int64_t slow_in) {
+  const double middle = (onset.low + onset.high) / 2;
+  int64_t high = 0, wrong = 0;
+  for (size_t s = 0; s < ratios.size(); ++s) {
+    if (std::isnan(ratios[s])) continue;
+    const bool is_high = ratios[s] > middle;
+    high += is_high, wrong += is_high != (onset.level[s] > middle);
+  }
+  return wrong > 0 && high == slow_in;
+}
+
 // How many workers a replica has, and how many of them are slow all the time.
 struct OfReplica {
   size_t workers = 0, slow = 0;
@@ -325,10 +337,10 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
       const int64_t steps = values.size();
       Course course = course_of(ratios[w]);
       if (slow_course(course) && !holds_excess(course, ratios[w])) course = {};
-      const bool shaped =
-          slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
       const int32_t dp = scene.times.workers()[w].dp;
       const Slow now_and_then = slow_sometimes(ratios[w], ones.at(dp), workers_of.at(dp), w, beyond);
+      const bool onset = course.kind == CourseKind::kOnset && !is_over(course, ratios[w], now_and_then.slow_in);
+      const bool shaped = slow_course(course) && (onset || course.kind == CourseKind::kTrend);
       if (!shaped && now_and_then.slow_in >= kMinSlowSteps && now_and_then.slow_in <= kMaxSlowSteps * steps) {
         slow.push_back(now_and_then);
         continue;
