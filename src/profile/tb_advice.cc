@@ -51,9 +51,7 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
   const auto is = [&](const FunctionEvent& e, uint8_t fact) {
     return e.name < run.name_facts.size() ? run.is(e.name, fact) : (tb_name_facts(names.text(e.name)) & fact) != 0;
   };
-  const auto is_step = [&](const FunctionEvent& e) {
-    return e.name < run.step_number.size() && run.step_number[e.name] >= 0;
-  };
+  const auto is_step = [&](const FunctionEvent& e) { return run.step_number[s.name_id[e.slice]] >= 0; };
   for (size_t i = tree.events.size(); i-- > 0;) {  // callees before callers
     const FunctionEvent& e = tree.events[i];
     CallFacts& own = facts[i];

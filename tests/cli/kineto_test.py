@@ -48,6 +48,12 @@ class Rivals(Case):
         rival = run('analyze', 'temporal-breakdown', path, '--format', 'csv', '--compat', 'hta', check=0).out
         self.assertNotEqual(ours.splitlines()[0], rival.splitlines()[0])
 
+    def test_operators_are_named_without_their_overload_and_steps_are_none(self):
+        events = [event('ProfilerStep#5', 0, 900, 'Operator'), event('aten::add.Tensor', 10, 100), event('aten::add.Scalar', 200, 50)]
+        path = self.write('rank0.json', json.dumps({'schemaVersion': 1, 'traceEvents': events}))
+        rows = run('analyze', 'tb-operator', path, '--format', 'csv', check=0).out.splitlines()[1:]
+        self.assertEqual([row.split(',')[1:3] for row in rows], [['aten::add', '2']])
+
     def test_grouping_is_checked_by_analysis(self):
         path = self.write('rank0.json', trace())
         for analysis, grouping in (('tb-kernel', 'kernel-and-operator'), ('tb-operator', 'operator-and-shape')):

@@ -43,14 +43,14 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
     sum.total.eligible |= call.eligible;
   });
   out.any_device = std::ranges::any_of(rank.rows, [](const TorchRow& row) { return row.on_device; });
-  const StringPool& texts = run.torch.trace->names;
+  const StringPool& texts = run.torch.trace->names;  // of shapes; an operator without its overload may be no name of it
   std::ranges::sort(out.sums, [&](const Sum& a, const Sum& b) {
     const int64_t left = out.any_device ? a.total.self_device_ns : a.total.self_host_ns;
     const int64_t right = out.any_device ? b.total.self_device_ns : b.total.self_host_ns;
     if (left != right) return left > right;
     if (a.total.device_ns != b.total.device_ns) return a.total.device_ns > b.total.device_ns;
     if (a.total.host_ns != b.total.host_ns) return a.total.host_ns > b.total.host_ns;
-    return a.name != b.name ? texts.text(a.name) < texts.text(b.name) : texts.text(a.dims) < texts.text(b.dims);
+    return a.name != b.name ? names.text(a.name) < names.text(b.name) : texts.text(a.dims) < texts.text(b.dims);
   });
   return out;
 }
@@ -59,12 +59,13 @@ std::string shape_of(const StringPool& names, StringId dims) {
   return dims == 0 ? "[]" : std::string(names.text(dims));
 }
 
-Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+Table operator_table(const TbRun& run, const FunctionNames& names, const std::vector<RankOperators>& ranks,
+                     bool by_shape) {
   Table table(declared_table(by_shape ? "tb-operator/operators-by-shape" : "tb-operator/operators"));
   for (const RankOperators& rank : ranks)
     for (const Sum& s : rank.sums) {
       const TbOperator& t = s.total;
-      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.name))};
+      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(names.text(s.name))};
       if (by_shape) row.emplace_back(shape_of(run.torch.trace->names, s.dims));
       row.emplace_back(s.calls);
       for (const int64_t ns : {t.self_device_ns, t.device_ns, t.self_host_ns, t.host_ns}) row.emplace_back(ns);
@@ -86,7 +87,7 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const auto ranks =
       ask_ranks(tb.torch, [&](const TorchRank& rank) { return operators_of(tb, names, rank, by_shape); });
   AnalysisResult result;
-  return result.with(operator_table(tb, ranks, by_shape));
+  return result.with(operator_table(tb, names, ranks, by_shape));
 }
 
 }  // namespace stageline
