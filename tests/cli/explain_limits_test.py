@@ -244,6 +244,23 @@ class FewSteps(Limits):
         self.assertEqual(found[0]['places'][0]['ranks'], [6, 7, 8])
 
 
+    def test_a_slow_rank_shows_beside_a_warm_up_step(self):
+        def work(stage, step, mb, dp):
+            return (3 if step == 0 else 1) * (1.4 if (stage, dp) == (1, 2) else 1)
+        found = self.reported(self.written('warm', fill_drain.rows(3, 6, 2, work, replicas=4, jitter=0.05)))['findings']
+        self.assertEqual({f['key'] for f in found}, {'rank:7', 'all'})
+        self.assertIn('Step 0 takes', next(f['title_en'] for f in found if f['key'] == 'all'))
+
+    def test_work_that_varies_proves_no_slow_stage(self):
+        # Six steps whose means differ by chance: which of them are long on which stage means nothing.
+        for seed in range(20):
+            draw = random.Random(seed)
+            work = {(stage, step, mb): max(0.4, draw.gauss(1, 0.33)) for stage in range(3) for step in range(6) for mb in range(6)}
+            rows = fill_drain.rows(3, 6, 6, lambda stage, step, mb, dp, work=work: work[stage, step, mb], jitter=0.005, seed=seed)
+            with self.subTest(seed=seed):
+                self.assertNotIn('stage.slow', [f['id'] for f in self.reported(self.written('varies', rows))['findings']])
+
+
 class LostStage(Limits):
     def test_the_warm_up_shows_a_last_stage_that_was_not_read(self):
         for micro_batches in (4, 6, 7):  # a first stage with few micro-batches runs all of its forwards first

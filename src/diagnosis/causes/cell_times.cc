@@ -382,18 +382,26 @@ std::vector<CellTimes::Scatter> CellTimes::scatter(size_t keys, const std::funct
     for (size_t s = 0; s < graph_.steps.size(); ++s)
       if (counts_[s]) body(graph_.steps[s]);
   };
+  std::vector<double> level;  // of each step: all cells, to what they usually take; a warm-up is slow as a whole
   each_step([&](const GraphStep& step) {
-    each(step, [&](uint32_t op, uint32_t key) { own[key] += time_ns(op), theirs[key] += usual[place_of(op)]; });
+    double all_ns = 0, usual_ns = 0;
+    each(step, [&](uint32_t op, uint32_t) { all_ns += time_ns(op), usual_ns += usual[place_of(op)]; });
+    level.push_back(usual_ns > 0 ? all_ns / usual_ns : 1);
+    each(step, [&](uint32_t op, uint32_t key) {
+      own[key] += time_ns(op) / level.back(), theirs[key] += usual[place_of(op)];
+    });
   });
   // (key, kind, chunk, micro-batch; a cell whose micro-batch is unknown stands alone): the excess of its cells.
   std::map<std::tuple<uint32_t, CellKind, int32_t, int64_t>, double> excess;
+  auto of_step = level.begin();
   each_step([&](const GraphStep& step) {
     excess.clear();
+    const double step_level = *of_step++;
     each(step, [&](uint32_t op, uint32_t key) {
       const int64_t alone = -1 - static_cast<int64_t>(op);
       const int64_t micro_batch = graph_.micro_batch[op] >= 0 ? graph_.micro_batch[op] : alone;
       double& of_sample = excess[{key, graph_.kind[op], graph_.chunk[op], micro_batch}];
-      of_sample += time_ns(op) - own[key] / theirs[key] * usual[place_of(op)];
+      of_sample += time_ns(op) / step_level - own[key] / theirs[key] * usual[place_of(op)];
     });
     for (const auto& [of, off] : excess) ++all[std::get<0>(of)].samples, squares[std::get<0>(of)] += off * off;
   });

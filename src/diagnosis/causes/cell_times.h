@@ -154,8 +154,9 @@ class CellTimes {
   // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
   // Returns for each of `keys` the standard error of its cells' time ÷ the usual time of their places. The error comes
-  // from the scatter of the cells, so few steps are enough. The cells that stages or replicas of a key have at one place
-  // of the order are one sample: they may be long together. key_of gives a key or kNone. O(operations).
+  // from the scatter of the cells, so few steps are enough. The cells that stages or replicas of a key have at one
+  // place of the order are one sample: they may be long together. What all cells of a step share is left out. key_of
+  // gives a key or kNone. O(operations).
   struct Scatter {
     double error = 0;
     int64_t samples = 0;

@@ -33,7 +33,9 @@ bool may_be_chance(const Cause& cause, const CauseList& list) {
   if (list.steps < 2 && measured == Measured::kInferred) return true;  // one step has no scatter to compare with
   if (measured == Measured::kCounted && cause.figures.count >= kMinEvents && price.lost_ns > price.error_ns())
     return false;
-  return !beyond_noise(price.lost_ns, price.error_ns(), list.steps);
+  // Steps may agree on the cost of an excess that is itself not beyond noise.
+  const double error_ns = std::hypot(price.error_ns(), price.lost_ns * price.excess_error);
+  return !beyond_noise(price.lost_ns, error_ns, list.steps);
 }
 
 // The verdict on a suspicion: a cause of the list, one within noise, or too little to mention.

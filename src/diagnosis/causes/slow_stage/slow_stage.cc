@@ -153,10 +153,42 @@ class StageSteps {
   std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
 };
 
+// By how much single cells scatter on each stage. It is computed when it is first asked for.
+class StageScatter {
+ public:
+  explicit StageScatter(const CauseScene& scene) : scene_(scene) {}
+
+  const CellTimes::Scatter& of(int32_t stage) const { return all()[stage]; }
+  // Of the other stages, the one whose cells say least.
+  CellTimes::Scatter others(int32_t stage) const {
+    CellTimes::Scatter worst;
+    for (int32_t other = 0; other < scene_.times.stages(); ++other)
+      if (other != stage && of(other).error > worst.error) worst = of(other);
+    return worst;
+  }
+  // The standard deviation of the stage's ratio to the others in one step, as far as it comes from single cells.
+  double of_step(int32_t stage) const {
+    const double error = std::hypot(of(stage).error, others(stage).error);
+    return error * std::sqrt(static_cast<double>(std::ranges::count(scene_.counts, true)));
+  }
+
+ private:
+  const std::vector<CellTimes::Scatter>& all() const {
+    if (all_.empty())
+      all_ = scene_.times.scatter(scene_.times.stages(),
+                                  [&](uint32_t op) { return static_cast<uint32_t>(scene_.graph.stage(op)); });
+    return all_;
+  }
+
+  const CauseScene& scene_;
+  mutable std::vector<CellTimes::Scatter> all_;
+};
+
 // The course of a stage that is slow in a part of the steps only, to a degree that differs from step to step, as a
 // device that gets hot and cools down; without one, no course. `ratios` has NaN for steps that do not count, which
 // `all` has.
-Course slow_at_times(const std::vector<double>& ratios, const std::vector<double>& all) {
+Course slow_at_times(const std::vector<double>& ratios, const std::vector<double>& all, const StageScatter& cells,
+                     int32_t stage) {
   std::vector<double> low, high;
   for (const double ratio : known_ratios(ratios)) (ratio < kSlowCause ? low : high).push_back(ratio);
   constexpr size_t kMinEach = 3;
@@ -166,7 +198,9 @@ Course slow_at_times(const std::vector<double>& ratios, const std::vector<double
   course.noise = sample_std(low);
   course.level = all;
   if (!slow_course(course) || course.high - course.low < kScatters * course.noise) return {};
-  return course;
+  // Few steps are alike by chance; their cells are many.
+  course.noise = std::max(course.noise, cells.of_step(stage));
+  return course.high - course.low < kScatters * course.noise ? Course{} : course;
 }
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
@@ -229,12 +263,14 @@ StageExcess excess_of(const CauseScene& scene, const PlaceTimes& t, int32_t stag
 
 // Returns the stage's course over the steps. Levels that differ little compared with the excess have no shape: the
 // stage is about as slow in all steps.
-Course course_of_stage(const StageSteps& steps, const std::vector<double>& by_step, const Place& place) {
+Course course_of_stage(const StageSteps& steps, const std::vector<double>& by_step, const StageScatter& cells,
+                       const Place& place) {
   Course course = course_of(by_step);
   if (slow_course(course) && !holds_excess(course, by_step)) course = {};
   const auto [low, high] = std::minmax(course.low, course.high);
   if (high - low < kNextToNothing * (high - 1)) course = {};
-  return course.varies() ? course : slow_at_times(by_step, steps.ratios(place.stage, place.chunk, true));
+  return course.varies() ? course
+                         : slow_at_times(by_step, steps.ratios(place.stage, place.chunk, true), cells, place.stage);
 }
 
 // The rank that alone was read of a stage that other replicas have too; kUnknown if there are several or no replicas.
@@ -266,8 +302,8 @@ bool is_one_rank(const CauseScene& scene, int32_t stage, const std::vector<doubl
 }
 
 // Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
-bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
-             const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps, const StageScatter& cells,
+             int32_t stage, Cause& cause, double& beyond_ns) {
   const StageExcess excess = excess_of(scene, t, stage);
   const bool one_kind = excess.is_one_kind();
   // It is not slow on average, but may be in some steps.
@@ -275,7 +311,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
                     !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
   Place place{.kind = PlaceKind::kStage, .stage = stage};
   if (cause.sometimes &&
-      (!(excess.theirs_ns > 0) || !slow_course(course_of_stage(steps, steps.ratios(stage, kUnknown), place))))
+      (!(excess.theirs_ns > 0) || !slow_course(course_of_stage(steps, steps.ratios(stage, kUnknown), cells, place))))
     return false;
   if (const int32_t rank = only_rank(scene.trace, scene.graph.dp_count, stage); rank != kUnknown) place.ranks = {rank};
   SlowStageOwn slow;
@@ -288,7 +324,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   if (one_chunk) place.chunk = excess.slowest, cause.figures.ratio = excess.slowest_ratio;
   const Kinds& kinds = one_chunk ? excess.of_slowest : excess.kinds;
   const std::vector<double> by_step = steps.ratios(stage, place.chunk);
-  cause.course = course_of_stage(steps, by_step, place);
+  cause.course = course_of_stage(steps, by_step, cells, place);
   // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
   if (slow_course(cause.course) && std::min(cause.course.low, cause.course.high) < kSlowCause) cause.sometimes = true;
   for (const auto& [kind, sums] : kinds)
@@ -307,12 +343,8 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.places = {place};
   cause.own = std::move(slow);
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
-  if (!scatter.empty() && !cause.certain) {
-    CellTimes::Scatter others;  // the stage whose cells say least
-    for (int32_t other = 0; other < scene.times.stages(); ++other)
-      if (other != stage && scatter[other].error > others.error) others = scatter[other];
-    cause.certain = certainly_slow(mean_of(ratios), scatter[stage], others);
-  }
+  if (few_steps(scene) && !cause.certain)
+    cause.certain = certainly_slow(mean_of(ratios), cells.of(stage), cells.others(stage));
   if (slow_course(cause.course)) return true;
   // Without a simulation pauses are not left out, so one step does not distinguish a pause from a slow stage.
   if (one_kind || scene.graph.source == GraphSource::kNone) return cause.certain;
@@ -354,13 +386,10 @@ void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
   const StageSteps steps(scene, t.others);
-  std::vector<CellTimes::Scatter> scatter;
-  if (few_steps(scene))
-    scatter = scene.times.scatter(scene.times.stages(),
-                                  [&](uint32_t op) { return static_cast<uint32_t>(scene.graph.stage(op)); });
+  const StageScatter cells(scene);
   std::vector<Slow> slow;
   for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, steps, scatter, stage, found.cause, found.beyond_ns))
+    if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
       slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
