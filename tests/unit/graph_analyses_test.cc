@@ -102,6 +102,28 @@ TEST_CASE("operators: own thread only, copies count, an unmatched launch is no e
   CHECK(none.error().what == "KeyError: 'thread_id'");
 }
 
+TEST_CASE("sequences: wall from first start to last end, gaps where none of the call's work runs") {
+  // Of the first call: 5–9, 12–20 with 14–16 inside it, 25–27: gaps of 3 and 5 µs. Of the second: 65–71, 70–72, 72–74
+  // on two streams, and none. The work of another call from 9 to 12 fills no gap.
+  std::vector<std::string> events = {op("aten::linear", "1", "3"), op("aten::linear", "60", "4"), op("other", "4", "1"),
+                                     call("cudaLaunchKernel", "4.2", "0.1", 7), kernel("x", "9", "3", 7, 8)};
+  const std::tuple<const char*, const char*, const char*, int> work[] = {
+      {"1.1", "5", "4", 7},   {"1.5", "12", "8", 7},  {"2.0", "14", "2", 8},  {"2.5", "25", "2", 7},
+      {"60.1", "65", "6", 7}, {"60.5", "70", "2", 8}, {"61.0", "72", "1", 7}, {"61.5", "73", "1", 7}};
+  int n = 10;
+  for (const auto& [launch, start, dur, stream] : work) {
+    events.push_back(call("cudaLaunchKernel", launch, "0.1", ++n));
+    events.push_back(kernel("k", start, dur, n, stream));
+  }
+  const auto ours = answer("frequent-cuda-kernel-sequences", events, false, {{"operator-name", "linear"}});
+  REQUIRE(ours);
+  REQUIRE(ours->tables[0].row_count() == 1);
+  CHECK(value(ours->tables[0], "rank", "0", "count") == 2);
+  CHECK(value(ours->tables[0], "rank", "0", "kernel_ns") == 26'000);
+  CHECK(value(ours->tables[0], "rank", "0", "wall_ns") == 22'000 + 9'000);
+  CHECK(value(ours->tables[0], "rank", "0", "gap_ns") == 3'000 + 5'000);
+}
+
 TEST_CASE("sequences: outermost calls of every branch, whatever the depth") {
   const std::vector<std::string> events = {
       op("top", "0", "50"),           op("aten::linear", "1", "20"),          call("cudaLaunchKernel", "2", "1", 1),
