@@ -59,6 +59,40 @@ class Reading(AscendCase):
         old = table('events', self.make('old', schema='1.0.0'))
         self.assertEqual(new, old)
 
+    def test_counters_of_units_and_memory_of_graphs(self):
+        """Old and new names of a release give one curve; an accelerator that never worked has none."""
+        for schema in ('1.0.0', '1.2.0'):
+            d = self.make(schema, schema=schema, units=True, ranks=1)
+            rows = json.loads(run('sql', d, 'SELECT name, time_ns, value FROM counters ORDER BY name, time_ns',
+                                  '--format', 'json', '-q', check=0).out)['rows']
+            series, begin = {}, min(at for name, at, _ in rows if 'SoC' in name)
+            for name, at, value in rows:
+                series.setdefault(name, []).append(((at - begin) // 1000000, value))
+            self.assertEqual(series['NPU 0 graph memory of GE / totalAllocate'], [(1, 69632), (2, 65536)])
+            self.assertEqual(series['NPU 0 SoC / mataBwLevel'], [(0, 0), (1, 2), (2, 4)])
+            self.assertEqual(series['NPU 0 accelerator 7 / readBwLevel'], [(0, 0), (1, 1), (2, 2), (3, 3)])
+            self.assertEqual(sorted(name for name in series if 'accelerator' in name),
+                             [f'NPU 0 accelerator 7 / {level}' for level in ('readBwLevel', 'readOstLevel', 'writeOstLevel')])
+
+    def test_counters_of_kernels(self):
+        """Each kernel has the counters of its task, and the operator and the call that launched it."""
+        d = self.make(units=True)
+        rows = table('cupti-counter-data-with-operators', d)
+        self.assertEqual(len(rows), 24)
+        for rank in '01':
+            own = [r for r in rows if r['rank'] == rank]
+            made = sqlite3.connect(self.databases[int(rank)])
+            names = made.execute('SELECT value FROM COMPUTE_TASK_INFO c JOIN STRING_IDS ON id = name JOIN TASK USING (globalTaskId) '
+                                 'ORDER BY startNs').fetchall()
+            order = made.execute('SELECT count(*) FROM COMPUTE_TASK_INFO a JOIN TASK t USING (globalTaskId) JOIN COMPUTE_TASK_INFO b '
+                                 'ON b.globalTaskId <= a.globalTaskId GROUP BY a.globalTaskId ORDER BY t.startNs').fetchall()
+            made.close()
+            self.assertEqual([r['name'] for r in own], [n for n, in names])
+            self.assertEqual([float(r['aic_mac_ratio']) * 16 for r in own], [n for n, in order])
+            self.assertEqual([r['aic_total_time'] for r in own], [r['dur_ns'] for r in own])
+            self.assertEqual({(r['launch'], r['top_level_op'], r['aic_mte2_ratio']) for r in own}, {('launch', 'aten::mm', '0.5')})
+        self.assertEqual(table('cupti-counter-data-with-operators', self.make('plain')), [])
+
     def test_same_bytes_for_any_thread_count(self):
         d = self.make()
         one = run('analyze', 'events', d, '--format', 'csv', '-q', '--threads', 1, check=0).out
@@ -253,10 +287,12 @@ class RealFiles(AscendCase):
 
     # These tables are not read by docs/formats/ascend.md. They are lists of numbers that the program contains, tables
     # that Insight adds, and texts, which are read as rows name them.
-    NOT_READ = {'TASK_PMU_INFO', 'ACC_PMU', 'SOC_BANDWIDTH_LEVEL', 'NPU_OP_MEM', 'OVERLAP_ANALYSIS', 'SESSION_TIME_INFO', 'STRING_IDS',
+    # TASK_PMU_INFO is read when its analysis is asked for.
+    NOT_READ = {'TASK_PMU_INFO', 'OVERLAP_ANALYSIS', 'SESSION_TIME_INFO', 'STRING_IDS',
                 'ENUM_HCCL_RDMA_TYPE', 'ENUM_MSTX_EVENT_TYPE', 'ENUM_API_TYPE', 'sqlite_sequence', 'status_info', 'connectionCats'}
     COUNTERS = {'NPU_MEM': ['ddr', 'hbm'], 'MEMORY_RECORD': ['totalAllocated', 'totalReserved', 'totalActive'], 'HBM': ['bandwidth'],
-                'LLC': ['hitRate', 'throughput'], 'AICORE_FREQ': ['freq']}
+                'LLC': ['hitRate', 'throughput'], 'AICORE_FREQ': ['freq'], 'SOC_BANDWIDTH_LEVEL': ['l2BufferBwLevel', 'mataBwLevel'],
+                'NPU_OP_MEM': ['totalAllocate', 'totalReserve']}
 
     @unittest.skipUnless(REAL.is_dir(), 'needs ../shared')
     def test_every_table_is_read_or_named(self):
@@ -275,6 +311,9 @@ class RealFiles(AscendCase):
             # Modules that never held memory are left out.
             values += ask('SELECT count(*) FROM NPU_MODULE_MEM WHERE (deviceId, moduleId) IN '
                           '(SELECT deviceId, moduleId FROM NPU_MODULE_MEM GROUP BY 1, 2 HAVING max(totalReserved) > 0)')
+            # So are levels of accelerators that are always 0.
+            for level in ('readBwLevel', 'writeBwLevel', 'readOstLevel', 'writeOstLevel'):
+                values += ask(f'SELECT count(*) FROM ACC_PMU WHERE accId IN (SELECT accId FROM ACC_PMU GROUP BY 1 HAVING max({level}) > 0)')
             self.assertEqual(report['counter_values'], values)
             self.assertEqual(report['memory_events'], ask('SELECT count(allocationTime) + count(releaseTime) FROM OP_MEMORY'))
             times = list(csv.DictReader(io.StringIO(run('analyze', 'communication-time-sum', folder, '--table', 'communication-times',
@@ -283,11 +322,41 @@ class RealFiles(AscendCase):
             self.assertEqual(len(times), named[0])
             self.assertAlmostEqual(sum(int(r['elapse_ns']) for r in times), named[1] * 1e6, delta=len(times))
             step = table('cluster-time-summary', folder)[0]
+            if 'OVERLAP_ANALYSIS' in rows:  # computed again, and the same
+                of_type = dict(main.execute('SELECT type, sum(endNs - startNs) FROM OVERLAP_ANALYSIS GROUP BY 1').fetchall())
+                self.assertEqual([int(step[c]) for c in ('compute_ns', 'exposed_communication_ns')], [of_type[0], of_type[2]])
             computing, exposed = sums.execute('SELECT computing, communication_not_overlapped FROM StepTraceTime').fetchone()
             self.assertAlmostEqual(int(step['compute_ns']), computing * 1e3, delta=2)
             self.assertAlmostEqual(int(step['exposed_communication_ns']), exposed * 1e3, delta=2)
             main.close()
             sums.close()
+
+    @unittest.skipUnless(REAL.is_dir(), 'needs ../shared')
+    def test_counters_of_tasks_are_those_of_sql(self):
+        for path in sorted(REAL.rglob('ascend_pytorch_profiler_*.db')):
+            main = sqlite3.connect(f'file:{path}?immutable=1', uri=True)
+            rows = table('cupti-counter-data-with-operators', path)
+            texts = dict(main.execute('SELECT id, value FROM STRING_IDS WHERE id IN (SELECT name FROM TASK_PMU_INFO)').fetchall())
+            first = main.execute('SELECT min(startNs) FROM (SELECT startNs FROM TASK UNION SELECT CAST(startNs AS INTEGER) FROM PYTORCH_API UNION '
+                                 'SELECT startNs FROM CANN_API UNION SELECT startNs FROM STEP_TIME)').fetchone()[0]
+            asked = sorted((start - first, texts[name], float(value)) for start, name, value in main.execute(
+                'SELECT startNs, name, value FROM TASK_PMU_INFO JOIN TASK USING (globalTaskId)'))
+            self.assertEqual(sorted((int(r['start_ns']), name, float(r[name])) for r in rows for name in texts.values()), asked)
+            main.close()
+
+    @needs_shared
+    def test_unit_counters_graph_memory_and_overlap_of_the_truth(self):
+        path = SHARED / 'sources' / 'ascend' / 'ascend_pytorch_profiler_0.db'
+        truth = json.loads((path.parent / 'truth.json').read_text())[path.name]
+        rows = table('cupti-counter-data-with-operators', path)
+        self.assertEqual([{name: float(r[name]) for name in counted} for r, counted in zip(rows, truth['pmu'].values(), strict=True)],
+                         [{name: float(value) for name, value in counted.items()} for counted in truth['pmu'].values()])
+        curve = json.loads(run('sql', path, "SELECT value FROM counters WHERE name LIKE '%graph memory%totalAllocate'",
+                               '--format', 'json', '-q', check=0).out)['rows']
+        self.assertEqual([value for value, in curve], [total for _, _, _, total in truth['npu_op_mem']])
+        parts = table('temporal-breakdown', path)[0]
+        self.assertEqual([int(parts[c]) for c in ('compute_ns', 'exposed_communication_ns', 'idle_ns')],
+                         [truth['overlap'][kind] for kind in '023'])
 
     def total(self, rows):
         return sum(int(r['dur_ns']) for r in rows)

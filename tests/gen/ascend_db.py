@@ -1,10 +1,11 @@
 """Small Ascend profiler databases: two pipeline ranks, one fault each when asked.
 
-    ascend_db.py OUT [--level none|1] [--ranks N] [--schema 1.0.0|1.2.0] [--mindspore] [--fault NAME]
+    ascend_db.py OUT [--level none|1] [--ranks N] [--schema 1.0.0|1.2.0] [--mindspore] [--units] [--fault NAME]
 
 Every number is chosen so that tests can count it. Per rank there are 2 steps of 3 forwards and 3 backwards marked with
 mstx. At level 1 there are also a kernel, its launch and operator in every range, an all-reduce per step, a send or
-receive per forward, a copy, counters and memory. The generator uses the standard library only. The bytes are the same
+receive per forward, a copy, counters and memory. --units adds what the compute units, accelerators and the graph engine
+counted, and the profiler's own overlap sums. The generator uses the standard library only. The bytes are the same
 at every run.
 """
 import argparse
@@ -61,6 +62,16 @@ LEVEL1 = {
     'HBM': 'deviceId INTEGER, timestampNs INTEGER, bandwidth NUMERIC, hbmId INTEGER, type INTEGER',
     'GC_RECORD': 'startNs INTEGER, endNs INTEGER, globalTid INTEGER',
 }
+UNITS = {
+    'TASK_PMU_INFO': 'globalTaskId INTEGER, name INTEGER, value NUMERIC',
+    'ACC_PMU': 'accId INTEGER, readBwLevel INTEGER, writeBwLevel INTEGER, readOstLevel INTEGER, writeOstLevel INTEGER, '
+               'timestampNs NUMERIC, deviceId INTEGER',
+    'SOC_BANDWIDTH_LEVEL': 'l2BufferBwLevel INTEGER, mataBwLevel INTEGER, timestampNs NUMERIC, deviceId INTEGER',
+    'NPU_OP_MEM': 'operatorName INTEGER, addr INTEGER, type INTEGER, size INTEGER, timestampNs INTEGER, globalTid INTEGER, '
+                  'totalAllocate NUMERIC, totalReserve NUMERIC, component INTEGER, deviceId INTEGER',
+    'OVERLAP_ANALYSIS': 'id INTEGER PRIMARY KEY AUTOINCREMENT, deviceId INTEGER, startNs INTEGER, endNs INTEGER, type INTEGER',
+    'ENUM_MEMORY': 'id INTEGER PRIMARY KEY, name TEXT',
+}
 ENUMS = {'ENUM_HCCL_DATA_TYPE': {4: 'FP32', 11: 'BFP16'}, 'ENUM_HCCL_LINK_TYPE': {1: 'HCCS', 65535: 'INVALID_TYPE'},
          'ENUM_HCCL_TRANSPORT_TYPE': {0: 'SDMA', 2: 'LOCAL'}, 'ENUM_MEMCPY_OPERATION': {1: 'host to device'}}
 
@@ -70,7 +81,7 @@ class Rank:
 
     def __init__(self, rank, options):
         self.rank, self.o, self.fault = rank, options, options.fault
-        self.rows = {table: [] for table in [*TABLES, *LEVEL1]}
+        self.rows = {table: [] for table in [*TABLES, *LEVEL1, *(UNITS if options.units else ())]}
         self.texts = {}
         self.pid = 1000 + rank
         self.main, self.queue = self.pid << 32 | self.pid, self.pid << 32 | self.pid + 50
@@ -109,6 +120,11 @@ class Rank:
                                                self.text('FLOAT;FLOAT'), self.text('"4,8;8,16"'), self.text('"4,16"'))
                                               + ((0,) if self.o.schema == '1.2.0' else ()))
 
+        if self.o.units:  # what the n-th kernel counted says which one it is
+            nth = len(self.rows['COMPUTE_TASK_INFO'])
+            self.rows['TASK_PMU_INFO'] += [(task, self.text(name), value) for name, value in (
+                ('aic_total_time', end - start), ('aic_mac_ratio', nth / 16), ('aic_mte2_ratio', 0.5), ('aiv_vec_ratio', 0))]
+
     def operation(self, host, start, end, kind, peer, count):
         connection = self.next_connection()
         full, tag = self.text(f'hcom_{kind}__123_{self.op_count}_1'), self.text(f'hcom_{kind}_')
@@ -132,6 +148,8 @@ class Rank:
                 self.operation(begin + 30 * MS, begin + 33 * MS, begin + 36 * MS, 'allReduce', 1 - self.rank, 1000)
         if self.o.level == '1':
             self.extras()
+        if self.o.units:
+            self.units()
 
     def pair_of_cells(self, step, begin, mb):
         for kind, at in (('forward', begin + (1 + mb + self.rank) * MS), ('backward', begin + (10 + 4 * mb + 2 * (1 - self.rank)) * MS)):
@@ -160,6 +178,16 @@ class Rank:
         self.rows['AICORE_FREQ'] += [(self.rank, T0 + k * MS, 1800 - 1000 * (k == 2)) for k in range(3)]
         self.rows['HBM'] += [(self.rank, T0 + k * MS, 1e6 * k, 0, self.text(way)) for k in range(3) for way in ('read', 'write')]
         self.rows['GC_RECORD'].append((T0 + 38 * MS, T0 + 38 * MS + 5 * US, self.main))
+
+    def units(self):
+        """Accelerator 7 works, 8 never does; the graph engine holds 64 KiB, and 4 KiB more from 1 to 2 ms."""
+        old = self.o.schema == '1.0.0'  # an ENUM_MEMORY instead of texts
+        self.rows['ACC_PMU'] = [(acc, level * (acc == 7), 0, 1 * (acc == 7), 2 * (acc == 7), T0 + level * MS, self.rank)
+                                for acc in (7, 8) for level in range(4)]
+        self.rows['SOC_BANDWIDTH_LEVEL'] = [(level, 2 * level, T0 + level * MS, self.rank) for level in range(3)]
+        self.rows['ENUM_MEMORY'] = [(5, 'MALLOC'), (6, 'FREE')] if old else []
+        self.rows['NPU_OP_MEM'] = [(self.text('MatMul'), 4096, number if old else self.text(kind), 4096, T0 + number * MS - 4 * MS, self.main,
+                                    65536 + 4096, 1 << 20, self.text('GE'), self.rank) for number, kind in ((5, 'allocate'), (6, 'release'))]
 
     def identity(self):
         world = self.o.ranks
@@ -197,7 +225,7 @@ class Rank:
 
 
 def ddl(table, options):
-    columns = TABLES.get(table) or LEVEL1[table]
+    columns = TABLES.get(table) or LEVEL1.get(table) or UNITS[table]
     return f'CREATE TABLE {table} ({columns if isinstance(columns, str) else columns[options.schema]})'
 
 
@@ -274,7 +302,7 @@ def write_analysis(path):
 
 def write(out, **options):
     """All ranks; returns the paths of the databases."""
-    defaults = {'out': str(out), 'level': '1', 'ranks': 2, 'schema': '1.2.0', 'mindspore': False, 'fault': None}
+    defaults = {'out': str(out), 'level': '1', 'ranks': 2, 'schema': '1.2.0', 'mindspore': False, 'units': False, 'fault': None}
     o = argparse.Namespace(**{**defaults, **options})
     return [write_rank(rank, o) for rank in range(o.ranks)]
 
@@ -286,6 +314,7 @@ def main():
     p.add_argument('--ranks', type=int, default=2)
     p.add_argument('--schema', choices=['1.0.0', '1.2.0'], default='1.2.0')
     p.add_argument('--mindspore', action='store_true')
+    p.add_argument('--units', action='store_true')
     p.add_argument('--fault', choices=FAULTS)
     a = vars(p.parse_args())
     write(a.pop('out'), **a)

@@ -1,14 +1,15 @@
-// Counters that CUPTI measured for each kernel, with the operators that launched it. Definitions:
+// Counters that the profiler measured for each kernel, with the operators that launched it. Definitions:
 // docs/analyses/cupti-counter-data-with-operators.md.
 //
-// The profiler's ranges have no correlation. CUPTI runs one kernel at a time while it measures, so the n-th range of a
-// device belongs to the n-th launch.
+// CUPTI's ranges have no correlation. It runs one kernel at a time while it measures, so the n-th range of a device
+// belongs to the n-th launch. Ascend's counters name their task, which is the kernel that starts then on its stream.
 #include "analyses/analysis.h"
 #include "analyses/cupti_counters/problems.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/sqlite_db.h"
 #include "base/text.h"
 #include "model/numpy_order.h"
 #include "profile/event_text.h"
@@ -17,21 +18,24 @@
 namespace stageline {
 namespace {
 
+using Names = std::set<std::string, std::less<>>;
+
 struct Measured {
   TorchRow range, launch;
   bool has_launch = false;
-  std::vector<std::pair<std::string, double>> counters;
-  std::vector<StringId> ops;  // outermost first
+  std::vector<std::pair<std::string_view, double>> counters;  // names in RankCounters::names
+  std::vector<StringId> ops;                                  // outermost first
 };
 struct RankCounters {
   const Part* part = nullptr;
   std::vector<Measured> ranges;
+  Names names;
   bool unequal = false;  // the numbers of launches and ranges differ, or there are no operators
 };
 
 // Returns the pairs of "name": number in the event's args.
-std::vector<std::pair<std::string, double>> counters_of(std::string_view event) {
-  std::vector<std::pair<std::string, double>> out;
+std::vector<std::pair<std::string_view, double>> counters_of(std::string_view event, Names& names) {
+  std::vector<std::pair<std::string_view, double>> out;
   const size_t key = event.rfind("\"args\"");
   size_t at = key == std::string_view::npos ? key : event.find('{', key);
   while (at != std::string_view::npos && at < event.size()) {
@@ -45,7 +49,8 @@ std::vector<std::pair<std::string, double>> counters_of(std::string_view event) 
     const size_t end = event.find_first_of(quoted ? "\"" : " \t\r\n,}", value + 1);
     if (end == std::string_view::npos) break;
     const std::string_view text = event.substr(value + (quoted ? 1 : 0), end - value - (quoted ? 1 : 0));
-    if (const auto number = parse_double(text)) out.emplace_back(event.substr(open + 1, close - open - 1), *number);
+    if (const auto number = parse_double(text))
+      out.emplace_back(*names.emplace(event.substr(open + 1, close - open - 1)).first, *number);
     if (event[end] == '}') break;
     at = end + 1;
   }
@@ -66,7 +71,7 @@ Status read_counters(RankCounters& own) {
       if (!spans || spans->empty()) break;
       for (const JsonSpan& span : *spans)
         if (const auto it = wanted.find(span.offset + file.first_offset); it != wanted.end())
-          it->second->counters = counters_of(span.text);
+          it->second->counters = counters_of(span.text, own.names);
     }
   }
   return {};
@@ -127,20 +132,58 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
   return out;
 }
 
+// Reads TASK_PMU_INFO of an Ascend database: the counters of the cube (aic_) and vector (aiv_) units for each task.
+Status read_task_counters(const TorchRun& run, const TorchRank& rank, RankCounters& own) {
+  const Part& part = *own.part;
+  Diagnostics notes;
+  TRY(db, SqliteDb::open_read(part.source, notes));
+  if (!db->has_table("TASK_PMU_INFO")) return {};
+  std::map<std::pair<int64_t, int64_t>, int32_t> kernels;  // (stream, start) → row
+  for (uint32_t i = 0; i < rank.rows.size(); ++i)
+    if (const TorchRow& row = rank.rows[i]; row.category == Category::kKernel)
+      kernels.try_emplace({row.stream, part.slices.start_ns[row.slice]}, i);
+  std::map<int64_t, std::string_view> names;
+  SqliteRows texts(*db, "SELECT id, value FROM STRING_IDS WHERE id IN (SELECT name FROM TASK_PMU_INFO)");
+  while (texts.next()) names.emplace(texts.integer(0), *own.names.emplace(texts.text(1)).first);
+  std::map<int64_t, int32_t> tasks;  // of those kernels
+  SqliteRows rows = rows_of(*db, "TASK", {"globalTaskId", "startNs", "streamId"});
+  while (rows.next())
+    if (const auto it = kernels.find({rows.integer(2), rows.integer(1)}); it != kernels.end())
+      tasks.emplace(rows.integer(0), it->second);
+  std::map<int32_t, Measured> measured;  // by row
+  SqliteRows values = rows_of(*db, "TASK_PMU_INFO", {"globalTaskId", "name", "value"});
+  while (values.next()) {
+    const auto task = tasks.find(values.integer(0));
+    const auto name = names.find(values.integer(1));
+    if (task == tasks.end() || name == names.end() || values.is_null(2)) continue;
+    measured[task->second].counters.emplace_back(name->second, values.real(2));
+  }
+  for (auto& [row, m] : measured) {
+    m.range = rank.rows[row];
+    m.ops = operators_of(run, part, m.range);
+    m.has_launch = m.range.partner >= 0;
+    if (m.has_launch) m.launch = rank.rows[m.range.partner];
+    own.ranges.push_back(std::move(m));
+  }
+  std::ranges::stable_sort(own.ranges, {}, [](const Measured& m) { return m.range.start_ns; });
+  for (const SqliteRows* read : {&texts, &rows, &values}) TRY_OK(read->status());
+  return {};
+}
+
 // Returns the names of all counters in the order in which they first occur.
 std::vector<std::string> counter_names(const std::vector<RankCounters>& ranks) {
   std::vector<std::string> names;
-  std::set<std::string> known;
+  std::set<std::string_view> known;
   for (const RankCounters& rank : ranks)
     for (const Measured& m : rank.ranges)
       for (const auto& [name, value] : m.counters)
-        if (known.insert(name).second) names.push_back(name);
+        if (known.insert(name).second) names.emplace_back(name);
   return names;
 }
 
 void append_counters(std::vector<Table::Value>& row, const Measured& m, const std::vector<std::string>& names,
                      double missing) {
-  const std::map<std::string, double> own(m.counters.begin(), m.counters.end());
+  const std::map<std::string_view, double> own(m.counters.begin(), m.counters.end());
   for (const std::string& name : names) {
     const auto it = own.find(name);
     row.emplace_back(it == own.end() ? missing : it->second);
@@ -199,7 +242,7 @@ double flops_of(const Measured& m) {
   double sum = NAN;
   for (const auto& [name, value] : m.counters) {
     if (!name.starts_with("smsp__sass_thread_inst_executed_op_") || !name.ends_with("_pred_on.sum")) continue;
-    const std::string_view op = std::string_view(name).substr(35, name.size() - 35 - 12);
+    const std::string_view op = name.substr(35, name.size() - 35 - 12);
     const bool counted = op.size() == 4 && (op[0] == 'h' || op[0] == 'f' || op[0] == 'd') &&
                          (op.ends_with("add") || op.ends_with("mul") || op.ends_with("fma"));
     if (counted) sum = (std::isnan(sum) ? 0 : sum) + value * (op.ends_with("fma") ? 2 : 1);
@@ -211,7 +254,7 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
   const std::vector<std::string> names = counter_names(ranks);
   TableSpec spec = declared_table("cupti-counter-data-with-operators/cupti-counter-data-with-operators");
   for (const std::string& name : names)
-    spec.columns.push_back({name, name, ColumnType::kReal, "CUPTI's counter of that name"});
+    spec.columns.push_back({name, name, ColumnType::kReal, "The profiler's counter of that name"});
   Table table(std::move(spec));
   for (const RankCounters& own : ranks)
     for (const Measured& m : own.ranges) {
@@ -243,7 +286,10 @@ Result<AnalysisResult> run_cupti_counter_data_with_operators(const AnalysisInput
   std::vector<Status> read(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
     ranks[k] = counters_of_rank(*torch, torch->parts[k], input.hta);
-    if (!ranks[k].ranges.empty()) read[k] = read_counters(ranks[k]);
+    if (!ranks[k].ranges.empty())
+      read[k] = read_counters(ranks[k]);
+    else if (!input.hta && input.trace->format == "ascend" && ranks[k].part->source.ends_with(".db"))
+      read[k] = read_task_counters(*torch, *torch_rank(*torch, torch->parts[k]), ranks[k]);
   });
   AnalysisResult result = answer_of(*torch);
   for (size_t k = 0; k < ranks.size(); ++k) {

@@ -14,7 +14,7 @@ struct CounterTable {
   std::array<const char*, 4> values;  // columns that become series; "" for none
 };
 
-// Columns have the vendor's names, and values the vendor's units: bytes, bytes/s, MHz, %.
+// Columns have the vendor's names, and values the vendor's units: bytes, bytes/s, MHz, %; levels have none.
 constexpr CounterTable kTables[] = {
     {"NPU_MEM", "memory", {"type", ""}, "", {"ddr", "hbm", "", ""}},
     {"NPU_MODULE_MEM", "memory of module", {"moduleId", ""}, "ENUM_MODULE", {"totalReserved", "", "", ""}},
@@ -27,6 +27,9 @@ constexpr CounterTable kTables[] = {
     {"PCIE", "PCIe", {"", ""}, "", {"txPostAvg", "txNonpostAvg", "rxPostAvg", "rxNonpostAvg"}},
     {"NIC", "NIC", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
     {"ROCE", "RoCE", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
+    {"ACC_PMU", "accelerator", {"", "accId"}, "", {"readBwLevel", "writeBwLevel", "readOstLevel", "writeOstLevel"}},
+    {"SOC_BANDWIDTH_LEVEL", "SoC", {"", ""}, "", {"l2BufferBwLevel", "mataBwLevel", "", ""}},
+    {"NPU_OP_MEM", "graph memory of", {"component", ""}, "", {"totalAllocate", "totalReserve", "", ""}},
 };
 
 bool has_column(const std::vector<std::string>& columns, std::string_view wanted) {
@@ -62,7 +65,12 @@ void read_series(RankDb& rank, const CounterTable& of) {
     out.push_back({name + " / " + of.values[value], {}, {}});
     return &out.back();
   };
-  rank.scan(of.table, {time, "deviceId?", names[0], names[1], names[2], names[3], names[4], names[5]},
+  const bool blocks = std::string_view(of.table) == "NPU_OP_MEM";
+  // Such a row has the total before its block was released; older versions name the type by ENUM_MEMORY.
+  const auto released = [&](int64_t type) {
+    return rank.enum_name("ENUM_MEMORY", type).empty() ? rank.out.text_of(rank.texts.of(type)) == "release" : type == 6;
+  };
+  rank.scan(of.table, {time, "deviceId?", names[0], names[1], names[2], names[3], names[4], names[5], "type?", "size?"},
             [&](const SqliteRows& rows) {
               const int64_t at = rows.integer_or(0, -1);
               if (at <= 0) return;
@@ -71,7 +79,8 @@ void read_series(RankDb& rank, const CounterTable& of) {
                 CounterSeries* series = series_of(rows, v);
                 if (series == nullptr) continue;
                 series->time_ns.push_back(at);
-                series->value.push_back(rows.real(static_cast<int>(4 + v)));
+                const bool after = blocks && v == 0 && released(rows.integer_or(8, -1));
+                series->value.push_back(rows.real(static_cast<int>(4 + v)) - (after ? rows.real(9) : 0));
               }
             });
   for (size_t s = first; s < out.size(); ++s) {
@@ -87,8 +96,8 @@ void read_series(RankDb& rank, const CounterTable& of) {
     }
     series = std::move(sorted);
   }
-  // Modules that never reserved anything are left out.
-  if (std::string_view(of.table) == "NPU_MODULE_MEM")
+  // Modules that never reserved anything, and accelerators that never worked, are left out.
+  if (const std::string_view table = of.table; table == "NPU_MODULE_MEM" || table == "ACC_PMU")
     out.erase(std::remove_if(
                   out.begin() + first, out.end(),
                   [](const CounterSeries& s) { return std::ranges::all_of(s.value, [](double v) { return v == 0; }); }),
