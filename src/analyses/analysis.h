@@ -137,6 +137,7 @@ struct Analysis {
   const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "msprof"
   const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
+  bool takes_calls = false;      // for kTorch: also answers for calls of a flight recorder, which have no slices
   bool makes_overlay = false;    // takes --overlay FILE
   // The analysis is shown in the report with default options. It is off for series and dumps, which would fill the
   // report.

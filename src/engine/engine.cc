@@ -185,7 +185,8 @@ bool suits(const Analysis& analysis, const Trace& trace) {
     case AnalysisNeeds::kTorch:
       return std::ranges::any_of(trace.parts, [&](const Part& part) {
         return (part.slices.size() > 0 && part.slices.has_facts()) ||
-               (analysis.takes_summaries && !part.step_summaries.empty());
+               (analysis.takes_summaries && !part.step_summaries.empty()) ||
+               (analysis.takes_calls && !part.flight_calls.empty());
       });
     default: return false;
   }

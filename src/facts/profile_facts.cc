@@ -1,13 +1,32 @@
 #include "facts/profile_facts.h"
 
 #include "base/parallel.h"
+#include "model/run_extent.h"
 
 namespace stageline {
 namespace {
 
+// The ranks asked for of dumps of flight recorders, which have no rows.
+TorchRun run_of_calls(const Trace& trace) {
+  TorchRun run;
+  run.trace = &trace;
+  run.zero_ns = axis_zero_ns(trace);
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    run.ranks.push_back(trace.parts[p].rank);
+    if (wanted.empty() || std::ranges::binary_search(wanted, run.ranks[p])) run.parts.push_back(p);
+  }
+  return run;
+}
+
 struct LedgerFact {
   using Value = LedgerOfRun;
   static Value make(const Run& run) {
+    if (has_flight_calls(run.trace())) {
+      LedgerOfRun out{run_of_calls(run.trace()), {}};
+      out.ledger = make_ledger(out.torch);
+      return out;
+    }
     Result<TorchRun> torch = make_torch_run(run.trace(), {.include_last_step = true});
     if (!torch) return {};
     LedgerOfRun out{std::move(*torch), {}};

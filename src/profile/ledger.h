@@ -5,7 +5,8 @@
 //   rank 1        ├─ wait ─┼─ transfer ─┤     the last one came here ┘ so the transfer is the last part of each kernel
 //   rank 2                 ├─ transfer ─┤
 //
-// Calls are matched by their own numbers; by the order of starts only where all ranks have equally many. Definitions:
+// Calls are matched by their own numbers; by the order of starts only where all ranks have equally many. Dumps of
+// flight recorders have calls, and the length of a kernel only where it was timed. Definitions:
 // docs/analyses/communication.md.
 #pragma once
 
@@ -26,6 +27,7 @@ struct LedgerGroup {
 struct LedgerPeer {
   int32_t rank = 0;                // −1: unknown
   int64_t sent = 0, received = 0;  // −1: unknown
+  int32_t sender = -1;             // where each call is one message in a known direction
   int64_t bytes() const { return sent < 0 || received < 0 ? -1 : std::max(sent, received); }
 };
 
@@ -37,8 +39,8 @@ struct LedgerCall {
   int32_t step = -1;
   int32_t group = -1;  // into Ledger::groups; −1: the trace has no call for the kernel
   StringId kernel = 0, comms_id = 0;
-  int64_t number = -1;  // the sequence number, where it distinguishes calls
-  int64_t start_ns = 0, end_ns = 0;
+  int64_t number = -1;                          // the sequence number, where it distinguishes calls
+  int64_t start_ns = 0, end_ns = 0;             // end −1: not timed on the device; the start is the host's
   int64_t bytes = -1;                           // of the whole message; −1: unknown
   int32_t channels = -1;                        // blocks of the kernel
   std::vector<LedgerPeer> peers;                // of messages
@@ -63,7 +65,7 @@ struct LedgerInstance {
   bool complete = false;        // all members are there; nothing below is filled otherwise
   int64_t bytes = -1;
   double bus_bytes = 0;
-  int64_t took_ns = 0;
+  int64_t took_ns = 0;  // −1: a member was not timed, so there are no times and no basis
   TransferBasis basis = TransferBasis::kClock;
 };
 
@@ -88,6 +90,8 @@ struct RankCalls {
   CoveredTime computation{{}};
 };
 RankCalls rank_calls(const TorchRank& rank, const Trace& trace, uint32_t rank_index);
+// The same of part `p` of the run's trace, from its dump of a flight recorder. O(n log n) in the calls.
+RankCalls flight_rank_calls(const TorchRun& run, size_t p, uint32_t rank_index);
 
 // O(n log n) in all calls; ranks are laid out in parallel.
 Ledger make_ledger(const TorchRun& run);

@@ -1,5 +1,6 @@
 #include "base/json_members.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "model/lanes.h"
 #include "model/torch_facts.h"
 #include "profile/ledger.h"
@@ -147,7 +148,8 @@ class CallReader {
   void take(const CollectiveFact& fact, LedgerCall& call, bool first) {
     const CollectiveKind kind = collective_kind(trace_.names.text(fact.name));
     call.kind = first || call.kind == kind ? kind : CollectiveKind::kUnknown;
-    call.group = group_of(fact);
+    // XLA's operations have members, which its profiles do not name.
+    if (fact.group != 0 || fact.group_ranks != 0 || fact.group_size > 0) call.group = group_of(fact);
     call.comms_id = fact.comms_id;
     call.number = fact.seq;
     const int64_t element = dtype_bytes(trace_.names.text(fact.dtype));
@@ -168,7 +170,8 @@ class CallReader {
 
   void take_message(const CollectiveFact& fact, int64_t bytes, LedgerCall& call) {
     const bool sends = trace_.names.text(fact.name).find("end") != std::string_view::npos;
-    const std::vector<int32_t>& members = out_.groups[static_cast<size_t>(call.group)].members;
+    const std::vector<int32_t> none;
+    const std::vector<int32_t>& members = call.group < 0 ? none : out_.groups[static_cast<size_t>(call.group)].members;
     int64_t peer = sends ? fact.dst_rank : fact.src_rank;
     if (peer < 0 && fact.peer >= 0 && fact.peer < std::ssize(members)) peer = members[static_cast<size_t>(fact.peer)];
     if (peer == rank_.rank || peer > INT32_MAX) peer = -1;
@@ -226,10 +229,62 @@ class CallReader {
   RankCalls out_;
 };
 
+// Bytes of an element of tensors that all have one type; −1 where types differ or are unknown.
+int64_t element_bytes(std::string_view in_types, std::string_view out_types) {
+  std::set<std::string_view> types;
+  for (const std::string_view list : {in_types, out_types})
+    for (const std::string_view type : split(list, ','))
+      if (!trim(type).empty()) types.insert(trim(type));
+  return types.size() == 1 ? dtype_bytes(*types.begin()) : -1;
+}
+
 }  // namespace
 
 RankCalls rank_calls(const TorchRank& rank, const Trace& trace, uint32_t rank_index) {
   return CallReader(rank, trace, rank_index).read();
+}
+
+RankCalls flight_rank_calls(const TorchRun& run, size_t p, uint32_t rank_index) {
+  const Trace& trace = *run.trace;
+  const Part& part = trace.parts[p];
+  RankCalls out;
+  std::map<int32_t, int32_t> group_of;
+  // Where the ring has lost the first calls, nothing says which message of the other side a kept one is.
+  int64_t first_record = INT64_MAX;
+  for (const FlightCall& from : part.flight_calls) first_record = std::min(first_record, from.record_id);
+  for (const FlightCall& from : part.flight_calls) {
+    const FlightGroup& group = trace.flight_groups[static_cast<size_t>(from.group)];
+    const CollectiveFact& fact = *fact_of(part.collectives, from.slice);
+    const auto [at, fresh] = group_of.try_emplace(from.group, static_cast<int32_t>(out.groups.size()));
+    const int64_t size = std::ssize(group.ranks);
+    if (fresh)
+      out.groups.push_back(
+          {group.members_known ? rank_ranges(group.ranks) : "? " + group.name + " " + std::to_string(size),
+           group.members_known ? group.ranks : std::vector<int32_t>{}, fact.group, fact.group_description, size});
+    LedgerCall call;
+    call.kind = collective_kind(trace.names.text(from.op));
+    call.rank_index = rank_index;
+    call.slice = from.slice;
+    call.group = at->second;
+    call.number = from.sequence;
+    call.start_ns = part.slices.start_ns[from.slice] - run.zero_ns;
+    // The reader gives a slice the length of duration_ms, else that until the recorder noticed the end.
+    const int64_t length = part.slices.dur_ns[from.slice];
+    const int64_t noticed = std::max<int64_t>(0, from.completed_ns - part.slices.start_ns[from.slice]);
+    const bool timed = from.state == FlightState::kCompleted && length > 0 && length != noticed;
+    call.end_ns = timed ? sum_or_limit(call.start_ns, length) : -1;
+    if (fact.in_elements > 0 || fact.out_elements > 0)
+      call.bytes = message_bytes(call.kind, size, fact.in_elements, fact.out_elements,
+                                 element_bytes(trace.names.text(from.in_dtypes), trace.names.text(from.out_dtypes)));
+    if (call.kind == CollectiveKind::kSendRecv) {
+      LedgerPeer peer{.rank = first_record > 1 ? -1 : from.peer};
+      (from.is_send ? peer.sent : peer.received) = call.bytes;
+      peer.sender = from.is_send ? part.rank : from.peer;
+      call.peers.push_back(peer);
+    }
+    out.calls.push_back(std::move(call));
+  }
+  return out;
 }
 
 std::string rank_ranges(const std::vector<int32_t>& ranks) {

@@ -93,9 +93,9 @@ class LedgerMatcher {
       if (!known || call.peers.empty()) return out_.unmatched.push_back({&call});
       for (const LedgerPeer& peer : call.peers) {
         const auto [low, high] = std::minmax({rank_of(call), peer.rank});
-        entries_.push_back({{kByPair, group, low, high, 0}, &call, &peer, low, high});
+        entries_.push_back({{kByPair, group, low, high, peer.sender}, &call, &peer, low, high});
       }
-    } else if (call.kind == kUnknown) {
+    } else if (call.kind == kUnknown || (call.group < 0 && call.comms_id == 0)) {
       out_.unmatched.push_back({&call});
     } else if (call.comms_id != 0) {
       entries_.push_back({{kById, call.comms_id, 0, 0, 0}, &call, nullptr, -1, -1});
@@ -164,15 +164,21 @@ class LedgerMatcher {
   void measure(LedgerInstance& instance) {
     LedgerPart* const begin = out_.parts.data() + instance.begin;
     LedgerPart* const end = out_.parts.data() + instance.end;
-    bool shared = true;
+    bool shared = true, timed = true;
     int64_t last_ns = INT64_MIN, first_end = INT64_MAX, last_end = INT64_MIN, shortest = INT64_MAX;
     for (const LedgerPart* part = begin; part != end; ++part) {
       const LedgerCall& call = *part->call;
       shared = shared && share_clock(*run_.trace, part_of(*begin->call), part_of(call));
+      timed = timed && call.end_ns >= 0;
       last_ns = std::max(last_ns, call.start_ns);
       first_end = std::min(first_end, call.end_ns);
       last_end = std::max(last_end, call.end_ns);
       shortest = std::min(shortest, call.end_ns - call.start_ns);
+    }
+    if (instance.bytes >= 0) instance.bus_bytes = bus_bytes(instance, begin, end);
+    if (!timed) {
+      instance.took_ns = -1;
+      return;
     }
     int64_t longest_transfer = 0;
     for (LedgerPart* part = begin; part != end; ++part) {
@@ -196,7 +202,6 @@ class LedgerMatcher {
                      : synchronises(instance.kind) || instance.kind == kSendRecv ? TransferBasis::kDurations
                      : has_root(instance.kind)                                   ? TransferBasis::kAtMost
                                                                                  : TransferBasis::kAtLeast;
-    if (instance.bytes >= 0) instance.bus_bytes = bus_bytes(instance, begin, end);
   }
 
   const TorchRun& run_;
@@ -210,7 +215,10 @@ class LedgerMatcher {
 Ledger make_ledger(const TorchRun& run) {
   std::vector<RankCalls> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = rank_calls(*torch_rank(run, run.parts[k]), *run.trace, static_cast<uint32_t>(k));
+    const auto index = static_cast<uint32_t>(k);
+    ranks[k] = run.trace->parts[run.parts[k]].flight_calls.empty()
+                   ? rank_calls(*torch_rank(run, run.parts[k]), *run.trace, index)
+                   : flight_rank_calls(run, run.parts[k], index);
   });
   return LedgerMatcher(run, ranks).match();
 }

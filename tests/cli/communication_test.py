@@ -9,7 +9,9 @@ from support import SHARED, SOURCE, Case, needs_shared, run
 
 sys.path.insert(0, str(SOURCE / 'tests/gen'))
 import drawn_jobs  # noqa: E402
+import flight_recorder  # noqa: E402
 import recording  # noqa: E402
+import xplane  # noqa: E402
 from collectives import Job, example  # noqa: E402
 
 COMMUNICATION = SHARED / 'communication'
@@ -144,6 +146,59 @@ class LedgerTest(Case):
         self.assertEqual(sorted(rows), ['0-1', '2-3', '4-5', '6-7'])
         self.assertAlmostEqual(rows['4-5']['siblings_ratio'], 2)
         self.assertAlmostEqual(rows['0-1']['siblings_ratio'], 1)
+
+    def flight(self, *arguments, durations=None, name='dumps'):
+        dumps = flight_recorder.make(flight_recorder.parse(arguments))
+        for rank, dump in dumps.items():
+            for entry in dump['entries']:
+                if durations is None:
+                    entry.pop('duration_ms', None)
+                elif 'duration_ms' in entry:
+                    entry['duration_ms'] = durations(rank, entry)
+        flight_recorder.write(dumps, self.dir / name)
+        return {(r['group'], r['operation'], r['bucket_bytes']): r for r in table(self.dir / name, 'communication')}
+
+    def test_dumps_of_a_flight_recorder_have_times_where_calls_were_timed(self):
+        rows = self.flight('--messages', durations=lambda rank, entry: 1.25 if rank == 2 else 1.5)
+        reduce, gather, pair, message = (rows[key] for key in (
+            ('0-3', 'all_reduce', 8192), ('0-3', 'all_gather', 32768), ('2-3', 'all_reduce', 1024), ('0-1', 'send_recv', 8192)))
+        self.assertEqual((reduce['description'], reduce['ranks'], reduce['count'], reduce['calls'], reduce['bytes']), ('default_pg', 4, 3, 12, 3 * 64 * 32 * 4))
+        self.assertEqual((gather['count'], gather['bytes'], pair['description'], pair['count'], pair['bytes']), (3, 3 * 4 * 64 * 32 * 4, 'TP', 3, 3 * 8 * 32 * 4))
+        # Rank 2 has the shortest kernels: it came last, and its time is the transfer.
+        self.assertEqual((reduce['transfer_ns'], reduce['wait_ns'], reduce['basis'], reduce['last_rank'], reduce['last_count']),
+                         (3 * 1_250_000, 3 * 3 * 250_000, 'durations', 2, 3))
+        self.assertAlmostEqual(reduce['bus_gbps'], 1.5 * 8192 / 1_250_000)
+        self.assertEqual((reduce['exposed_wait_ns'], reduce['verdict'], reduce['hosts']), (None, 'unknown', 0))
+        self.assertEqual((message['count'], message['unmatched'], message['bytes'], message['transfer_ns']), (3, 0, 3 * 8192, 3 * 1_500_000))
+
+    def test_calls_that_were_not_timed_have_sizes_alone(self):
+        timed = self.flight(durations=lambda rank, entry: 1.25, name='timed')
+        rows = self.flight()
+        self.assertEqual(set(rows), set(timed))
+        for key, row in rows.items():
+            unknown = {'transfer_ns': None, 'wait_ns': None, 'algorithm_gbps': None, 'bus_gbps': None, 'last_rank': None, 'last_count': 0, 'basis': ''}
+            self.assertEqual(row, {**timed[key], **unknown})
+        self.assertIn('no duration_ms', run('analyze', 'communication', self.dir / 'dumps', check=0).err)
+        rank = table(self.dir / 'dumps', 'communication-ranks')[0]
+        self.assertEqual((rank['calls'], rank['last_count'], rank['wait_ns']), (10, None, None))
+        # Of a row with timed and other calls, rates are of the timed ones.
+        rows = self.flight(durations=lambda rank, entry: 1.25 if entry['collective_seq_id'] < 5 else None, name='mixed')
+        mixed, whole = rows['0-3', 'all_reduce', 8192], timed['0-3', 'all_reduce', 8192]
+        self.assertEqual((mixed['bytes'], mixed['transfer_ns']), (whole['bytes'], 2 * 1_250_000))
+        self.assertAlmostEqual(mixed['bus_gbps'], whole['bus_gbps'])
+
+    def test_messages_after_lost_calls_are_not_matched(self):
+        rows = self.flight('--messages', '--ring', '6')
+        self.assertFalse([key for key in rows if key[1] == 'send_recv' and rows[key]['count']])
+        self.assertEqual(rows['0-3', 'all_reduce', 8192]['count'], 1)  # numbers still say which call is which
+
+    def test_operations_of_xla_have_no_group(self):
+        for planes, name, size in ((xplane.tpu(devices=2, steps=2), 'tpu', 32768), (xplane.gpu(devices=2, steps=2), 'gpu', -1)):
+            path = self.dir / f'{name}.xplane.pb'
+            path.write_bytes(xplane.space(planes))
+            row, = table(path, 'communication')
+            self.assertEqual((row['group'], row['ranks'], row['operation'], row['bucket_bytes'], row['count'], row['unmatched']), ('', 0, 'all_reduce', size, 0, 4))
+            self.assertIn('no group', run('analyze', 'communication', path, check=0).err)
 
     def test_options_are_checked(self):
         self.reduce(9000).write(self.dir / 'trace')

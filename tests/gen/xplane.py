@@ -111,7 +111,7 @@ def gpu(devices=2, steps=3, epoch=False):
                 corr += 1
                 events.append(('cuLaunchKernel', at + (30 + 20 * k + 5 * d) * US, 3 * US, {'correlation_id': corr}))
                 compute.append((name, at + begin * US + 500 * d, dur * US, {
-                    'correlation_id': corr, 'hlo_op': ('fusion.%d' % k,), 'hlo_module': ('jit_step',),
+                    'correlation_id': corr, 'hlo_op': (('all-reduce.%d' if k == 2 else 'fusion.%d') % k,), 'hlo_module': ('jit_step',),
                     'kernel_details': 'regs:32 static_shared:1024 dynamic_shared:0 grid:8,1,1 block:256,1,1 occ_pct:75'}))
                 ops.append(('fusion.%d' % k, at + begin * US, dur * US, {}))
             corr += 1

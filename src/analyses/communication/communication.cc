@@ -156,6 +156,7 @@ struct LedgerRow {
   int64_t bucket = -1;
   int64_t ranks = 0, hosts = 0, channels = -1;
   int64_t count = 0, partly = 0, calls = 0, unmatched = 0;
+  int64_t timed = 0, timed_bytes = 0;  // of `count` and `bytes`, those with times
   int64_t bytes = 0, transfer_ns = 0, wait_ns = 0, exposed_transfer_ns = 0, exposed_wait_ns = 0;
   double across = 0, bus_bytes = 0, expected_ns = 0;
   std::map<int32_t, int64_t> last;  // how often each rank came last
@@ -163,9 +164,10 @@ struct LedgerRow {
   std::map<std::string_view, int64_t> verdicts;
   double siblings_ratio = kNaN;
 
-  bool has_rate() const { return transfer_ns > 0 && bytes > 0 && !basis.contains(TransferBasis::kAtLeast); }
+  int64_t known(int64_t ns) const { return count > 0 && timed == 0 ? kNullInteger : ns; }
+  bool has_rate() const { return transfer_ns > 0 && timed_bytes > 0 && !basis.contains(TransferBasis::kAtLeast); }
   double algorithm_gbps() const {
-    return has_rate() ? static_cast<double>(bytes) / static_cast<double>(transfer_ns) : kNaN;
+    return has_rate() ? static_cast<double>(timed_bytes) / static_cast<double>(transfer_ns) : kNaN;
   }
   double bus_gbps() const { return has_rate() ? bus_bytes / static_cast<double>(transfer_ns) : kNaN; }
   std::pair<int64_t, int64_t> last_rank() const {  // and how often
@@ -269,11 +271,16 @@ class Accounts {
       return;
     }
     ++row.count;
-    row.transfer_ns = sum_or_limit(row.transfer_ns, instance.took_ns);
-    row.basis.insert(instance.basis);
+    const bool timed = instance.took_ns >= 0;
+    if (timed) {
+      ++row.timed;
+      row.transfer_ns = sum_or_limit(row.transfer_ns, instance.took_ns);
+      row.basis.insert(instance.basis);
+    }
     if (instance.bytes >= 0) {
       row.bytes = sum_or_limit(row.bytes, instance.bytes);
-      row.bus_bytes += instance.bus_bytes;
+      if (timed) row.timed_bytes = sum_or_limit(row.timed_bytes, instance.bytes);
+      if (timed) row.bus_bytes += instance.bus_bytes;
       row.across += judged.across;
       if (judged.expected_ns > 0) row.expected_ns += judged.expected_ns;
       ++row.verdicts[verdict_name(judged.verdict)];
@@ -283,7 +290,7 @@ class Accounts {
       row.exposed_wait_ns = sum_or_limit(row.exposed_wait_ns, part.exposed_wait_ns);
       row.exposed_transfer_ns = sum_or_limit(row.exposed_transfer_ns, part.exposed_transfer_ns);
     }
-    if (!synchronises(instance.kind) && instance.kind != CollectiveKind::kAllToAllV) return;
+    if (!timed || (!synchronises(instance.kind) && instance.kind != CollectiveKind::kAllToAllV)) return;
     const std::vector<int32_t> members = members_of(first, -1, -1, parts);
     const int32_t last = last_of(parts);
     ++row.last[by_id(first) ? static_cast<int32_t>(std::ranges::find(members, last) - members.begin()) : last];
@@ -297,7 +304,7 @@ class Accounts {
                      : bytes_across(instance.kind, row.ranks, row.hosts, instance.bytes);
     const TransferRoute route =
         places_.route(instance.kind, row.ranks, row.hosts, rank_of(*ledger_.parts[instance.begin].call));
-    if (!route.known()) return out;
+    if (!route.known() || instance.took_ns < 0) return out;
     // The estimate is of NCCL; RCCL and HCCL choose otherwise.
     if (route.fabric->chips != Fabric::Chips::kOther) out.expected_ns = expected_ns(route, instance.bytes);
     out.verdict = judge_transfer(route, instance.bytes, instance.took_ns);
@@ -357,7 +364,8 @@ std::string algorithm_text(const LedgerRow& row, const Places& places, int32_t o
 // Time that computing does not cover, unknown where nothing but communication was recorded.
 class Exposed {
  public:
-  explicit Exposed(const LedgerOfRun& run) : unknown_(is_only_communication(*run.torch.trace)) {}
+  explicit Exposed(const LedgerOfRun& run)
+      : unknown_(is_only_communication(*run.torch.trace) || has_flight_calls(*run.torch.trace)) {}
   int64_t operator()(int64_t ns) const { return unknown_ ? kNullInteger : ns; }
 
  private:
@@ -384,8 +392,8 @@ Table rows_table(const LedgerOfRun& run, const Accounts& accounts, int32_t one_r
                    row->calls,
                    row->unmatched,
                    row->bytes,
-                   row->transfer_ns,
-                   row->wait_ns,
+                   row->known(row->transfer_ns),
+                   row->known(row->wait_ns),
                    exposed(row->exposed_transfer_ns),
                    exposed(row->exposed_wait_ns),
                    std::llround(std::min(row->across, 9e18)),
@@ -426,15 +434,17 @@ Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
       wait = sum_or_limit(wait, part.wait_ns);
       start = std::min(start, part.call->start_ns);
     }
+    const bool timed = instance.took_ns >= 0;
     const bool rates = instance.bytes > 0 && instance.took_ns > 0 && instance.basis != TransferBasis::kAtLeast;
-    table.add_row({rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
-                   std::string(collective_kind_name(instance.kind)),
-                   first.step < 0 ? kNullInteger : int64_t{first.step}, start,
-                   instance.bytes < 0 ? kNullInteger : instance.bytes, instance.took_ns, wait, exposed(line.exposed_ns),
-                   rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN,
-                   whole_ns(judged.expected_ns), std::string(verdict_name(judged.verdict)),
-                   instance.kind == CollectiveKind::kSendRecv ? kNullInteger : int64_t{accounts.last_of(parts)},
-                   std::string(basis_name(instance.basis))});
+    table.add_row(
+        {rank_ranges(accounts.members_of(first, instance.low, instance.high, parts)),
+         std::string(collective_kind_name(instance.kind)), first.step < 0 ? kNullInteger : int64_t{first.step}, start,
+         instance.bytes < 0 ? kNullInteger : instance.bytes, timed ? instance.took_ns : kNullInteger,
+         timed ? wait : kNullInteger, exposed(line.exposed_ns),
+         rates ? instance.bus_bytes / static_cast<double>(instance.took_ns) : kNaN, whole_ns(judged.expected_ns),
+         std::string(verdict_name(judged.verdict)),
+         instance.kind == CollectiveKind::kSendRecv || !timed ? kNullInteger : int64_t{accounts.last_of(parts)},
+         std::string(timed ? basis_name(instance.basis) : "")});
   }
   return table;
 }
@@ -442,7 +452,8 @@ Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
 // Over complete synchronising collectives: how often each rank came last, and what it alone made the others wait.
 Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
   struct Sums {
-    int64_t calls = 0, last = 0, late_ns = 0, wait_ns = 0, exposed_wait_ns = 0;
+    int64_t calls = 0, timed = 0, last = 0, late_ns = 0, wait_ns = 0, exposed_wait_ns = 0;
+    int64_t known(int64_t value) const { return calls > 0 && timed == 0 ? kNullInteger : value; }
   };
   std::map<int32_t, Sums> sums;
   for (const LedgerInstance& instance : run.ledger.instances) {
@@ -451,11 +462,13 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
     for (const LedgerPart& part : accounts.parts_of(instance)) {
       Sums& of = sums[accounts.rank_of(*part.call)];
       ++of.calls;
+      of.timed += instance.took_ns >= 0;
       of.wait_ns = sum_or_limit(of.wait_ns, part.wait_ns);
       of.exposed_wait_ns = sum_or_limit(of.exposed_wait_ns, part.exposed_wait_ns);
       second = std::min(second, std::max(min, part.wait_ns));
       min = std::min(min, part.wait_ns);
     }
+    if (instance.took_ns < 0) continue;
     Sums& last = sums[accounts.last_of(accounts.parts_of(instance))];
     ++last.last;
     last.late_ns = sum_or_limit(last.late_ns, second - min);
@@ -464,8 +477,8 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
   const Exposed exposed(run);
   for (const size_t p : run.torch.parts) {
     const Sums& of = sums[run.torch.ranks[p]];
-    table.add_row({int64_t{run.torch.ranks[p]}, run.torch.trace->parts[p].machine_name, of.calls, of.last, of.late_ns,
-                   of.wait_ns, exposed(of.exposed_wait_ns)});
+    table.add_row({int64_t{run.torch.ranks[p]}, run.torch.trace->parts[p].machine_name, of.calls, of.known(of.last),
+                   of.known(of.late_ns), of.known(of.wait_ns), exposed(of.exposed_wait_ns)});
   }
   return table;
 }
@@ -479,20 +492,26 @@ std::string missing_ranks(const LedgerOfRun& run) {
 }
 
 void add_notes(const LedgerOfRun& run, const Accounts& accounts, const Given& given, Diagnostics& notes) {
-  int64_t partly = 0, durations = 0, without_call = 0, across = 0, no_links = 0;
+  int64_t partly = 0, durations = 0, untimed = 0, without_call = 0, no_group = 0, across = 0, no_links = 0;
   for (size_t i = 0; i < run.ledger.instances.size(); ++i) {
     const LedgerInstance& instance = run.ledger.instances[i];
     partly += !instance.complete;
-    durations += instance.complete && instance.basis != TransferBasis::kClock;
+    durations += instance.complete && instance.took_ns >= 0 && instance.basis != TransferBasis::kClock;
+    untimed += instance.took_ns < 0;
     across += accounts.judged()[i].hosts > 1;
   }
-  for (const Ledger::Unmatched& one : run.ledger.unmatched) without_call += one.call->group < 0;
+  for (const Ledger::Unmatched& one : run.ledger.unmatched) {
+    const bool unknown = one.call->kind == CollectiveKind::kUnknown;
+    if (one.call->group < 0) ++(unknown ? without_call : no_group);
+  }
   const Table fabrics = accounts.places().fabrics();
   for (size_t row = 0; row < fabrics.row_count(); ++row) no_links += fabrics.text(row, 1).empty();
-  const auto unmatched = std::ssize(run.ledger.unmatched) - without_call;
+  const auto unmatched = std::ssize(run.ledger.unmatched) - without_call - no_group;
   if (partly > 0) notes.add(problem::ledger_partly, Args().set("ranks", missing_ranks(run)), Where{}, partly);
   if (unmatched > 0) notes.add(problem::ledger_unmatched, Where{}, unmatched);
   if (without_call > 0) notes.add(problem::ledger_no_call, Where{}, without_call);
+  if (no_group > 0) notes.add(problem::ledger_no_group, Where{}, no_group);
+  if (untimed > 0) notes.add(problem::ledger_untimed, Where{}, untimed);
   if (durations > 0) notes.add(problem::ledger_durations, Where{}, durations);
   if (across > 0 && given.nic_gbps <= 0) notes.add(problem::ledger_no_network, Where{}, across);
   if (no_links > 0) notes.add(problem::ledger_no_fabric, Where{}, no_links);

@@ -35,7 +35,10 @@ void take_stat(const Plane& plane, const StatKeys& keys, std::string_view messag
     case StatKey::kConsumerType: facts.consumer_type = small(stat.integer); return;
     case StatKey::kConsumer: facts.consumer = stat.integer; return;
     case StatKey::kCorrelation: facts.correlation = stat.integer; return;
-    case StatKey::kHloOp: facts.has_hlo = true; return;
+    case StatKey::kHloOp:
+      facts.has_hlo = true;
+      facts.hlo_op = stat.text;
+      return;
     case StatKey::kHloModule:
       facts.has_hlo = true;
       facts.hlo_module = stat.text;

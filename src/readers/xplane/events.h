@@ -86,7 +86,7 @@ struct Facts {
   int64_t device_duration_ps = -1;
   double counter = 0;
   bool has_counter = false, has_source = false, has_hlo = false;
-  std::string_view hlo_module, hlo_category, kernel_details, copy_details, memset_details;
+  std::string_view hlo_op, hlo_module, hlo_category, kernel_details, copy_details, memset_details;
   std::string arguments;  // arguments of an annotation: "micro_batch=3,stage=0"
   int32_t micro_batch = -1, chunk = -1, stage = -1;
 };

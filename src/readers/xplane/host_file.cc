@@ -327,8 +327,10 @@ class HostReader {
       }
       const std::string_view name = name_of(plane, event.name);
       Kind kind = kKernel;
-      const std::string_view opcode = opcode_of(name, facts);
-      const bool collective = is_xla_collective(opcode, name);
+      // Kernels of streams have names of their own.
+      const std::string_view operation = is_stream && !facts.hlo_op.empty() ? facts.hlo_op : name;
+      const std::string_view opcode = opcode_of(operation, facts);
+      const bool collective = is_xla_collective(opcode, operation);
       const bool transfer =
           !is_stream && !collective && (line.name.ends_with("Async XLA Ops") || is_xla_transfer(opcode, name));
       if (!facts.copy_details.empty() || name.starts_with("Memcpy") || transfer) kind = kMemcpy;
@@ -351,10 +353,16 @@ class HostReader {
       }
       if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
       if (kind == kKernel && collective) {
+        // XLA counts operands and results as accessed (HloCostAnalysis). Where each is the whole message, its size is
+        // half of that; of other operations it depends on the group, which is not in the profile.
+        std::string_view code = xla_opcode(opcode, operation);
+        bool whole = code == "all-to-all" || code == "collective-permute";
+        if (code.ends_with("-start")) code.remove_suffix(6);
+        whole = whole || code == "all-reduce";
         CollectiveFact fact;
         fact.slice = row;
-        fact.name = out.text(std::string(xla_opcode(opcode, name)));
-        fact.bytes = facts.bytes;
+        fact.name = out.text(std::string(code));
+        fact.bytes = whole && facts.bytes >= 0 ? facts.bytes / 2 : -1;
         out.collectives.push_back(fact);
       }
     }
