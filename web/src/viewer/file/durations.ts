@@ -3,7 +3,7 @@
 import {bitsOf, firstStartingFrom, kindOf, rowPlace, type Lane, type Store} from './lanes';
 import {forMeant, namesMeant} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';
-import {MOST_SLICES, slicesWire, type Found} from './slices';
+import {MOST_SLICES, slicesWire} from './slices';
 
 const SUB_BITS = 5, MOST_BINS = 65, BINS = (62 - SUB_BITS + 1) << SUB_BITS;
 export const EXACT_QUANTILES = 1_000_000;
@@ -50,19 +50,21 @@ export function histogramAnswer(store: Store, asked: Asked): object | ArrayBuffe
   if (asked['min'] !== undefined || asked['max'] !== undefined) {
     const least = Math.floor(numberAsked(asked, 'min', 0)), most = Math.floor(numberAsked(asked, 'max', 4e18));
     const limit = Math.min(MOST_SLICES, numberAsked(asked, 'limit', 50_000));
-    const found: Found = {lane: [], slice: [], row: [], minNs: least, complete: true};
+    const lanes: number[] = [], slices: number[] = [], rows: number[] = [];
+    let complete = true;
     each((lane, i) => {
       if (lane.dur[i]! < least || lane.dur[i]! > most) return;
-      const at = found.slice.length < limit ? rowPlace(lane, i) : null;
+      const at = slices.length < limit ? rowPlace(lane, i) : null;
       if (!at) {
-        found.complete = false;
+        complete = false;
         return;
       }
-      found.lane.push(lane.id);
-      found.slice.push(i);
-      found.row.push(at.row);
+      lanes.push(lane.id);
+      slices.push(i);
+      rows.push(at.row);
     });
-    return slicesWire(store, found);
+    return slicesWire(store, {lane: Uint32Array.from(lanes), slice: Uint32Array.from(slices),
+      row: Uint8Array.from(rows), minNs: least, complete});
   }
   const bins = newBins(), kept: number[] = [];
   let count = 0, sum = 0, min = Infinity, max = 0;

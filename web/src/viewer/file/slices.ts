@@ -7,9 +7,9 @@ import {lanesAsked, numberAsked, windowAsked, type Asked, type Window} from './q
 
 export const MOST_SLICES = 200_000;
 export interface Found {
-  lane: number[];
-  slice: number[];
-  row: number[];
+  lane: Uint32Array;
+  slice: Uint32Array;
+  row: Uint8Array;
   minNs: number;
   complete: boolean;
 }
@@ -68,20 +68,22 @@ function raisedMin(store: Store, stretches: Stretch[], minNs: number, limit: num
 export function slicesWithin(store: Store, lanes: number[], window: Window, minNs: number, limit: number): Found {
   const stretches = stretchesOf(store, lanes, window), touched = stretches.reduce((sum, s) => sum + s.to - s.from, 0);
   const least = touched <= limit ? minNs : raisedMin(store, stretches, minNs, limit);
-  const out: Found = {lane: [], slice: [], row: [], minNs: least, complete: least === minNs};
+  const most = Math.min(limit, touched), lane = new Uint32Array(most), slice = new Uint32Array(most),
+    row = new Uint8Array(most);
+  let n = 0, complete = least === minNs;
   for (const s of stretches) {
-    const lane = store.lanes[s.lane]!;
-    forLong(lane, lane.rows[s.row]!, s, least, i => {
-      if (out.slice.length >= limit) {
-        out.complete = false;
+    const own = store.lanes[s.lane]!;
+    forLong(own, own.rows[s.row]!, s, least, i => {
+      if (n >= limit) {
+        complete = false;
         return;
       }
-      out.lane.push(s.lane);
-      out.slice.push(i);
-      out.row.push(s.row);
+      lane[n] = s.lane;
+      row[n] = s.row;
+      slice[n++] = i;
     });
   }
-  return out;
+  return {lane: lane.subarray(0, n), slice: slice.subarray(0, n), row: row.subarray(0, n), minNs: least, complete};
 }
 
 export function slicesWire(store: Store, found: Found): ArrayBuffer {
@@ -101,9 +103,9 @@ export function slicesWire(store: Store, found: Found): ArrayBuffer {
   wire.add('dur', 'f64', dur);
   wire.add('name', 'u32', name);
   wire.add('kind', 'u8', kind);
-  wire.add('row', 'u8', Uint8Array.from(found.row));
-  wire.add('lane', 'u32', Uint32Array.from(found.lane));
-  wire.add('slice', 'u32', Uint32Array.from(found.slice));
+  wire.add('row', 'u8', found.row);
+  wire.add('lane', 'u32', found.lane);
+  wire.add('slice', 'u32', found.slice);
   wire.add('micro_batch', 'i32', microBatch);
   wire.add('chunk', 'i32', chunk);
   const ids = [...new Set(name)].sort((a, b) => a - b);

@@ -314,7 +314,7 @@ export class Tiles {
     const held = new Set<Sheet>();
     for (const list of this.entries.values()) for (const entry of list) held.add(entry.sheet);
     for (const sheet of [...this.sheets]) if (!held.has(sheet)) this.free(sheet);
-    let pixels = this.pixelsHeld();
+    let pixels = this.pixelsHeld() + this.spare.reduce((sum, one) => sum + one.width * one.height, 0);
     for (const sheet of [...this.sheets].sort((a, b) => a.used - b.used)) {
       if (pixels <= KEEP_PIXELS || sheet.used >= this.frame - 2) break;
       pixels -= sheet.canvas.width * sheet.canvas.height;
