@@ -28,14 +28,16 @@ class OwnFile {
   // Returns true when it is ours, or could be opened again: the same file, where it was.
   bool keep(const char* path, int flags) {
     if (is_ours()) return true;
-    if (fd_ < 0) return false;
+    struct stat facts;
+    if (fd_ < 0 || stat(path, &facts) != 0) return false;
+    errno = ENOENT;
+    if (!is_it(facts)) return false;
     const int fd = ::open(path, flags | O_CLOEXEC);
     if (fd < 0) return false;
-    if (!is_it(fd)) {
-      ::close(fd);
-      errno = ENOENT;
-      return false;
-    }
+    // A program that closes all descriptors may have closed this one meanwhile. Its number may then be that program's
+    // next file, so it is not closed here.
+    errno = ENOENT;
+    if (!is_it(fd)) return false;
     fd_ = fd;
     return true;
   }
@@ -45,9 +47,10 @@ class OwnFile {
   }
 
  private:
+  bool is_it(const struct stat& facts) const { return facts.st_dev == device_ && facts.st_ino == inode_; }
   bool is_it(int fd) const {
     struct stat facts;
-    return fstat(fd, &facts) == 0 && facts.st_dev == device_ && facts.st_ino == inode_;
+    return fstat(fd, &facts) == 0 && is_it(facts);
   }
   int fd_ = -1;
   dev_t device_ = 0;
