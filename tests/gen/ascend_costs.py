@@ -127,7 +127,7 @@ class Rank(ascend_db.Rank):
 def write(out, plant='none'):
     out = pathlib.Path(out)
     ranks = RANKS.get(plant, 1)
-    options = argparse.Namespace(out=str(out), level='1', ranks=ranks, schema='1.2.0', mindspore=False, fault=None, plant=plant)
+    options = argparse.Namespace(out=str(out), level='1', ranks=ranks, schema='1.2.0', mindspore=False, units=False, fault=None, plant=plant)
     for rank in range(ranks):
         path = ascend_db.write_rank(rank, options, make=Rank)
         info = path.parents[1] / 'PROF_000001_20250521091718000_AAAA' / f'device_{rank}' / f'info.json.{rank}'
