@@ -181,7 +181,8 @@ class TimelineBuilder {
           item.other = k;
           break;
         }
-        // Where another of the lane goes on (a receive beside a send), the work follows the one that has just ended.
+        // If another item of the lane still runs (a receive during a send), the work follows the one that has just
+        // ended.
         if (item.before < 0) item.before = k;
       }
     }

@@ -28,7 +28,7 @@ struct ModuleAnswer {
   int32_t rank = 0;
   std::vector<ModuleNode> nodes;  // callers first, siblings in the order of their first calls
   bool lightning = false;         // the modules come from "[pl][module]" ranges
-  // Of every slice, where asked for: the call at or around it, of device work around its launch. node −1: none.
+  // For each slice, if requested: the call at or around it, of device work around its launch. node −1: none.
   struct OfSlice {
     int32_t node = -1;
     bool backward = false;  // it is of the backward of the call

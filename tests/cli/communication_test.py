@@ -181,7 +181,7 @@ class LedgerTest(Case):
         self.assertIn('no duration_ms', run('analyze', 'communication', self.dir / 'dumps', check=0).err)
         rank = table(self.dir / 'dumps', 'communication-ranks')[0]
         self.assertEqual((rank['calls'], rank['last_count'], rank['wait_ns']), (10, None, None))
-        # Of a row with timed and other calls, rates are of the timed ones.
+        # If only some calls of a row are timed, its rates use these.
         rows = self.flight(durations=lambda rank, entry: 1.25 if entry['collective_seq_id'] < 5 else None, name='mixed')
         mixed, whole = rows['0-3', 'all_reduce', 8192], timed['0-3', 'all_reduce', 8192]
         self.assertEqual((mixed['bytes'], mixed['transfer_ns']), (whole['bytes'], 2 * 1_250_000))

@@ -224,14 +224,14 @@ class LongMessages(Limits):
 
 class FewSteps(Limits):
     def test_work_that_all_replicas_share_is_one_sample(self):
-        # Six replicas whose experts get the same tokens are no six witnesses for a slow stage.
+        # Six replicas whose experts get the same tokens are one sample of a stage, not six.
         for seed in range(8):
             draw = random.Random(seed)
             work = {(stage, mb): max(0.5, draw.gauss(1, 0.25)) for stage in range(4) for mb in range(12)}
             rows = fill_drain.rows(4, 12, 1, lambda stage, step, mb, dp, work=work: work[stage, mb], replicas=6, jitter=0.005, seed=seed)
             with self.subTest(seed=seed):
                 self.assertNotIn('stage.slow', [f['id'] for f in self.reported(self.written('shared', rows))['findings']])
-        # The same factors on each rank for itself are.
+        # A factor that one stage has in each cell proves it.
         rows = fill_drain.rows(4, 12, 1, lambda stage, step, mb, dp: 1.25 if stage == 2 else 1, replicas=6, jitter=0.05)
         self.assertIn('stage.slow', [f['id'] for f in self.reported(self.written('own', rows))['findings']])
 

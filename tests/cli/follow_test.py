@@ -171,7 +171,7 @@ class Follow(Followed):
         self.assertRegex(self.words(), r'step \d+: resolved: Rank 5 ')
 
     def told(self, **sizes):
-        """What is told of such a job while it runs: titles in order, and the first of the whole run."""
+        """Returns the titles reported while such a job runs, in order, and the first title of the whole run."""
         folder = self.dir / 'run'
         folder.mkdir()
         self.serve(folder)

@@ -391,7 +391,8 @@ std::vector<CellTimes::Scatter> CellTimes::scatter(size_t keys, const std::funct
       own[key] += time_ns(op) / level.back(), theirs[key] += usual[place_of(op)];
     });
   });
-  // (key, kind, chunk, micro-batch; a cell whose micro-batch is unknown stands alone): the excess of its cells.
+  // (key, kind, chunk, micro-batch; a cell without a known micro-batch is a sample of its own): the excess of its
+  // cells.
   std::map<std::tuple<uint32_t, CellKind, int32_t, int64_t>, double> excess;
   auto of_step = level.begin();
   each_step([&](const GraphStep& step) {

@@ -299,7 +299,8 @@ class LateMessages {
     return late_ns > 0 && late_ns >= kMinLost * steps_ns;
   }
 
-  // Loss of packets knows no places: messages that are late at the same places of most steps queue behind others.
+  // Lost packets hit random places. Messages that are late at the same places in more than half of the steps queue
+  // behind others.
   static bool at_same_places(const LinkMessages& link) {
     int64_t again = 0;
     for (const auto& [at, count] : link.places)

@@ -38,7 +38,7 @@ enum class DiffCause : uint8_t {
 };
 inline constexpr size_t kMaxDiffGroups = 64;
 
-// What the items of a profile's part are: of computing and communication; all others are as kOperator has them.
+// The kind of a profile part's items. It applies to computing and communication; the others are always operators.
 enum class DiffItemsBy : uint8_t {
   kOperator,  // operators with their kernels, collectives
   kClass,     // attention, matmul, …, forward and backward apart; collectives by kind and group

@@ -370,7 +370,7 @@ class TransferFindings {
     Finding x;
     x.id = of == Batch::kSmall ? "comm.small" : of == Batch::kAwaited ? "comm.latency" : "comm.bucket";
     if (!price(change, x, of == Batch::kAwaited ? kMinSaving : kMinLoss)) return;
-    if (of == Batch::kAwaited) x.price.saving_ns = 0;  // it is what they cost: nobody can take it out
+    if (of == Batch::kAwaited) x.price.saving_ns = 0;  // a cost: latency cannot be removed
     x.value = percent(x.weight);
     std::vector<double> sizes, took;
     for (const LedgerInstance* call : change.worst->list)

@@ -8,7 +8,7 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMaxThreads = 2;
-// What took this long freed as much memory as it kept, or more, and giving that back takes milliseconds.
+// An answer that took this long freed as much memory as it kept, or more; returning that takes milliseconds.
 constexpr auto kLong = std::chrono::milliseconds(250);
 
 size_t answer_bytes(const Result<std::string>& done) { return done ? done->size() : 0; }

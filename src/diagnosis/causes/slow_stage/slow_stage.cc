@@ -153,13 +153,13 @@ class StageSteps {
   std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
 };
 
-// By how much single cells scatter on each stage. It is computed when it is first asked for.
+// Knows how much single cells scatter on each stage. The scatter is computed when it is first needed.
 class StageScatter {
  public:
   explicit StageScatter(const CauseScene& scene) : scene_(scene) {}
 
   const CellTimes::Scatter& of(int32_t stage) const { return all()[stage]; }
-  // Of the other stages, the one whose cells say least.
+  // Returns the scatter of the other stage whose cells scatter most widely.
   CellTimes::Scatter others(int32_t stage) const {
     CellTimes::Scatter worst;
     for (int32_t other = 0; other < scene_.times.stages(); ++other)
