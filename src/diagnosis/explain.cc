@@ -268,10 +268,8 @@ void explain_priced(const Run& run, const StepGraph& graph, const Headline& head
   e.part_read = !coverage.whole() || coverage.replicas_unread() > 0;
   e.left_out = sums_of(run).incomplete.size();
   ShareFindings shares;
-  if (whole) {
-    shares = share_findings(trace, headline, causes, graph, coverage.holed());
-    e.account = step_account(trace, headline, causes, coverage, shares);
-  }
+  if (!causes.not_analysable) shares = share_findings(trace, headline, causes, graph, coverage);
+  if (whole) e.account = step_account(trace, headline, causes, coverage, shares);
   // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
   const bool offers = with_offers && coverage.replicas_unread() == 0;
   if (whole && coverage.whole() && (offers || has_links_to_hide(causes))) {

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/causes/link_times.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -50,13 +51,15 @@ struct UsualMessage {
   std::string words;
   bool alike = true;
 };
-UsualMessage usual_message(const StepGraph& graph) {
+UsualMessage usual_message(const StepGraph& graph, bool whole) {
   constexpr double kAlike = 1.5;  // maximum ratio of the slowest link to the fastest
   std::vector<double> all;
   std::map<std::pair<int32_t, bool>, std::vector<double>> links;  // key: receiving stage, forward
+  const bool chunked = std::ranges::any_of(graph.chunk, [](int32_t chunk) { return chunk > 0; });
   for (size_t i = 0; i < graph.size(); ++i) {
     const bool forward = graph.kind[i] == CellKind::kRecvForward;
     if (!forward && graph.kind[i] != CellKind::kRecvBackward) continue;
+    if (!whole && other_end_read(graph, static_cast<uint32_t>(i), chunked) == kUnknown) continue;
     all.push_back(std::max(0.0, graph.dur_ns[i]));
     links[{graph.stage(i), forward}].push_back(all.back());
   }
@@ -163,17 +166,23 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
 }  // namespace
 
 ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
-                             const StepGraph& graph, bool holed) {
+                             const StepGraph& graph, const RunCoverage& coverage) {
   ShareFindings out;
   std::vector<Finding>& findings = out.list;
   if (!(causes.step_ns > 0)) return out;
-  add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
+  const bool whole = coverage.any_whole_replica();
+  const bool recorded = graph.source != GraphSource::kComputeCells || graph.messages_recorded;
+  if (whole) add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
   // The time that messages, and starts without a reason, still take after replays without every named cause. The time
   // that the closing sentence suspects is subtracted: it is within noise, or unknown until the causes above are fixed.
+  // A run without a whole replica has no such breakdown. What its recorded messages cost is known all the same, links
+  // that are named among them.
   double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
+  const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
+  if (!whole) messages = recorded && !by_links ? causes.messages_ns / causes.step_ns : 0, rest = 0;
   // Where recorded messages take equally long on every link, a link that is suspected nevertheless does not reduce what
   // messages cost.
-  const UsualMessage usual = messages >= kLargePart ? usual_message(graph) : UsualMessage{};
+  const UsualMessage usual = messages >= kLargePart ? usual_message(graph, coverage.whole()) : UsualMessage{};
   const bool alike = usual.alike && !usual.words.empty();
   for (const std::vector<Cause>* suspected : {&causes.doubtful, &causes.hidden})
     for (const Cause& c : *suspected) {
@@ -182,7 +191,6 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
       if (c.kind->takes("message") && !(compares_links(c) && alike)) messages -= share;
     }
   if (messages >= kLargePart) {
-    const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
     double error_ns = left_error_ns(causes, {"message"});
     // As for every cause, the finding gives the cost in the run as it was, unless late starts hide nearly all of it
     // there; links that are named have their cost in their own finding.
@@ -196,21 +204,20 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     f.key = "messages";
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
-    const bool recorded = graph.source != GraphSource::kComputeCells || graph.messages_recorded;
     const bool links = std::ranges::any_of(causes.causes, compares_links);
     args.set("known", words(!recorded             ? "messages.slow.inferred"
                             : usual.words.empty() ? "messages.slow.unknown"
                                                   : "messages.slow.recorded",
                             args));
-    args.set("note", links                  ? words("messages.slow.elsewhere")
-                     : usual.alike && !pair ? words("messages.slow.everywhere")
-                                            : Text());
+    args.set("note", links                                      ? words("messages.slow.elsewhere")
+                     : usual.alike && !pair && coverage.whole() ? words("messages.slow.everywhere")
+                                                                : Text());
     say(f, "messages.slow", args);
     if (!recorded) f.title = words("messages.slow.inferred.title", args);
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }
-  if (rest >= kLargePart && !holed) {
+  if (rest >= kLargePart && !coverage.holed()) {
     Finding f = of_share("unexplained", rest, causes, left_error_ns(causes, {"late", "rest"}));
     say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
     f.evidence = {"theory", "late-reasons"};

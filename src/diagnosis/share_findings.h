@@ -4,6 +4,7 @@
 
 #include "diagnosis/causes/causes.h"
 #include "model/finding.h"
+#include "pipeline/measure/run_coverage.h"
 
 namespace stageline {
 
@@ -18,10 +19,11 @@ struct ShareFindings {
   std::vector<Finding> list;
   Text replicas;  // a sentence on the replicas that wait; "" if they almost never wait
 };
-// `graph` is that of the trace, before anything is moved out of it. If rows are missing (`holed`), unexplained time
-// does not become a finding: the missing rows may explain it. O(operations).
+// `graph` is that of the trace, before anything is moved out of it. If rows are missing, unexplained time does not
+// become a finding: the missing rows may explain it. If no replica was read whole, only recorded messages do.
+// O(operations).
 ShareFindings share_findings(const Trace& trace, const Headline& headline, const CauseList& causes,
-                             const StepGraph& graph, bool holed);
+                             const StepGraph& graph, const RunCoverage& coverage);
 void add_share_findings(ShareFindings shares, std::vector<Finding>& findings);
 
 }  // namespace stageline

@@ -263,6 +263,30 @@ class ExplainPlanted(Case):
         self.assertEqual(found['findings'], [])
         self.assertIn('The cost of the unread part is unknown.', found['closing_en'])
 
+    def test_recorded_messages_have_a_cost_beside_an_unread_stage(self):
+        slow = Planted(**dict(WELL, messages=True, latency=6.0))
+        for gone in (0, 1, 3):
+            with self.subTest(gone=gone):
+                ill = Planted(**dict(WELL, messages=True, latency=6.0))
+                ill.rows = [row for row in ill.rows if row[1] != gone]
+                found = self.reported('messages-missing', ill)[1]
+                first = found['findings'][0]
+                self.assertEqual(first['id'], 'messages.slow')
+                self.assertIn('6.00\u202fms', first['detail_en'])  # not the work of the unread stage
+                self.assertGreater(first['lost_ns'], 0)
+                self.assertLess(first['lost_ns'], (slow.period - Planted(**WELL).period) * 1e6)
+                self.assertNotIn('every link', first['title_en'])
+
+    def test_with_few_micro_batches_stages_that_agree_are_no_routing(self):
+        for micro_batches, steps in ((3, 2), (6, 1), (5, 1)):
+            with self.subTest(micro_batches=micro_batches, steps=steps):
+                long = Planted(**dict(WELL, stages=3, micro_batches=micro_batches, steps=steps), cost=lambda st, d, s, k, mb: 3 if mb == 1 else 1)
+                found = self.reported('few-long', long)[1]
+                self.assertEqual([f['id'] for f in found['findings']], ['sequence.long'], found['closing_en'])
+                # Stages that do not agree get unequal shares of the tokens, or too few cells say so.
+                uneven = Planted(**dict(WELL, stages=3, micro_batches=micro_batches, steps=steps), cost=lambda st, d, s, k, mb: 1 + 0.5 * chance(st, s, mb))
+                self.assertNotIn('sequence.long', [f['id'] for f in self.reported('few-uneven', uneven)[1]['findings']])
+
     def test_steps_that_a_rank_did_not_record_are_left_out(self):
         causes = {'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1), 'stage:2'),
                   'link': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) else 0), 'link:1-2'),

@@ -22,15 +22,6 @@ int32_t other_end(const StepGraph& g, uint32_t op) {
   return kUnknown;
 }
 
-// The stage on the other side of a message; kUnknown: not known, or stages between the two were not read, whose work is
-// in its time. With chunks, the last stage sends to the first.
-int32_t sender_of(const CauseScene& scene, uint32_t op) {
-  const StepGraph& g = scene.graph;
-  const int32_t other = other_end(g, op), apart = std::abs(other - g.stage(op));
-  const bool neighbours = apart == 1 || (scene.times.chunks() > 1 && apart == g.stage_count - 1);
-  return other != kUnknown && neighbours ? other : kUnknown;
-}
-
 // A message is late if it exceeds its link's median by this share of the median compute cell.
 constexpr double kLongMessage = 0.1;
 constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are late, the link is slow
@@ -49,7 +40,7 @@ class BlockEdges {
     if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
     recorded_ = recorded_ || g.cell[op] != kNoCell;
     if (sends.hidden(op)) return CellTimes::kNone;
-    const int32_t other = sender_of(scene, op);
+    const int32_t other = other_end_read(g, op, scene.times.chunks() > 1);
     if (other == kUnknown) return CellTimes::kNone;
     const bool in = receives(g.kind[op]);
     const size_t part = g.part[op];
@@ -397,6 +388,12 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
 }
 
 }  // namespace
+
+int32_t other_end_read(const StepGraph& g, uint32_t op, bool chunked) {
+  const int32_t other = other_end(g, op), apart = std::abs(other - g.stage(op));
+  const bool neighbours = apart == 1 || (chunked && apart == g.stage_count - 1);
+  return other != kUnknown && neighbours ? other : kUnknown;
+}
 
 LinkTimes::LinkTimes(const CauseScene& scene)
     : all(fair_transfers(scene, scene.measured<StartReasons>().late_receivers)), slow(slow_links(scene.trace, all)) {

@@ -10,6 +10,10 @@ namespace stageline {
 using StagePair = std::pair<int32_t, int32_t>;              // from, to
 using ReplicaLink = std::tuple<int32_t, int32_t, int32_t>;  // replica, from, to
 
+// The stage on the other side of a message; kUnknown: not known, or stages between the two were not read, whose work is
+// in its time. With chunks, the last stage sends to the first. O(1).
+int32_t other_end_read(const StepGraph& graph, uint32_t op, bool chunked);
+
 // Transfers of each link: the median of each replica, and the link that each operation belongs to.
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)

@@ -1,3 +1,4 @@
+#include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/search.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/statistics.h"
@@ -75,13 +76,14 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
       add_worlds_of_equals(group, priced, worlds);
     else
       add_worlds_of_leader(group, priced, worlds);
-  // A rank that waits for its sends does not wait for those that take no time.
-  const CauseWorld at_once = [&graph = search.scene.graph,
-                              sends = search.scene.measured<StartReasons>().starts.rank_sends()](
-                                 uint32_t op, double& dur, double& delay) {
-    if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
-    if (sends) delay = std::max(std::min(delay, 0.0), delay - sends->blocked_by(op));
-  };
+  // A rank that waits for its sends does not wait for those that take no time. Work that was not read keeps its time.
+  const CauseWorld at_once =
+      [&graph = search.scene.graph, whole = search.scene.coverage.whole(), chunked = search.scene.times.chunks() > 1,
+       sends = search.scene.measured<StartReasons>().starts.rank_sends()](uint32_t op, double& dur, double& delay) {
+        if (is_message(graph.kind[op]) && (whole || other_end_read(graph, op, chunked) != kUnknown))
+          dur = std::min(dur, 0.0);
+        if (sends) delay = std::max(std::min(delay, 0.0), delay - sends->blocked_by(op));
+      };
   worlds.push_back({at_once});
   priced.times = search.model.replay(worlds);
   const Gain of_messages = search.gain(priced.times, 0, worlds.size() - 1);
