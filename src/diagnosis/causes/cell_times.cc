@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kMaxPlaces = 10'000'000;
 constexpr int32_t kMaxChunks = 100'000'000;
-constexpr size_t kMinBatches = 8;  // that a correlation needs
+constexpr size_t kMinBatches = 8;      // that a correlation needs
+constexpr size_t kMinCertainOnes = 5;  // that it needs if it differs from 0 by kErrors
 // The minimum correlation between even and odd stages by which the cells of a micro-batch agree.
 constexpr double kStagesAlike = 0.5;
 constexpr double kMinUneven = 0.03;  // minimum standard deviation of a cell's work with which data count as uneven
@@ -24,14 +25,16 @@ using Points = std::vector<std::pair<double, double>>;
 // Returns the correlation over the points of all these lists, one after the other.
 double correlation_of(const std::vector<const Points*>& lists) {
   const size_t count = sum_over<size_t>(lists, [](const Points* points) { return points->size(); });
-  if (count < kMinBatches) return 0;
+  if (count < kMinCertainOnes) return 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
   const double n = count;
   for (const Points* points : lists)
     for (const auto& [a, b] : *points) x += a / n, y += b / n;
   for (const Points* points : lists)
     for (const auto& [a, b] : *points) xx += (a - x) * (a - x), yy += (b - y) * (b - y), xy += (a - x) * (b - y);
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+  const double r = xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+  const bool certain = std::atanh(std::clamp(r, -1 + 1e-9, 1 - 1e-9)) * std::sqrt(n - 3) > kErrors;
+  return count >= kMinBatches || certain ? r : 0;
 }
 double correlation_of(const Points& points) { return correlation_of(std::vector<const Points*>{&points}); }
 
@@ -70,8 +73,10 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
       },
       [&](uint32_t op) { return static_cast<uint32_t>(place_of(op)); }, place_count());
   find_sequences(partner, usual);
-  // Where all stages agree but no micro-batch is much longer, the differences are lengths too, not routing.
-  if (overlapped_.empty() && (!sequences_.on_all_stages || !factor_.empty())) find_routing(usual);
+  // Where all stages agree but no micro-batch is much longer, the differences are lengths too, not routing. With few
+  // micro-batches it is unknown whether they agree.
+  if (overlapped_.empty() && sequences_.compared && (!sequences_.on_all_stages || !factor_.empty()))
+    find_routing(usual);
 }
 
 bool CellTimes::peers_apart() const {
@@ -126,6 +131,8 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::
     sequences_.long_factor += batch.factor;
   }
   sequences_.correlation = correlation_of(lengths.forward_backward);
+  sequences_.compared =
+      stages_ < 2 || sequences_.all >= static_cast<int64_t>(kMinBatches) || sequences_.correlation > 0;
   if (sequences_.long_ones > 0) sequences_.long_factor /= sequences_.long_ones;
   if (sequences_.correlation < kAlike) return;
   lengths.find_batches(g);
@@ -179,7 +186,7 @@ bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function
   for (size_t b = 0; b < halves.size(); ++b)
     if (counts_[lengths.batches[b].step] && halves[b].count[0] > 0 && halves[b].count[1] > 0)
       points.emplace_back(halves[b].sum[0] / halves[b].count[0], halves[b].sum[1] / halves[b].count[1]);
-  return points.size() < kMinBatches || correlation_of(points) >= kStagesAlike;
+  return points.size() < kMinCertainOnes || correlation_of(points) >= kStagesAlike;
 }
 
 struct CellTimes::RoutingStep {

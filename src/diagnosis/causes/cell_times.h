@@ -115,6 +115,7 @@ class CellTimes {
     int64_t all = 0, long_ones = 0;  // counts of micro-batches, each of one step and replica
     double long_factor = 0;          // mean factor of the long ones
     double correlation = 0;          // correlation of forwards with backwards over micro-batches; 0: unknown
+    bool compared = false;           // there are enough of them to know whether stages agree
     bool on_all_stages = false;      // forwards and backwards go together, and stages agree on which are long
   };
   const Sequences& sequences() const { return sequences_; }
