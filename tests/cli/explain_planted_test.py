@@ -287,6 +287,20 @@ class ExplainPlanted(Case):
                 uneven = Planted(**dict(WELL, stages=3, micro_batches=micro_batches, steps=steps), cost=lambda st, d, s, k, mb: 1 + 0.5 * chance(st, s, mb))
                 self.assertNotIn('sequence.long', [f['id'] for f in self.reported('few-uneven', uneven)[1]['findings']])
 
+    def test_an_unread_rank_makes_no_cause_of_its_replica_cheap(self):
+        # In the collective of its stage the other replicas wait for it; it is late with its replica.
+        late = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 1, 'F', 0) else 0  # noqa: E731
+        options = dict(WELL, dp=3)
+        well, ill = Planted(**options), Planted(**options, pause=late)
+        for gone in (2, 3):
+            with self.subTest(gone=gone):
+                left = Planted(**options, pause=late)
+                left.rows = [row for row in left.rows if row[:2] != (1, gone)]
+                first = self.reported('unread-member', left)[1]['findings'][0]
+                self.assertIn('rank:5', keys_of(first))
+                true_ns = (ill.period - well.period) * 1e6
+                self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
     def test_steps_that_a_rank_did_not_record_are_left_out(self):
         causes = {'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1), 'stage:2'),
                   'link': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) else 0), 'link:1-2'),

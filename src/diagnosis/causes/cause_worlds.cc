@@ -6,11 +6,43 @@
 
 namespace stageline {
 
+CauseWorlds::CauseWorlds(const CauseScene& scene, std::vector<bool> held)
+    : scene_(scene), launch_ns_(launch_delays(scene.graph)), held_(std::move(held)) {
+  if (!scene.coverage.whole() && scene.coverage.replicas_unread() == 0) find_unread_members();
+}
+
+void CauseWorlds::find_unread_members() {
+  const StepGraph& g = scene_.graph;
+  std::set<int32_t> replicas, stages;          // read in part
+  std::set<std::pair<int32_t, int32_t>> read;  // replica, stage
+  for (size_t part = 0; part < g.stage_of.size(); ++part) {
+    const int32_t dp = g.dp_of[part];
+    if (dp < 0) continue;
+    read.emplace(dp, g.stage_of[part]);
+    const bool left_out = std::cmp_less(dp, held_.size()) && held_[dp];
+    if (!left_out && !scene_.coverage.whole_replica(dp)) replicas.insert(dp);
+  }
+  for (int32_t stage = 0; stage < g.stage_count; ++stage)
+    if (std::ranges::any_of(replicas, [&](int32_t dp) { return !read.contains({dp, stage}); })) stages.insert(stage);
+  if (stages.empty()) return;
+  std::map<uint16_t, std::vector<double>> usual;
+  for (uint32_t op = 0; op < g.size(); ++op)
+    if (g.types[g.type[op]].communicates && !is_message(g.kind[op]) && scene_.coverage.read_everywhere(g.stage(op)))
+      usual[g.type[op]].push_back(g.dur_ns[op]);
+  for (auto& [type, durations] : usual) {
+    const double ns = median_of(std::move(durations));
+    for (const int32_t stage : stages) transfer_ns_[{type, stage}] = ns;
+  }
+}
+
 void CauseWorlds::fill(const World& world, const WorldStretch& s) const {
   const StepGraph& g = scene_.graph;
   for (uint32_t op = s.begin; op < s.end; ++op) {
     const size_t at = (op - s.begin) * s.width;
     s.dur_ns[at] = g.dur_ns[op];
+    if (!transfer_ns_.empty() && !is_compute(g.kind[op]))
+      if (const auto usual = transfer_ns_.find({g.type[op], g.stage(op)}); usual != transfer_ns_.end())
+        s.dur_ns[at] = std::min(s.dur_ns[at], usual->second);
     s.delay_ns[at] = is_compute(g.kind[op]) ? g.delay_ns[op] : std::min(g.delay_ns[op], launch_ns_[g.type[op]]);
   }
   if (!scene_.peers.any()) {

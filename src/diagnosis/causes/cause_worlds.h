@@ -12,11 +12,12 @@ namespace stageline {
 // A replica with an unread stage waits for work that no replay knows, so it would begin and end at its recorded times
 // in every simulation. The others wait for it where replicas meet, and nothing would ever gain anything. If other
 // replicas were read whole, `held` are those that no simulation waits for, not even that of the recorded times.
+// In other replicas of which a stage was not read, that stage comes to collectives as late as the read ones do. They
+// wait for these, so collectives of that stage take their usual time.
 class CauseWorlds {
  public:
   using World = std::vector<CauseWorld>;  // the changes that make it, in order
-  CauseWorlds(const CauseScene& scene, std::vector<bool> held)
-      : scene_(scene), launch_ns_(launch_delays(scene.graph)), held_(std::move(held)) {}
+  CauseWorlds(const CauseScene& scene, std::vector<bool> held);
 
   bool holds_any() const { return !held_.empty(); }
   bool is_held(uint32_t op) const {
@@ -50,10 +51,13 @@ class CauseWorlds {
   void meet_inside(const World& world, const WorldStretch& stretch) const;
   WorldTimes compare_work(const std::vector<World>& worlds) const;
   void leave_out_held(const WorldStretch& stretch) const;
+  void find_unread_members();
 
   const CauseScene& scene_;
   std::vector<double> launch_ns_;
-  std::vector<bool> held_;                        // for each replica; empty: none
+  std::vector<bool> held_;  // for each replica; empty: none
+  // For types of collectives and stages with a rank that was not read: the usual transfer.
+  std::map<std::pair<uint16_t, int32_t>, double> transfer_ns_;
   std::map<World, std::vector<double>> step_ns_;  // of the scenarios that were replayed
 };
 

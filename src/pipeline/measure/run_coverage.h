@@ -21,13 +21,13 @@ class RunCoverage {
 
   // Returns true when everything that some recorded work waits for was read too.
   bool whole() const { return missing_.empty(); }
-  // Returns true when every stage of this replica was read.
+  // Returns true when every stage of this replica was read; false for kUnknown where something is missing.
   bool whole_replica(int32_t dp) const {
-    return whole() || (std::cmp_less(dp, whole_replicas_.size()) && whole_replicas_[dp]);
+    return whole() || (dp >= 0 && std::cmp_less(dp, whole_replicas_.size()) && whole_replicas_[dp]);
   }
   // Returns true when every replica's work on this stage was read.
   bool read_everywhere(int32_t stage) const {
-    return whole() || (std::cmp_less(stage, replicas_at_.size()) && replicas_at_[stage] == replicas_);
+    return whole() || (stage >= 0 && std::cmp_less(stage, replicas_at_.size()) && replicas_at_[stage] == replicas_);
   }
   // Returns true if there is a pipeline in which everything that some work waits for was read.
   bool any_whole_replica() const {
