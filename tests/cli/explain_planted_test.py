@@ -287,6 +287,16 @@ class ExplainPlanted(Case):
                 uneven = Planted(**dict(WELL, stages=3, micro_batches=micro_batches, steps=steps), cost=lambda st, d, s, k, mb: 1 + 0.5 * chance(st, s, mb))
                 self.assertNotIn('sequence.long', [f['id'] for f in self.reported('few-uneven', uneven)[1]['findings']])
 
+    def test_recorded_messages_prove_a_slow_link_in_one_step(self):
+        for dp in (1, 3):
+            with self.subTest(dp=dp):
+                options = dict(WELL, messages=True, steps=1, jitter=0.05, dp=dp)
+                slow = lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) and d == 0 else 0  # noqa: E731
+                ill, well = Planted(**options, message=slow), Planted(**options)
+                found = self.reported('one-step-link', ill)[1]
+                self.assertIn('link:1-2', keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
+                self.assertNotIn('link', ' '.join(k for f in self.reported('one-step-well', well)[1]['findings'] for k in keys_of(f)))
+
     def test_an_unread_rank_makes_no_cause_of_its_replica_cheap(self):
         # In the collective of its stage the other replicas wait for it; it is late with its replica.
         late = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 1, 'F', 0) else 0  # noqa: E731

@@ -29,6 +29,7 @@ constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are 
 constexpr double kMinOfStepsMessages = 0.5;
 constexpr double kInWholeSteps = 0.8;        // minimum share of a link's late messages that such steps must hold
 constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be noise
+constexpr int64_t kMinAllSlow = 5;           // recorded messages of a link that are slow without exception
 
 // Numbers the edges that a block of operations meets. A part has few neighbours, so the last ones met are tried before
 // all.
@@ -405,7 +406,7 @@ LinkTimes::LinkTimes(const CauseScene& scene)
 bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const {
   const Transfers& t = all;
   const LateSends& sends = scene.measured<LateSends>();
-  int64_t steps = 0, slow_steps = 0, slow_ones = 0;
+  int64_t steps = 0, slow_steps = 0, slow_ones = 0, all_ones = 0;
   // For each step: slow messages, all messages.
   std::vector<std::pair<int64_t, int64_t>> messages(scene.graph.steps.size());
   scene.each_op([&](uint32_t op, size_t step) {
@@ -416,10 +417,12 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   });
   for (const auto& [slow_one, of] : messages) {
     if (of == 0) continue;
-    ++steps, slow_ones += slow_one;
+    ++steps, slow_ones += slow_one, all_ones += of;
     slow_steps += slow_one >= kMinOfStepsMessages * of;
   }
-  return steps > 0 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
+  const bool enough =
+      slow_ones >= kMinCertainMessages || (t.recorded && slow_ones == all_ones && slow_ones >= kMinAllSlow);
+  return steps > 0 && enough && slow_steps >= kInWholeSteps * steps;
 }
 
 std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {
