@@ -44,6 +44,13 @@ void add_block(uint32_t (&state)[8], const uint8_t* block) {
   for (int i = 0; i < 8; ++i) state[i] += v[i];
 }
 
+uint64_t draw() {
+  uint64_t seed = 0;
+  if (random_bytes(&seed, sizeof seed, kNoWaiting) != static_cast<ssize_t>(sizeof seed))
+    seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0xd6e8feb86659fd93u;
+  return seed | uint64_t{1} << 63;
+}
+
 }  // namespace
 
 Sha256 sha256(std::string_view bytes) {
@@ -82,17 +89,6 @@ std::string hex_of(const Sha256& digest) {
   for (const uint8_t byte : digest) append_hex(out, byte);
   return out;
 }
-
-namespace {
-
-uint64_t draw() {
-  uint64_t seed = 0;
-  if (random_bytes(&seed, sizeof seed, kNoWaiting) != static_cast<ssize_t>(sizeof seed))
-    seed = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0xd6e8feb86659fd93u;
-  return seed | uint64_t{1} << 63;
-}
-
-}  // namespace
 
 uint64_t hash_seed() {
   static const uint64_t seed = draw();

@@ -10,6 +10,12 @@ namespace {
 // from_chars accepts no leading plus, so it is dropped. But "+-5" would then count as a number.
 bool plus_before_number(std::string_view text) { return text.size() > 1 && text[0] == '+' && text[1] != '-'; }
 
+// Returns three significant digits, never in exponent form.
+std::string three_digits(double value) {
+  const double magnitude = std::fabs(value);
+  return fixed(value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);
+}
+
 }  // namespace
 
 std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10) {
@@ -160,16 +166,6 @@ std::string grouped(int64_t value) {
   }
   return digits;
 }
-
-namespace {
-
-// Returns three significant digits, never in exponent form.
-std::string three_digits(double value) {
-  const double magnitude = std::fabs(value);
-  return fixed(value, magnitude >= 99.95 ? 0 : magnitude >= 9.995 ? 1 : 2);
-}
-
-}  // namespace
 
 std::string human_duration(double ns) {
   const double magnitude = std::fabs(ns);

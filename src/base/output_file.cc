@@ -410,10 +410,6 @@ class Renaming {
   bool interrupted() const { return g_interrupted; }
 };
 
-}  // namespace
-
-namespace {
-
 // Files of sets that are written but not yet on the disk: each takes one of the process's descriptors.
 std::atomic<int64_t> g_open_in_sets{0};
 

@@ -164,6 +164,50 @@ int open_handle(const std::string& name, sqlite3** handle, int flags) {
   return sqlite3_open_v2(name.c_str(), handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
 }
 
+bool same_name(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+// Returns the table's pages if the table is plain, else null. In a plain table the columns are as they were declared,
+// without default values (which old rows would take) and without generated columns (which are not stored in the rows).
+std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table,
+                                      std::initializer_list<std::string_view> names) {
+  if (!db.is_immutable()) return nullptr;
+  SqliteRows root(
+      db, "SELECT rootpage FROM sqlite_master WHERE type='table' AND name=" + sql_text(table) + " COLLATE NOCASE");
+  if (!root.next()) return nullptr;
+  const int64_t page = root.integer(0);
+  if (page < 1 || page > UINT32_MAX || root.next()) return nullptr;
+  std::vector<SqlitePages::Column> columns(names.size());
+  int place = 0, keys = 0;
+  SqliteRows info(db, "PRAGMA table_xinfo(" + sql_name(table) + ")");
+  for (; info.next(); ++place) {
+    if (info.integer(6) != 0) return nullptr;  // hidden: a generated column
+    const bool is_key = info.integer(5) != 0;
+    keys += is_key;
+    if (keys > 1) return nullptr;
+    size_t c = 0;
+    for (std::string_view name : names) {
+      if (name.ends_with('?')) name.remove_suffix(1);
+      if (same_name(name, info.text(1))) {
+        if (!info.is_null(4) || columns[c].place >= 0) return nullptr;
+        columns[c].place = place;
+        // The type is "REAL", "DOUBLE PRECISION" or "FLOAT" and contains none of the texts that come earlier in
+        // SQLite's rules.
+        std::string type(info.text(2));
+        for (char& letter : type) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 32) : letter;
+        const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
+        columns[c].is_rowid = is_key && type == "INTEGER";
+        columns[c].is_real = !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") &&
+                             (has("REAL") || has("FLOA") || has("DOUB"));
+      }
+      ++c;
+    }
+  }
+  if (!info.ok()) return nullptr;
+  return SqlitePages::open(db.path(), static_cast<uint32_t>(page), std::move(columns));
+}
+
 }  // namespace
 
 const char* set_up_sqlite() {
@@ -362,54 +406,6 @@ Status SqliteRows::status() const {
   if (failed_) return error_;
   return {};
 }
-
-namespace {
-
-bool same_name(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
-}
-
-// Returns the table's pages if the table is plain, else null. In a plain table the columns are as they were declared,
-// without default values (which old rows would take) and without generated columns (which are not stored in the rows).
-std::unique_ptr<SqlitePages> pages_of(const SqliteDb& db, std::string_view table,
-                                      std::initializer_list<std::string_view> names) {
-  if (!db.is_immutable()) return nullptr;
-  SqliteRows root(
-      db, "SELECT rootpage FROM sqlite_master WHERE type='table' AND name=" + sql_text(table) + " COLLATE NOCASE");
-  if (!root.next()) return nullptr;
-  const int64_t page = root.integer(0);
-  if (page < 1 || page > UINT32_MAX || root.next()) return nullptr;
-  std::vector<SqlitePages::Column> columns(names.size());
-  int place = 0, keys = 0;
-  SqliteRows info(db, "PRAGMA table_xinfo(" + sql_name(table) + ")");
-  for (; info.next(); ++place) {
-    if (info.integer(6) != 0) return nullptr;  // hidden: a generated column
-    const bool is_key = info.integer(5) != 0;
-    keys += is_key;
-    if (keys > 1) return nullptr;
-    size_t c = 0;
-    for (std::string_view name : names) {
-      if (name.ends_with('?')) name.remove_suffix(1);
-      if (same_name(name, info.text(1))) {
-        if (!info.is_null(4) || columns[c].place >= 0) return nullptr;
-        columns[c].place = place;
-        // The type is "REAL", "DOUBLE PRECISION" or "FLOAT" and contains none of the texts that come earlier in
-        // SQLite's rules.
-        std::string type(info.text(2));
-        for (char& letter : type) letter = letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 32) : letter;
-        const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
-        columns[c].is_rowid = is_key && type == "INTEGER";
-        columns[c].is_real = !has("INT") && !has("CHAR") && !has("CLOB") && !has("TEXT") && !has("BLOB") &&
-                             (has("REAL") || has("FLOA") || has("DOUB"));
-      }
-      ++c;
-    }
-  }
-  if (!info.ok()) return nullptr;
-  return SqlitePages::open(db.path(), static_cast<uint32_t>(page), std::move(columns));
-}
-
-}  // namespace
 
 SqliteRows rows_of(const SqliteDb& db, std::string_view table, std::initializer_list<std::string_view> columns,
                    std::string* missing, std::string_view rest) {

@@ -30,6 +30,48 @@ std::string_view long_name(char letter) {
   }
 }
 
+// A flag as it was typed: its long name, and the value that is in the same word.
+struct TypedFlag {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+// Splits "--name=value" or "-nvalue", and checks that the command has this flag.
+Result<TypedFlag> typed_flag(const Command& command, const std::string& word, const std::vector<std::string>& allowed) {
+  TypedFlag flag;
+  if (word.starts_with("--")) {
+    const size_t equals = word.find('=');
+    flag.name = dashed(word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2));
+    if (equals != std::string::npos) flag.value = word.substr(equals + 1);
+  } else {
+    flag.name = long_name(word[1]);
+    if (flag.name.empty() ||
+        (word[1] != 'o' && word[1] != 'h' && std::ranges::find(allowed, flag.name) == allowed.end()))
+      return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
+    if (word.size() > 2) {
+      if (flag_of(command, flag.name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
+      flag.value = word.substr(2);
+    }
+  }
+  if (std::ranges::find(allowed, flag.name) != allowed.end()) return flag;
+  const std::string near = nearest(flag.name, allowed);
+  return usage(command, "\"" + std::string(command.name) + "\" has no flag --" + flag.name,
+               near.empty() ? "" : "did you mean --" + near + "?");
+}
+
+Status check_operands(const Command& command, const std::vector<std::string>& operands) {
+  const auto count = static_cast<int>(operands.size());
+  if (count < command.operands.min)
+    return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands.text,
+                 "");
+  if (command.operands.max >= 0 && count > command.operands.max)
+    return usage(command,
+                 "\"" + operands[command.operands.max] + "\" is one too many: stageline " + command.name + " " +
+                     command.operands.text,
+                 "");
+  return {};
+}
+
 }  // namespace
 
 std::string Arguments::get(std::string_view name, std::string_view fallback) const {
@@ -90,52 +132,6 @@ Result<int64_t> Arguments::duration_ns(std::string_view name, int64_t fallback_n
                  "--" + std::string(name) + " must be a time such as 8, 8ms or 200us, not \"" + get(name) + "\"", "");
   return *value;
 }
-
-namespace {
-
-// A flag as it was typed: its long name, and the value that is in the same word.
-struct TypedFlag {
-  std::string name;
-  std::optional<std::string> value;
-};
-
-// Splits "--name=value" or "-nvalue", and checks that the command has this flag.
-Result<TypedFlag> typed_flag(const Command& command, const std::string& word, const std::vector<std::string>& allowed) {
-  TypedFlag flag;
-  if (word.starts_with("--")) {
-    const size_t equals = word.find('=');
-    flag.name = dashed(word.substr(2, equals == std::string::npos ? std::string::npos : equals - 2));
-    if (equals != std::string::npos) flag.value = word.substr(equals + 1);
-  } else {
-    flag.name = long_name(word[1]);
-    if (flag.name.empty() ||
-        (word[1] != 'o' && word[1] != 'h' && std::ranges::find(allowed, flag.name) == allowed.end()))
-      return usage(command, "no flag \"" + word.substr(0, 2) + "\"", "");
-    if (word.size() > 2) {
-      if (flag_of(command, flag.name).value[0] == '\0') return usage(command, "no flag \"" + word + "\"", "");
-      flag.value = word.substr(2);
-    }
-  }
-  if (std::ranges::find(allowed, flag.name) != allowed.end()) return flag;
-  const std::string near = nearest(flag.name, allowed);
-  return usage(command, "\"" + std::string(command.name) + "\" has no flag --" + flag.name,
-               near.empty() ? "" : "did you mean --" + near + "?");
-}
-
-Status check_operands(const Command& command, const std::vector<std::string>& operands) {
-  const auto count = static_cast<int>(operands.size());
-  if (count < command.operands.min)
-    return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands.text,
-                 "");
-  if (command.operands.max >= 0 && count > command.operands.max)
-    return usage(command,
-                 "\"" + operands[command.operands.max] + "\" is one too many: stageline " + command.name + " " +
-                     command.operands.text,
-                 "");
-  return {};
-}
-
-}  // namespace
 
 Result<Arguments> parse_arguments(const Command& command, const std::vector<std::string>& words) {
   Arguments arguments;

@@ -60,34 +60,6 @@ std::vector<Item> topic_items(std::string_view topic) {
   return items;
 }
 
-}  // namespace
-
-std::string overview_text() {
-  std::string out = "stageline " STAGELINE_VERSION
-                    " – where the time of a distributed training run goes\n\nUsage: stageline COMMAND …\n\n";
-  for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
-  out +=
-      "\nStart with:  stageline report LOGS -o report.html\n"
-      "Lists:       stageline help readers | analyses | exporters | schedules\n"
-      "Names:       stageline help cell-rules\n"
-      "Details:     stageline COMMAND --help\n";
-  return out;
-}
-
-std::string command_help_text(const Command& command) {
-  std::string out = std::string("stageline ") + command.name + (command.operands.text[0] ? " " : "") +
-                    command.operands.text + "\n" + wrapped(command.summary, kWidth, 0) + "\n" +
-                    wrapped(command.details, kWidth, 0) + "\n";
-  for (const std::string_view name : command.flags)
-    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
-  out += "\n";
-  for (const std::string_view name : common_flags())
-    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
-  return out;
-}
-
-namespace {
-
 std::string analysis_help_text(const Analysis& analysis) {
   const bool own_input = analysis.needs == AnalysisNeeds::kTwoRuns;
   std::string out = "stageline analyze " + analysis.name + (own_input ? " --control A --test B" : " PATH…") + "\n" +
@@ -108,39 +80,6 @@ std::string analysis_help_text(const Analysis& analysis) {
     out += entry("--overlay FILE", "Write the source trace with this answer marked on it", 26);
   return out + entry("…", "and those of every analysis: stageline analyze --help", 26);
 }
-
-}  // namespace
-
-Result<int> run_help(const Arguments& arguments) {
-  if (arguments.operands.empty()) {
-    fputs(overview_text().c_str(), stdout);
-    return kExitGood;
-  }
-  const std::string topic = dashed(arguments.operands[0]);
-  const Command* command = find_command(topic);
-  const Analysis* analysis = find_analysis(topic);  // a word may name both an analysis and a command
-  if (command) fputs(command_help_text(*command).c_str(), stdout);
-  if (command && analysis) fputs("\n", stdout);
-  if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
-  if (command || analysis) return kExitGood;
-  if (topic == "cell-rules") {
-    fputs(shipped_cell_rules_text().c_str(), stdout);  // comments in it say how to write rules
-    return kExitGood;
-  }
-  const std::vector<Item> items = topic_items(topic);
-  if (items.empty()) {
-    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
-    for (const Command& one : command_table()) known.emplace_back(one.name);
-    for (const Analysis* one : analyses()) known.emplace_back(one->name);
-    const std::string near = nearest(topic, known);
-    return make_error(ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"",
-                      near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?");
-  }
-  for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
-  return kExitGood;
-}
-
-namespace {
 
 std::string troff(std::string_view text) {
   std::string out;
@@ -280,6 +219,59 @@ std::string fish_completion() {
 }
 
 }  // namespace
+
+std::string overview_text() {
+  std::string out = "stageline " STAGELINE_VERSION
+                    " – where the time of a distributed training run goes\n\nUsage: stageline COMMAND …\n\n";
+  for (const Command& command : command_table()) out += entry(command.name, command.summary, 20);
+  out +=
+      "\nStart with:  stageline report LOGS -o report.html\n"
+      "Lists:       stageline help readers | analyses | exporters | schedules\n"
+      "Names:       stageline help cell-rules\n"
+      "Details:     stageline COMMAND --help\n";
+  return out;
+}
+
+std::string command_help_text(const Command& command) {
+  std::string out = std::string("stageline ") + command.name + (command.operands.text[0] ? " " : "") +
+                    command.operands.text + "\n" + wrapped(command.summary, kWidth, 0) + "\n" +
+                    wrapped(command.details, kWidth, 0) + "\n";
+  for (const std::string_view name : command.flags)
+    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
+  out += "\n";
+  for (const std::string_view name : common_flags())
+    out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
+  return out;
+}
+
+Result<int> run_help(const Arguments& arguments) {
+  if (arguments.operands.empty()) {
+    fputs(overview_text().c_str(), stdout);
+    return kExitGood;
+  }
+  const std::string topic = dashed(arguments.operands[0]);
+  const Command* command = find_command(topic);
+  const Analysis* analysis = find_analysis(topic);  // a word may name both an analysis and a command
+  if (command) fputs(command_help_text(*command).c_str(), stdout);
+  if (command && analysis) fputs("\n", stdout);
+  if (analysis) fputs(analysis_help_text(*analysis).c_str(), stdout);
+  if (command || analysis) return kExitGood;
+  if (topic == "cell-rules") {
+    fputs(shipped_cell_rules_text().c_str(), stdout);  // comments in it say how to write rules
+    return kExitGood;
+  }
+  const std::vector<Item> items = topic_items(topic);
+  if (items.empty()) {
+    std::vector<std::string> known = {"readers", "analyses", "exporters", "schedules", "cell-rules"};
+    for (const Command& one : command_table()) known.emplace_back(one.name);
+    for (const Analysis* one : analyses()) known.emplace_back(one->name);
+    const std::string near = nearest(topic, known);
+    return make_error(ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"",
+                      near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?");
+  }
+  for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
+  return kExitGood;
+}
 
 Result<int> run_completion(const Arguments& arguments) {
   const std::string& shell = arguments.operands[0];

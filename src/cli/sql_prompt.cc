@@ -96,6 +96,65 @@ std::vector<std::string> words_of(const sql::Session& session) {
   return words;
 }
 
+// Asks a session what is typed. A statement may have several lines.
+class Prompt {
+ public:
+  Prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& limits, size_t widest)
+      : session_(session), terminal_(terminal), limits_(limits), widest_(widest) {
+    limits_.cancelled = &g_interrupted;
+  }
+
+  void clear() { statement_.clear(); }
+  const char* sign() const { return statement_.empty() ? "sql> " : "...> "; }
+
+  // Takes a line; returns false where it ends the prompt.
+  bool take(const std::string& line) {
+    const std::string_view word = trim(line);
+    if (statement_.empty() && (word == ".quit" || word == ".exit")) return false;
+    if (statement_.empty() && word == ".tables") {
+      ask("SELECT name, kind, help FROM tables WHERE missing = ''");
+    } else if (statement_.empty() && word.starts_with(".columns")) {
+      ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
+    } else {
+      append_item(statement_, line, "\n");
+      if (trim(statement_).ends_with(";"))
+        ask(std::exchange(statement_, std::string()));
+      else if (trim(statement_).empty())
+        statement_.clear();
+    }
+    return true;
+  }
+
+ private:
+  void ask(const std::string& query) {
+    sql::AnswerTable answer(limits_.max_memory);
+    const Result<sql::Outcome> outcome = session_.ask(query, limits_, answer);
+    if (!outcome) {
+      fail(outcome.error());
+      return;
+    }
+    if (outcome->is_query) print(sql::answer_text(answer, widest_, terminal_.colour_out));
+    if (outcome->truncated) print(terminal_.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
+  }
+
+  sql::Session& session_;
+  const Terminal& terminal_;
+  sql::Limits limits_;
+  size_t widest_;
+  std::string statement_;  // the lines so far
+};
+
+// Reads a key from the terminal; Ctrl-C is one. Returns nothing at the end of the input.
+std::optional<unsigned char> next_key() {
+  for (;;) {
+    unsigned char byte = 0;
+    const ssize_t got = read(STDIN_FILENO, &byte, 1);
+    if (got > 0) return byte;
+    if (got == 0 || errno != EINTR) return {};
+    if (g_interrupted.exchange(false)) return 0x03;
+  }
+}
+
 }  // namespace
 
 // ---- the line
@@ -228,69 +287,6 @@ std::string LineEditor::take() {
   place_ = history_.size();
   return line;
 }
-
-namespace {
-
-// Asks a session what is typed. A statement may have several lines.
-class Prompt {
- public:
-  Prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& limits, size_t widest)
-      : session_(session), terminal_(terminal), limits_(limits), widest_(widest) {
-    limits_.cancelled = &g_interrupted;
-  }
-
-  void clear() { statement_.clear(); }
-  const char* sign() const { return statement_.empty() ? "sql> " : "...> "; }
-
-  // Takes a line; returns false where it ends the prompt.
-  bool take(const std::string& line) {
-    const std::string_view word = trim(line);
-    if (statement_.empty() && (word == ".quit" || word == ".exit")) return false;
-    if (statement_.empty() && word == ".tables") {
-      ask("SELECT name, kind, help FROM tables WHERE missing = ''");
-    } else if (statement_.empty() && word.starts_with(".columns")) {
-      ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
-    } else {
-      append_item(statement_, line, "\n");
-      if (trim(statement_).ends_with(";"))
-        ask(std::exchange(statement_, std::string()));
-      else if (trim(statement_).empty())
-        statement_.clear();
-    }
-    return true;
-  }
-
- private:
-  void ask(const std::string& query) {
-    sql::AnswerTable answer(limits_.max_memory);
-    const Result<sql::Outcome> outcome = session_.ask(query, limits_, answer);
-    if (!outcome) {
-      fail(outcome.error());
-      return;
-    }
-    if (outcome->is_query) print(sql::answer_text(answer, widest_, terminal_.colour_out));
-    if (outcome->truncated) print(terminal_.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
-  }
-
-  sql::Session& session_;
-  const Terminal& terminal_;
-  sql::Limits limits_;
-  size_t widest_;
-  std::string statement_;  // the lines so far
-};
-
-// Reads a key from the terminal; Ctrl-C is one. Returns nothing at the end of the input.
-std::optional<unsigned char> next_key() {
-  for (;;) {
-    unsigned char byte = 0;
-    const ssize_t got = read(STDIN_FILENO, &byte, 1);
-    if (got > 0) return byte;
-    if (got == 0 || errno != EINTR) return {};
-    if (g_interrupted.exchange(false)) return 0x03;
-  }
-}
-
-}  // namespace
 
 int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::Limits& given, size_t widest) {
   print(terminal.say("sql.prompt") + "\n");

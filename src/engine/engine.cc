@@ -260,10 +260,6 @@ void say_no_theory(Diagnostics& notes, const Theory* theory, Ghosts ghosts) {
             Args().set("why_not", theory->why_not));
 }
 
-}  // namespace
-
-namespace {
-
 Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnostics& notes, const std::string& path,
                     ExportOptions options, std::vector<std::string>& written) {
   std::vector<size_t> parts;

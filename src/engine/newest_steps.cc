@@ -162,6 +162,39 @@ void count_drops(const Trace& trace, Look& look) {
     look.without_device += trace.diagnostics.count(name);
 }
 
+// Returns the error for a source without recordings.
+Error no_recording(const std::string& path, size_t others) {
+  std::string why = "no recording (*.slrec) there yet";
+  if (others > 0)
+    why += others == 1 ? "; the file that is there is none"
+                       : "; the " + std::to_string(others) + " files that are there are none";
+  return make_error(ErrorCode::kBadInput, why, "stageline record -o makes them", {path});
+}
+
+// Returns the ranks whose parts are further than the last step that all have, which is `last`.
+std::vector<int32_t> ranks_behind(const Trace& trace, const StepsOfParts& parts, int32_t last) {
+  std::vector<int32_t> behind;
+  if (std::ranges::none_of(parts, [&](const auto& part) { return part.second.second > last; })) return behind;
+  for (const auto& [part, steps] : parts)
+    if (steps.second == last) behind.push_back(trace.parts[part].rank);
+  std::ranges::sort(behind);
+  return behind;
+}
+
+// Returns the measured steps from `first` on, and before `end`.
+std::vector<RunningStep> measured_steps(const Trace& trace, int64_t first, int64_t end) {
+  std::vector<RunningStep> out;
+  const PipelineSums sums = pipeline_sums(trace);
+  size_t at = 0;
+  for (const StepSums& step : sums.steps) {
+    const size_t begin = at;
+    while (at < sums.ranks.size() && sums.ranks[at].step == step.step) ++at;
+    if (step.step >= first && step.step < end)
+      out.push_back(measured(trace, step, std::span(sums.ranks).subspan(begin, at - begin)));
+  }
+  return out;
+}
+
 }  // namespace
 
 void keep_steps_from(Trace& trace, int32_t first) {
@@ -263,43 +296,6 @@ void NewestSteps::wait_for_more() const {
     std::this_thread::sleep_for(kPoll);
   }
 }
-
-namespace {
-
-// Returns the error for a source without recordings.
-Error no_recording(const std::string& path, size_t others) {
-  std::string why = "no recording (*.slrec) there yet";
-  if (others > 0)
-    why += others == 1 ? "; the file that is there is none"
-                       : "; the " + std::to_string(others) + " files that are there are none";
-  return make_error(ErrorCode::kBadInput, why, "stageline record -o makes them", {path});
-}
-
-// Returns the ranks whose parts are further than the last step that all have, which is `last`.
-std::vector<int32_t> ranks_behind(const Trace& trace, const StepsOfParts& parts, int32_t last) {
-  std::vector<int32_t> behind;
-  if (std::ranges::none_of(parts, [&](const auto& part) { return part.second.second > last; })) return behind;
-  for (const auto& [part, steps] : parts)
-    if (steps.second == last) behind.push_back(trace.parts[part].rank);
-  std::ranges::sort(behind);
-  return behind;
-}
-
-// Returns the measured steps from `first` on, and before `end`.
-std::vector<RunningStep> measured_steps(const Trace& trace, int64_t first, int64_t end) {
-  std::vector<RunningStep> out;
-  const PipelineSums sums = pipeline_sums(trace);
-  size_t at = 0;
-  for (const StepSums& step : sums.steps) {
-    const size_t begin = at;
-    while (at < sums.ranks.size() && sums.ranks[at].step == step.step) ++at;
-    if (step.step >= first && step.step < end)
-      out.push_back(measured(trace, step, std::span(sums.ranks).subspan(begin, at - begin)));
-  }
-  return out;
-}
-
-}  // namespace
 
 Look NewestSteps::look(int32_t after, size_t count, bool early) {
   Look look;

@@ -194,6 +194,54 @@ void append_integer(std::string& out, int64_t value) {
   out.append(buffer, end);
 }
 
+void append_csv_header(std::string& out, const Table& table) {
+  for (size_t c = 0; c < table.columns().size(); ++c) {
+    if (c > 0) out += ',';
+    append_csv_field(out, table.columns()[c].name);
+  }
+  out += '\n';
+}
+
+void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t end) {
+  const size_t columns = table.columns().size();
+  for (size_t r = begin; r < end; ++r) {
+    for (size_t c = 0; c < columns; ++c) {
+      if (c > 0) out += ',';
+      if (table.is_null(r, c)) continue;
+      const ColumnType type = table.columns()[c].type;
+      if (is_integral(type))
+        append_integer(out, table.integer(r, c));
+      else if (type == ColumnType::kText)
+        append_csv_field(out, table.text(r, c));
+      else  // an infinite ratio is not an unknown one; JSON cannot write it, but CSV can
+        out += std::isfinite(table.real(r, c)) ? table.raw_text(r, c) : repr_double(table.real(r, c));
+    }
+    out += '\n';
+  }
+}
+
+void write_columns(JsonWriter& json, const Table& table) {
+  json.field("name", table.name()).field("title", table.title());
+  json.objects("columns", table.columns(), [&](const ColumnSpec& spec) {
+    json.field("name", spec.name).field("title", spec.title);
+    json.field("type", column_type_name(spec.type)).field("unit", raw_unit(spec.type)).field("help", spec.help);
+  });
+}
+
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
+  const ColumnType type = table.columns()[column].type;
+  if (table.is_null(row, column))
+    json.null();
+  else if (type == ColumnType::kTime)
+    json.value(sum_or_limit(table.integer(row, column), -origin_ns));
+  else if (is_integral(type))
+    json.value(table.integer(row, column));
+  else if (type == ColumnType::kText)
+    json.value(table.text(row, column));
+  else
+    json.value(table.real(row, column));
+}
+
 }  // namespace
 
 std::string format_table_text(const Table& table, int width_columns, bool colour, size_t max_rows, bool whole_names,
@@ -270,36 +318,6 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   return out;
 }
 
-namespace {
-
-void append_csv_header(std::string& out, const Table& table) {
-  for (size_t c = 0; c < table.columns().size(); ++c) {
-    if (c > 0) out += ',';
-    append_csv_field(out, table.columns()[c].name);
-  }
-  out += '\n';
-}
-
-void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t end) {
-  const size_t columns = table.columns().size();
-  for (size_t r = begin; r < end; ++r) {
-    for (size_t c = 0; c < columns; ++c) {
-      if (c > 0) out += ',';
-      if (table.is_null(r, c)) continue;
-      const ColumnType type = table.columns()[c].type;
-      if (is_integral(type))
-        append_integer(out, table.integer(r, c));
-      else if (type == ColumnType::kText)
-        append_csv_field(out, table.text(r, c));
-      else  // an infinite ratio is not an unknown one; JSON cannot write it, but CSV can
-        out += std::isfinite(table.real(r, c)) ? table.raw_text(r, c) : repr_double(table.real(r, c));
-    }
-    out += '\n';
-  }
-}
-
-}  // namespace
-
 void write_table_csv(const Table& table, const std::function<void(const std::string& text)>& write) {
   std::string text;
   append_csv_header(text, table);
@@ -318,32 +336,6 @@ std::string format_table_csv(const Table& table) {
   write_table_csv(table, [&](const std::string& text) { out += text; });
   return out;
 }
-
-namespace {
-
-void write_columns(JsonWriter& json, const Table& table) {
-  json.field("name", table.name()).field("title", table.title());
-  json.objects("columns", table.columns(), [&](const ColumnSpec& spec) {
-    json.field("name", spec.name).field("title", spec.title);
-    json.field("type", column_type_name(spec.type)).field("unit", raw_unit(spec.type)).field("help", spec.help);
-  });
-}
-
-void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
-  const ColumnType type = table.columns()[column].type;
-  if (table.is_null(row, column))
-    json.null();
-  else if (type == ColumnType::kTime)
-    json.value(sum_or_limit(table.integer(row, column), -origin_ns));
-  else if (is_integral(type))
-    json.value(table.integer(row, column));
-  else if (type == ColumnType::kText)
-    json.value(table.text(row, column));
-  else
-    json.value(table.real(row, column));
-}
-
-}  // namespace
 
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush) {
   json.begin_object();

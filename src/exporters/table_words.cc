@@ -9,6 +9,18 @@ namespace {
 constexpr std::array<std::string_view, 10> kSaysWords = {"part",    "within", "type", "piece",     "phase",
                                                          "verdict", "cause",  "what", "direction", "bound_by"};
 
+// Returns the Chinese word for `text` in a column with few fixed words; "" when it is not known.
+std::string_view chinese_word(const Table& table, const ColumnSpec& spec, const std::string& text) {
+  const std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
+  if (!known.empty() || std::ranges::find(kSaysWords, spec.name) == kSaysWords.end()) return known;
+  return chinese_name("word." + text);
+}
+
+bool says_words(const Table& table, const ColumnSpec& spec) {
+  return std::ranges::find(kSaysWords, spec.name) != kSaysWords.end() ||
+         any_chinese_name("value." + table.name() + "." + spec.name + ".");
+}
+
 }  // namespace
 
 bool holds_names(const ColumnSpec& spec) {
@@ -29,22 +41,6 @@ std::string column_title(const ColumnSpec& spec, bool chinese) {
   const std::string_view known = chinese_name(spec.name);
   return known.empty() ? spec.title : std::string(known);
 }
-
-namespace {
-
-// Returns the Chinese word for `text` in a column with few fixed words; "" when it is not known.
-std::string_view chinese_word(const Table& table, const ColumnSpec& spec, const std::string& text) {
-  const std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
-  if (!known.empty() || std::ranges::find(kSaysWords, spec.name) == kSaysWords.end()) return known;
-  return chinese_name("word." + text);
-}
-
-bool says_words(const Table& table, const ColumnSpec& spec) {
-  return std::ranges::find(kSaysWords, spec.name) != kSaysWords.end() ||
-         any_chinese_name("value." + table.name() + "." + spec.name + ".");
-}
-
-}  // namespace
 
 std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const std::string& text) {
   if (text.empty() || holds_names(spec)) return text;

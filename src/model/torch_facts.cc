@@ -18,6 +18,52 @@ bool is_old_category(std::string_view text) {
   return false;
 }
 
+// Kineto makes annotations of the device of those of the host; only marks of a graph's nodes have none there. Nodes
+// that are named by a recorded capture have the names of its ranges and operators.
+bool has_node_names(const Trace& trace, const Part& part) {
+  constexpr uint8_t kHost = 1, kDevice = 2;
+  std::vector<uint8_t> where(trace.names.size());
+  for (size_t i = 0; i < part.slices.size(); ++i) {
+    const Category category = trace.categories[part.slices.category_id[i]].kind;
+    if (category == Category::kUserAnnotation || category == Category::kCpuOp) where[part.slices.name_id[i]] |= kHost;
+    if (category == Category::kGpuAnnotation) where[part.slices.name_id[i]] |= kDevice;
+  }
+  return std::ranges::any_of(where, [](uint8_t of) { return (of & kHost) != 0; }) &&
+         std::ranges::find(where, kDevice) != where.end();
+}
+
+bool is_wanted(const SliceFilter& filter, int64_t step) {
+  return step >= filter.first_step && step <= filter.last_step;
+}
+
+// The slices of a part that the filter leaves. `is_message` says it of a kernel's name.
+template <class IsMessage>
+SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, const IsMessage& is_message) {
+  const SliceFilter& filter = trace.slice_filter;
+  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  const Slices& s = part.slices;
+  SliceCounts sum;
+  sum.start_ns = INT64_MAX;
+  sum.end_ns = INT64_MIN;
+  for (const Lane& lane : part.lanes) {
+    int64_t here = 0;
+    for (size_t i = lane.begin; i < lane.end; ++i) {
+      if (by_step && (s.step.empty() || s.step[i] == 0 || !is_wanted(filter, part.steps[s.step[i] - 1u].number)))
+        continue;
+      if (filter.any() && (s.end_ns(i) - zero_ns < filter.from_ns || s.start_ns[i] - zero_ns > filter.to_ns)) continue;
+      ++here;
+      sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
+      sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
+      if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
+        ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
+      if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
+    }
+    sum.slices += here;
+    sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string_view meta_json(const Part& part, std::string_view key) {
@@ -46,24 +92,6 @@ std::string device_json(const Part& part) {
 }
 
 std::string device_name(const Part& part) { return json_text(json_member(device_json(part), "name")); }
-
-namespace {
-
-// Kineto makes annotations of the device of those of the host; only marks of a graph's nodes have none there. Nodes
-// that are named by a recorded capture have the names of its ranges and operators.
-bool has_node_names(const Trace& trace, const Part& part) {
-  constexpr uint8_t kHost = 1, kDevice = 2;
-  std::vector<uint8_t> where(trace.names.size());
-  for (size_t i = 0; i < part.slices.size(); ++i) {
-    const Category category = trace.categories[part.slices.category_id[i]].kind;
-    if (category == Category::kUserAnnotation || category == Category::kCpuOp) where[part.slices.name_id[i]] |= kHost;
-    if (category == Category::kGpuAnnotation) where[part.slices.name_id[i]] |= kDevice;
-  }
-  return std::ranges::any_of(where, [](uint8_t of) { return (of & kHost) != 0; }) &&
-         std::ranges::find(where, kDevice) != where.end();
-}
-
-}  // namespace
 
 std::string torch_era(const Trace& trace, const Part& part) {
   // Other writers use Kineto's categories too (torch_npu, recordings, Perfetto, Nsight); their files say nothing of
@@ -121,42 +149,6 @@ int64_t first_start_ns(const Trace& trace) {
       if (lane.begin < lane.end) first = std::min(first, part.slices.start_ns[lane.begin]);
   return first == INT64_MAX ? 0 : first;
 }
-
-namespace {
-
-bool is_wanted(const SliceFilter& filter, int64_t step) {
-  return step >= filter.first_step && step <= filter.last_step;
-}
-
-// The slices of a part that the filter leaves. `is_message` says it of a kernel's name.
-template <class IsMessage>
-SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, const IsMessage& is_message) {
-  const SliceFilter& filter = trace.slice_filter;
-  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
-  const Slices& s = part.slices;
-  SliceCounts sum;
-  sum.start_ns = INT64_MAX;
-  sum.end_ns = INT64_MIN;
-  for (const Lane& lane : part.lanes) {
-    int64_t here = 0;
-    for (size_t i = lane.begin; i < lane.end; ++i) {
-      if (by_step && (s.step.empty() || s.step[i] == 0 || !is_wanted(filter, part.steps[s.step[i] - 1u].number)))
-        continue;
-      if (filter.any() && (s.end_ns(i) - zero_ns < filter.from_ns || s.start_ns[i] - zero_ns > filter.to_ns)) continue;
-      ++here;
-      sum.start_ns = std::min(sum.start_ns, s.start_ns[i]);
-      sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
-      if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
-        ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
-      if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
-    }
-    sum.slices += here;
-    sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
-  }
-  return sum;
-}
-
-}  // namespace
 
 SliceCounts count_slices(const Trace& trace) {
   const SliceFilter& filter = trace.slice_filter;

@@ -51,6 +51,26 @@ int64_t min_latency(const PlanProblem& p) {
   return least;
 }
 
+std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
+  std::vector<Part> parts;
+  for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
+    const int32_t s = virtual_stage(p.schedule, rank, c);
+    parts.push_back({s, plan.bounds[s], plan.bounds[s + 1], plan.recompute[s]});
+  }
+  return parts;
+}
+
+// Returns the smallest number up to `max` that is enough; max + 1 where none is. More than enough is enough, too.
+template <class Enough>
+int32_t min_enough(int32_t max, Enough&& enough) {
+  int32_t lo = 0, hi = max + 1;
+  while (lo < hi) {
+    const int32_t middle = lo + (hi - lo) / 2;
+    enough(middle) ? hi = middle : lo = middle + 1;
+  }
+  return lo;
+}
+
 }  // namespace
 
 bool splits_backward(const Schedule& schedule) {
@@ -168,30 +188,6 @@ RankPeak peak_of(const PlanProblem& p, int32_t rank, std::span<const Part> parts
   if (!p.other_bytes.empty()) peak.other += static_cast<double>(p.other_bytes[rank]);
   return peak;
 }
-
-namespace {
-
-std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
-  std::vector<Part> parts;
-  for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
-    const int32_t s = virtual_stage(p.schedule, rank, c);
-    parts.push_back({s, plan.bounds[s], plan.bounds[s + 1], plan.recompute[s]});
-  }
-  return parts;
-}
-
-// Returns the smallest number up to `max` that is enough; max + 1 where none is. More than enough is enough, too.
-template <class Enough>
-int32_t min_enough(int32_t max, Enough&& enough) {
-  int32_t lo = 0, hi = max + 1;
-  while (lo < hi) {
-    const int32_t middle = lo + (hi - lo) / 2;
-    enough(middle) ? hi = middle : lo = middle + 1;
-  }
-  return lo;
-}
-
-}  // namespace
 
 RankPeak peak_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
   return peak_of(p, rank, parts_of(p, rank, plan));

@@ -83,86 +83,7 @@ bool thread_before(const Lane& a, std::string_view a_tid, const Lane& b, std::st
   return by_pid != 0 ? by_pid < 0 : compare(a_tid, b_tid) < 0;
 }
 
-}  // namespace
-
-std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view moved, std::string_view into) {
-  const std::vector<Lane>& lanes = rank.part->lanes;
-  const auto tid = [&](uint16_t lane) -> std::string_view {
-    return !moved.empty() && lanes[lane].tid == moved ? into : std::string_view(lanes[lane].tid);
-  };
-  std::vector<uint32_t> count(lanes.size());
-  for (const TorchRow& row : rank.rows) ++count[row.lane];
-  std::vector<uint16_t> order;
-  for (size_t l = 0; l < lanes.size(); ++l)
-    if (count[l] > 0) order.push_back(static_cast<uint16_t>(l));
-  const auto before = [&](uint16_t a, uint16_t b) { return thread_before(lanes[a], tid(a), lanes[b], tid(b)); };
-  std::ranges::stable_sort(order, before);
-  std::vector<ThreadRows> threads;
-  std::vector<size_t> thread_of(lanes.size());
-  for (const uint16_t lane : order) {
-    if (threads.empty() || before(threads.back().lane, lane)) threads.push_back({lane, {}});
-    thread_of[lane] = threads.size() - 1;
-  }
-  for (size_t i = 0; i < rank.rows.size(); ++i)
-    threads[thread_of[rank.rows[i].lane]].rows.push_back(static_cast<int32_t>(i));
-  return threads;
-}
-
-StackDevice stack_device(const TorchRank& rank, ThreadRows& thread) {
-  const auto stream = [&](int32_t row) { return rank.rows[row].stream; };
-  bool above = false, below = true;
-  for (const int32_t row : thread.rows) {
-    above |= stream(row) > 0;
-    below &= stream(row) < 0;
-  }
-  if (above) {
-    std::erase_if(thread.rows, [&](int32_t row) { return stream(row) <= 0; });
-    return StackDevice::kDevice;
-  }
-  return below ? StackDevice::kHost : StackDevice::kMixed;
-}
-
-void nest_call_stack(const TorchRank& rank, const std::vector<int32_t>& rows, std::vector<int32_t>& parent,
-                     std::vector<int32_t>& preorder) {
-  std::vector<Edge> edges;
-  edges.reserve(2 * rows.size());
-  for (const int32_t i : rows) {
-    const TorchRow& row = rank.rows[i];
-    const int64_t dur = std::max<int64_t>(row.dur_ns, 0);
-    edges.push_back({row.start_ns, dur, row.index, true});
-    edges.push_back({row.start_ns + dur, dur, row.index, false});
-  }
-  tim_sort(edges, [](const Edge& x, const Edge& y) { return stack_order(x, y) < 0; });
-  nest(edges, [&](uint32_t index) { return rank.row_at(index); }, parent, preorder);
-}
-
-CallGraph::Range CallGraph::subtree(int32_t row) const {
-  const size_t i = row;
-  if (!has(row) || position[i] < 0) return {nullptr, nullptr};
-  const int32_t* first = preorder.data() + position[i];
-  return {first, first + subtree_size[i]};
-}
-
-CallGraph hta_call_stack(const TorchRank& rank) {
-  CallGraph graph;
-  graph.parent.assign(rank.rows.size(), CallGraph::kAbsent);
-  graph.depth.assign(rank.rows.size(), CallGraph::kNoDepth);
-  for (ThreadRows& thread : rows_by_thread(rank)) {
-    if (stack_device(rank, thread) == StackDevice::kDevice)
-      for (const int32_t row : thread.rows) graph.depth[row] = -1;
-    else
-      nest_call_stack(rank, thread.rows, graph.parent, graph.preorder);
-  }
-  for (const int32_t row : graph.preorder) {
-    const int32_t up = graph.parent[row];
-    graph.depth[row] = up < 0 ? 0 : graph.depth[up] + 1;
-  }
-  return graph;
-}
-
 // ---- HTA's newer builder --------------------------------------------------------------------------------
-
-namespace {
 
 struct Root {  // HTA's node of a thread; threads with the same |tid| share it
   int64_t id = 0;
@@ -259,6 +180,81 @@ Root* only_one(std::vector<Root>& roots, Root::Kind kind) {
 }
 
 }  // namespace
+
+std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view moved, std::string_view into) {
+  const std::vector<Lane>& lanes = rank.part->lanes;
+  const auto tid = [&](uint16_t lane) -> std::string_view {
+    return !moved.empty() && lanes[lane].tid == moved ? into : std::string_view(lanes[lane].tid);
+  };
+  std::vector<uint32_t> count(lanes.size());
+  for (const TorchRow& row : rank.rows) ++count[row.lane];
+  std::vector<uint16_t> order;
+  for (size_t l = 0; l < lanes.size(); ++l)
+    if (count[l] > 0) order.push_back(static_cast<uint16_t>(l));
+  const auto before = [&](uint16_t a, uint16_t b) { return thread_before(lanes[a], tid(a), lanes[b], tid(b)); };
+  std::ranges::stable_sort(order, before);
+  std::vector<ThreadRows> threads;
+  std::vector<size_t> thread_of(lanes.size());
+  for (const uint16_t lane : order) {
+    if (threads.empty() || before(threads.back().lane, lane)) threads.push_back({lane, {}});
+    thread_of[lane] = threads.size() - 1;
+  }
+  for (size_t i = 0; i < rank.rows.size(); ++i)
+    threads[thread_of[rank.rows[i].lane]].rows.push_back(static_cast<int32_t>(i));
+  return threads;
+}
+
+StackDevice stack_device(const TorchRank& rank, ThreadRows& thread) {
+  const auto stream = [&](int32_t row) { return rank.rows[row].stream; };
+  bool above = false, below = true;
+  for (const int32_t row : thread.rows) {
+    above |= stream(row) > 0;
+    below &= stream(row) < 0;
+  }
+  if (above) {
+    std::erase_if(thread.rows, [&](int32_t row) { return stream(row) <= 0; });
+    return StackDevice::kDevice;
+  }
+  return below ? StackDevice::kHost : StackDevice::kMixed;
+}
+
+void nest_call_stack(const TorchRank& rank, const std::vector<int32_t>& rows, std::vector<int32_t>& parent,
+                     std::vector<int32_t>& preorder) {
+  std::vector<Edge> edges;
+  edges.reserve(2 * rows.size());
+  for (const int32_t i : rows) {
+    const TorchRow& row = rank.rows[i];
+    const int64_t dur = std::max<int64_t>(row.dur_ns, 0);
+    edges.push_back({row.start_ns, dur, row.index, true});
+    edges.push_back({row.start_ns + dur, dur, row.index, false});
+  }
+  tim_sort(edges, [](const Edge& x, const Edge& y) { return stack_order(x, y) < 0; });
+  nest(edges, [&](uint32_t index) { return rank.row_at(index); }, parent, preorder);
+}
+
+CallGraph::Range CallGraph::subtree(int32_t row) const {
+  const size_t i = row;
+  if (!has(row) || position[i] < 0) return {nullptr, nullptr};
+  const int32_t* first = preorder.data() + position[i];
+  return {first, first + subtree_size[i]};
+}
+
+CallGraph hta_call_stack(const TorchRank& rank) {
+  CallGraph graph;
+  graph.parent.assign(rank.rows.size(), CallGraph::kAbsent);
+  graph.depth.assign(rank.rows.size(), CallGraph::kNoDepth);
+  for (ThreadRows& thread : rows_by_thread(rank)) {
+    if (stack_device(rank, thread) == StackDevice::kDevice)
+      for (const int32_t row : thread.rows) graph.depth[row] = -1;
+    else
+      nest_call_stack(rank, thread.rows, graph.parent, graph.preorder);
+  }
+  for (const int32_t row : graph.preorder) {
+    const int32_t up = graph.parent[row];
+    graph.depth[row] = up < 0 ? 0 : graph.depth[up] + 1;
+  }
+  return graph;
+}
 
 void CallChildren::add(int32_t parent, int32_t child) {
   int32_t& tail = last[parent];

@@ -72,6 +72,15 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
   return rank;
 }
 
+TorchRank laid_out(const TorchRun& run, size_t part) {
+  if (!run.options.hta) return exact_rank(run, part);
+  TorchRank rank = hta_rank_rows(run, part);
+  if (run.trace->slice_filter.any())
+    std::erase_if(rank.rows, [&](const TorchRow& row) { return !kept_by_filter(run, row); });
+  hta_index_rows(rank);
+  return rank;
+}
+
 }  // namespace
 
 Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options) {
@@ -113,19 +122,6 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   if (options.store) options.store->keep(run);
   return run;
 }
-
-namespace {
-
-TorchRank laid_out(const TorchRun& run, size_t part) {
-  if (!run.options.hta) return exact_rank(run, part);
-  TorchRank rank = hta_rank_rows(run, part);
-  if (run.trace->slice_filter.any())
-    std::erase_if(rank.rows, [&](const TorchRow& row) { return !kept_by_filter(run, row); });
-  hta_index_rows(rank);
-  return rank;
-}
-
-}  // namespace
 
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part) {
   TorchRowStore* const store = run.options.store;

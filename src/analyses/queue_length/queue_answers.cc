@@ -75,29 +75,8 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   return table;
 }
 
-}  // namespace
-
-Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
-  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
-  AnalysisResult result = answer_of(*torch);
-  if (input.hta) {
-    TRY(ranks, hta_queues(*torch));
-    return result.with(hta_queue_length_summary_table(*torch, *ranks));
-  }
-  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
-    const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
-    RankSummary summary{summaries_of(queues), {}};
-    note_queue_flaws(queues, summary.notes);
-    return summary;
-  });
-  for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
-  return result.with(exact_queue_length_summary_table(*torch, ranks), bin_table(*torch, ranks));
-}
-
 // Every change of the number of launched operations that wait on a stream. Definitions:
 // docs/analyses/queue-length.md.
-
-namespace {
 
 Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table(declared_table("queue-length-time-series/queue-length-time-series/hta"));
@@ -121,6 +100,23 @@ Table exact_queue_length_time_series_table(const TorchRun& run, const std::vecto
 }
 
 }  // namespace
+
+Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
+  AnalysisResult result = answer_of(*torch);
+  if (input.hta) {
+    TRY(ranks, hta_queues(*torch));
+    return result.with(hta_queue_length_summary_table(*torch, *ranks));
+  }
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
+    const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
+    RankSummary summary{summaries_of(queues), {}};
+    note_queue_flaws(queues, summary.notes);
+    return summary;
+  });
+  for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
+  return result.with(exact_queue_length_summary_table(*torch, ranks), bin_table(*torch, ranks));
+}
 
 Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));

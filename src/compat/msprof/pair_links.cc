@@ -54,6 +54,39 @@ std::string say(const std::vector<RankPeers>& ranks, const Way& way) {
          " times: paired where both ends end together";
 }
 
+// The content of a message, and the part it is on.
+using Carried = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;  // part, step, kind, chunk, micro-batch
+
+bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
+
+// Maps contents to operations; nullptr where two operations claim the same.
+std::map<Carried, const NamelessOp*> operations_by_content(const Trace& trace,
+                                                           const std::vector<std::vector<NamelessOp>>& ops) {
+  using When = std::tuple<size_t, bool, int64_t, int64_t>;
+  std::map<When, const NamelessOp*> by_time;
+  for (size_t part = 0; part < ops.size(); ++part)
+    for (const NamelessOp& op : ops[part]) {
+      const auto [at, fresh] = by_time.try_emplace({part, op.send, op.start_ns, op.end_ns}, &op);
+      if (!fresh) at->second = nullptr;
+    }
+  std::map<Carried, const NamelessOp*> found;
+  for (size_t i = 0; i < trace.cells.size(); ++i) {
+    const Cell cell = trace.cells.at(i);
+    if (!is_message(cell.kind) || cell.step == kUnknown || cell.chunk < 0 || cell.micro_batch < 0) continue;
+    const auto op = by_time.find({static_cast<size_t>(cell.part), is_send(cell.kind), cell.start_ns, cell.end_ns});
+    if (op == by_time.end() || op->second == nullptr) continue;
+    const auto [at, fresh] =
+        found.try_emplace({cell.part, cell.step, cell.kind, cell.chunk, cell.micro_batch}, op->second);
+    if (!fresh) at->second = nullptr;
+  }
+  return found;
+}
+
+struct Pair {
+  int32_t from = 0, to = 0;  // indices of parts
+  const NamelessOp *send = nullptr, *receive = nullptr;
+};
+
 }  // namespace
 
 PairedLinks pair_links(const std::vector<RankPeers>& ranks) {
@@ -96,43 +129,6 @@ PairedLinks pair_links(const std::vector<RankPeers>& ranks) {
   }
   return out;
 }
-
-namespace {
-
-// The content of a message, and the part it is on.
-using Carried = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;  // part, step, kind, chunk, micro-batch
-
-bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
-
-// Maps contents to operations; nullptr where two operations claim the same.
-std::map<Carried, const NamelessOp*> operations_by_content(const Trace& trace,
-                                                           const std::vector<std::vector<NamelessOp>>& ops) {
-  using When = std::tuple<size_t, bool, int64_t, int64_t>;
-  std::map<When, const NamelessOp*> by_time;
-  for (size_t part = 0; part < ops.size(); ++part)
-    for (const NamelessOp& op : ops[part]) {
-      const auto [at, fresh] = by_time.try_emplace({part, op.send, op.start_ns, op.end_ns}, &op);
-      if (!fresh) at->second = nullptr;
-    }
-  std::map<Carried, const NamelessOp*> found;
-  for (size_t i = 0; i < trace.cells.size(); ++i) {
-    const Cell cell = trace.cells.at(i);
-    if (!is_message(cell.kind) || cell.step == kUnknown || cell.chunk < 0 || cell.micro_batch < 0) continue;
-    const auto op = by_time.find({static_cast<size_t>(cell.part), is_send(cell.kind), cell.start_ns, cell.end_ns});
-    if (op == by_time.end() || op->second == nullptr) continue;
-    const auto [at, fresh] =
-        found.try_emplace({cell.part, cell.step, cell.kind, cell.chunk, cell.micro_batch}, op->second);
-    if (!fresh) at->second = nullptr;
-  }
-  return found;
-}
-
-struct Pair {
-  int32_t from = 0, to = 0;  // indices of parts
-  const NamelessOp *send = nullptr, *receive = nullptr;
-};
-
-}  // namespace
 
 std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     const Trace& trace, const std::vector<std::vector<NamelessOp>>& ops) {

@@ -173,16 +173,6 @@ Status write_tables(const SqliteDb& db, const RankTables& tables) {
   return {};
 }
 
-}  // namespace
-
-Status copy_file(const std::string& source, const std::string& target) {
-  TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));
-  TRY_OK(copy_into(source, *out));
-  return out->commit();
-}
-
-namespace {
-
 Status fill(const OutputFile& out, const RankTables& tables) {
   TRY(db, SqliteDb::open_new(out));
   Status s = db->run("BEGIN");
@@ -193,6 +183,12 @@ Status fill(const OutputFile& out, const RankTables& tables) {
 }
 
 }  // namespace
+
+Status copy_file(const std::string& source, const std::string& target) {
+  TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));
+  TRY_OK(copy_into(source, *out));
+  return out->commit();
+}
 
 Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out) {
   TRY_OK(copy_into(source, out));

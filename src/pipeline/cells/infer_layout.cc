@@ -226,10 +226,6 @@ Layout from_time(const std::vector<LayoutFacts>& facts) {
   return layout;
 }
 
-}  // namespace
-
-namespace {
-
 bool fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
   const bool known = std::ranges::none_of(trace.parts, [](const Part& part) { return part.stage == kUnknown; });

@@ -47,25 +47,6 @@ class PartMessageMarks {
   std::map<std::pair<ptrdiff_t, bool>, CellMark> found_;  // key: index of work_, whether it is a send
 };
 
-}  // namespace
-
-std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMark>& marks) {
-  std::vector<CellMark> out;
-  const auto send = trace.names.find("c10d::send"), receive = trace.names.find("c10d::recv_");
-  if (!send || !receive || std::ranges::any_of(marks, [](const CellMark& mark) { return is_message(mark.kind); }))
-    return out;
-  for (auto begin = marks.begin(); begin != marks.end();) {
-    const auto end = std::find_if(begin, marks.end(), [&](const CellMark& m) { return m.part != begin->part; });
-    const Part& part = trace.parts[begin->part];
-    if (std::ranges::none_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
-      PartMessageMarks(trace, {begin, end}).find(part, *send, *receive, out);
-    begin = end;
-  }
-  return out;
-}
-
-namespace {
-
 // Returns true for "c10d::send", "gloo:send" and "nccl:send 0->1".
 bool is_send(std::string_view name) {
   const size_t colon = name.find(':');
@@ -109,31 +90,6 @@ Sent sent_by(std::vector<CellMark> marks, const std::vector<int64_t>& times) {
   }
   return out;
 }
-
-}  // namespace
-
-bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks) {
-  std::vector<uint8_t> sends(trace.names.size());
-  for (StringId name = 0; name < sends.size(); ++name) sends[name] = is_send(trace.names.text(name)) ? 1 : 0;
-  std::vector<std::vector<CellMark>> own(trace.parts.size());
-  for (const CellMark& mark : marks) own[mark.part].push_back(mark);
-  std::vector<Sent> parts(own.size());
-  parallel_for(own.size(), [&](size_t p) {
-    if (!own[p].empty()) parts[p] = sent_by(std::move(own[p]), send_times(trace, trace.parts[p], sends));
-  });
-  bool has_backward = false, forward = false, backward = false, end = false, silent = false;
-  for (const Sent& part : parts) {
-    if (part.forwards + part.backwards == 0) continue;
-    has_backward |= part.backwards > 0;
-    forward |= part.sends_forward();
-    backward |= part.sends_backward();
-    end |= part.sends_forward() != part.sends_backward();
-    silent |= !part.sends_forward() && !part.sends_backward();
-  }
-  return has_backward ? forward && backward && end && !silent : forward && silent;
-}
-
-namespace {
 
 // The maximum distance of the operators of a kernel's messages before its launch, in slices.
 constexpr uint32_t kFarthestBefore = 256;
@@ -204,6 +160,42 @@ std::vector<const CollectiveFact*> coalesced(const Trace& trace, const Part& par
 }
 
 }  // namespace
+
+std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMark>& marks) {
+  std::vector<CellMark> out;
+  const auto send = trace.names.find("c10d::send"), receive = trace.names.find("c10d::recv_");
+  if (!send || !receive || std::ranges::any_of(marks, [](const CellMark& mark) { return is_message(mark.kind); }))
+    return out;
+  for (auto begin = marks.begin(); begin != marks.end();) {
+    const auto end = std::find_if(begin, marks.end(), [&](const CellMark& m) { return m.part != begin->part; });
+    const Part& part = trace.parts[begin->part];
+    if (std::ranges::none_of(part.lanes, [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; }))
+      PartMessageMarks(trace, {begin, end}).find(part, *send, *receive, out);
+    begin = end;
+  }
+  return out;
+}
+
+bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks) {
+  std::vector<uint8_t> sends(trace.names.size());
+  for (StringId name = 0; name < sends.size(); ++name) sends[name] = is_send(trace.names.text(name)) ? 1 : 0;
+  std::vector<std::vector<CellMark>> own(trace.parts.size());
+  for (const CellMark& mark : marks) own[mark.part].push_back(mark);
+  std::vector<Sent> parts(own.size());
+  parallel_for(own.size(), [&](size_t p) {
+    if (!own[p].empty()) parts[p] = sent_by(std::move(own[p]), send_times(trace, trace.parts[p], sends));
+  });
+  bool has_backward = false, forward = false, backward = false, end = false, silent = false;
+  for (const Sent& part : parts) {
+    if (part.forwards + part.backwards == 0) continue;
+    has_backward |= part.backwards > 0;
+    forward |= part.sends_forward();
+    backward |= part.sends_backward();
+    end |= part.sends_forward() != part.sends_backward();
+    silent |= !part.sends_forward() && !part.sends_backward();
+  }
+  return has_backward ? forward && backward && end && !silent : forward && silent;
+}
 
 std::vector<MessageKind> message_kinds(const Trace& trace, size_t part_index, uint32_t kernel, const CellMark* around,
                                        int32_t chunks) {

@@ -29,6 +29,22 @@ bool fits(const std::vector<std::vector<int32_t>>& own, int32_t stages, ChunkLay
   return true;
 }
 
+// B and I are counted together, since both are the micro-batch's way back.
+CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
+
+// The work whose result a message carries, or whose input it brings.
+CellKind work_of(CellKind message) {
+  const bool forward = message == CellKind::kSendForward || message == CellKind::kRecvForward;
+  return forward ? CellKind::kForward : CellKind::kBackward;
+}
+
+// Returns the range that contains the time; nullptr when none does.
+template <class Range>
+const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
+  const auto after = std::ranges::upper_bound(ranges, time_ns, {}, &Range::start_ns);
+  return after == ranges.begin() || time_ns >= (after - 1)->end_ns ? nullptr : &*(after - 1);
+}
+
 }  // namespace
 
 int32_t StageMap::chunk_of(size_t part, int32_t virtual_stage) const {
@@ -100,26 +116,6 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     if (stage != kUnknown) stage = static_cast<int32_t>(std::ranges::lower_bound(firsts, stage) - firsts.begin());
   return map;
 }
-
-namespace {
-
-// B and I are counted together, since both are the micro-batch's way back.
-CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
-
-// The work whose result a message carries, or whose input it brings.
-CellKind work_of(CellKind message) {
-  const bool forward = message == CellKind::kSendForward || message == CellKind::kRecvForward;
-  return forward ? CellKind::kForward : CellKind::kBackward;
-}
-
-// Returns the range that contains the time; nullptr when none does.
-template <class Range>
-const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
-  const auto after = std::ranges::upper_bound(ranges, time_ns, {}, &Range::start_ns);
-  return after == ranges.begin() || time_ns >= (after - 1)->end_ns ? nullptr : &*(after - 1);
-}
-
-}  // namespace
 
 StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, const std::vector<uint32_t>& order,
                         std::vector<CellMark>& marks) {

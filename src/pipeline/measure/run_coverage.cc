@@ -124,6 +124,16 @@ void each_cell(const Cells& cells, const Body& body) {
   });
 }
 
+// Notes are clauses: no full stop, and no capital at the start.
+Text as_clause(Text sentence) {
+  if (sentence.en.ends_with('.')) sentence.en.pop_back();
+  if (const char first = sentence.en.front(); first == 'O' || first == 'R' || first == 'T')
+    sentence.en.front() = static_cast<char>(first - 'A' + 'a');
+  if (constexpr std::string_view kStop = "\u3002"; sentence.zh.ends_with(kStop))
+    sentence.zh.resize(sentence.zh.size() - kStop.size());
+  return sentence;
+}
+
 }  // namespace
 
 RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory, std::span<const int32_t> incomplete)
@@ -355,20 +365,6 @@ Text RunCoverage::notes() const {
   std::erase_if(notes, [](const Text& note) { return note.empty(); });
   return joined(notes, {" ", ""});
 }
-
-namespace {
-
-// Notes are clauses: no full stop, and no capital at the start.
-Text as_clause(Text sentence) {
-  if (sentence.en.ends_with('.')) sentence.en.pop_back();
-  if (const char first = sentence.en.front(); first == 'O' || first == 'R' || first == 'T')
-    sentence.en.front() = static_cast<char>(first - 'A' + 'a');
-  if (constexpr std::string_view kStop = "\u3002"; sentence.zh.ends_with(kStop))
-    sentence.zh.resize(sentence.zh.size() - kStop.size());
-  return sentence;
-}
-
-}  // namespace
 
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   const auto add = [&](const Problem& problem, const Text& sentence) {

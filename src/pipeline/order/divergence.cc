@@ -37,32 +37,6 @@ std::optional<size_t> near_distance(std::span<const WorkToken> a, std::span<cons
   return std::nullopt;
 }
 
-}  // namespace
-
-bool same_direction(const WorkToken& a, const WorkToken& b) {
-  return (a.kind == CellKind::kForward) == (b.kind == CellKind::kForward) && same_place(a, b);
-}
-
-bool same_work(const WorkToken& a, const WorkToken& b) {
-  return a.kind == b.kind && a.fused == b.fused && same_place(a, b);
-}
-
-size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same) {
-  while (!a.empty() && !b.empty() && same(a.front(), b.front())) a = a.subspan(1), b = b.subspan(1);
-  while (!a.empty() && !b.empty() && same(a.back(), b.back())) {
-    a = a.first(a.size() - 1);
-    b = b.first(b.size() - 1);
-  }
-  if (const auto distance = near_distance(a, b, same)) return *distance;
-  // Lists that far apart are compared position by position.
-  const size_t shared = std::min(a.size(), b.size());
-  size_t apart = std::max(a.size(), b.size()) - shared;
-  for (size_t i = 0; i < shared; ++i) apart += same(a[i], b[i]) ? 0 : 1;
-  return std::max(apart, kExactDistance + 1);
-}
-
-namespace {
-
 std::string token_text(const WorkToken& t, bool with_chunk, const MicroBatchLabel& label) {
   std::string text = t.kind == CellKind::kForward ? "F" : "B";
   text += t.micro_batch == kUnknown ? "?" : std::to_string(label ? label(t.micro_batch, t.chunk) : t.micro_batch);
@@ -91,6 +65,28 @@ int64_t warm_up(std::span<const WorkToken> list) {
 }
 
 }  // namespace
+
+bool same_direction(const WorkToken& a, const WorkToken& b) {
+  return (a.kind == CellKind::kForward) == (b.kind == CellKind::kForward) && same_place(a, b);
+}
+
+bool same_work(const WorkToken& a, const WorkToken& b) {
+  return a.kind == b.kind && a.fused == b.fused && same_place(a, b);
+}
+
+size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same) {
+  while (!a.empty() && !b.empty() && same(a.front(), b.front())) a = a.subspan(1), b = b.subspan(1);
+  while (!a.empty() && !b.empty() && same(a.back(), b.back())) {
+    a = a.first(a.size() - 1);
+    b = b.first(b.size() - 1);
+  }
+  if (const auto distance = near_distance(a, b, same)) return *distance;
+  // Lists that far apart are compared position by position.
+  const size_t shared = std::min(a.size(), b.size());
+  size_t apart = std::max(a.size(), b.size()) - shared;
+  for (size_t i = 0; i < shared; ++i) apart += same(a[i], b[i]) ? 0 : 1;
+  return std::max(apart, kExactDistance + 1);
+}
 
 std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, std::span<const WorkToken> found,
                                            bool with_chunk, const MicroBatchLabel& label) {

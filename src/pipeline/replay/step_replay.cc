@@ -100,6 +100,17 @@ class Ends {
   std::unique_ptr<double[]> space_;
 };
 
+// `times`, `start_ns` and `end_ns` begin at operation `first`.
+void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
+                    ReplayedOps& out) {
+  const auto take = [&](uint32_t op, Lanes<1>& dur, Lanes<1>& delay) {
+    dur[0] = times.dur_ns[op - first];
+    delay[0] = times.delay_ns[op - first];
+  };
+  const auto starts = [&](uint32_t op, const Lanes<1>& ready) { out.start_ns[op - first] = ready[0]; };
+  replay_step<1>(graph, step, take, starts, kDoneUnseen, lanes_in<1>(out.end_ns.data() + (step.begin - first)));
+}
+
 }  // namespace
 
 double WorldTimes::mean_ns(size_t world) const {
@@ -171,21 +182,6 @@ WorldTimes replay_worlds(const StepGraph& graph, std::span<const OpTimes> worlds
                          }
                        });
 }
-
-namespace {
-
-// `times`, `start_ns` and `end_ns` begin at operation `first`.
-void replay_in_full(const StepGraph& graph, const GraphStep& step, uint32_t first, const OpTimes& times,
-                    ReplayedOps& out) {
-  const auto take = [&](uint32_t op, Lanes<1>& dur, Lanes<1>& delay) {
-    dur[0] = times.dur_ns[op - first];
-    delay[0] = times.delay_ns[op - first];
-  };
-  const auto starts = [&](uint32_t op, const Lanes<1>& ready) { out.start_ns[op - first] = ready[0]; };
-  replay_step<1>(graph, step, take, starts, kDoneUnseen, lanes_in<1>(out.end_ns.data() + (step.begin - first)));
-}
-
-}  // namespace
 
 ReplayedOps replay_ops(const StepGraph& graph, const OpTimes& times) {
   ReplayedOps out{std::vector<double>(graph.size()), std::vector<double>(graph.size())};

@@ -41,6 +41,19 @@ void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
   }
 }
 
+// Appends all of `one` but its cells.
+void join_part(Trace& trace, Trace& one) {
+  FileNames names;
+  for (uint32_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(id));
+  names.categories = std::move(one.categories);
+  const NameMap map = adopt_names(names, trace);
+  for (Part& own : one.parts) {
+    rename_part(map, own);
+    trace.parts.push_back(std::move(own));
+  }
+  trace.diagnostics.merge(one.diagnostics);
+}
+
 }  // namespace
 
 void number_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Diagnostics& diagnostics) {
@@ -98,23 +111,6 @@ void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
   }
   settle_lossy_steps(trace);
 }
-
-namespace {
-
-// Appends all of `one` but its cells.
-void join_part(Trace& trace, Trace& one) {
-  FileNames names;
-  for (uint32_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(id));
-  names.categories = std::move(one.categories);
-  const NameMap map = adopt_names(names, trace);
-  for (Part& own : one.parts) {
-    rename_part(map, own);
-    trace.parts.push_back(std::move(own));
-  }
-  trace.diagnostics.merge(one.diagnostics);
-}
-
-}  // namespace
 
 void join_ranks(Trace& trace, std::vector<Trace> ranks) {
   std::vector<int32_t> first_part;  // of each

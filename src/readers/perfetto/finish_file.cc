@@ -57,6 +57,18 @@ void assemble(rows::ChunkRows chunk, rows::Dictionaries texts, rows::FileRows& r
   rows.rest = std::move(chunk);
 }
 
+// The lane that a track of our exporter belongs to. Slices that do not nest are written to further threads, "main (2)"
+// behind "main".
+Tracks::Lane joined_lane(const Tracks::Lane& lane, const std::set<std::string>& lanes) {
+  const size_t open = lane.name.rfind(" (");
+  if (open == std::string::npos || !lane.name.ends_with(')')) return lane;
+  const auto row = parse_int(std::string_view(lane.name).substr(open + 2, lane.name.size() - open - 3));
+  const auto tid = parse_int(lane.tid);
+  if (!row || !tid || *row < 2 || *row > *tid) return lane;
+  Tracks::Lane first{lane.pid, std::to_string(*tid - (*row - 1)), lane.name.substr(0, open)};
+  return lanes.contains(first.pid + "\n" + first.tid + "\n" + first.name) ? first : lane;
+}
+
 }  // namespace
 
 // A state lasts until the track's next one; the length of the last one is unknown.
@@ -160,22 +172,6 @@ void FileReader::link_gpu_work() {
     if (const auto before = work.find(id); before != work.end() && before->second != row)
       rows_.links.push_back({before->second, row, SliceLinkKind::kFlow});
 }
-
-namespace {
-
-// The lane that a track of our exporter belongs to. Slices that do not nest are written to further threads, "main (2)"
-// behind "main".
-Tracks::Lane joined_lane(const Tracks::Lane& lane, const std::set<std::string>& lanes) {
-  const size_t open = lane.name.rfind(" (");
-  if (open == std::string::npos || !lane.name.ends_with(')')) return lane;
-  const auto row = parse_int(std::string_view(lane.name).substr(open + 2, lane.name.size() - open - 3));
-  const auto tid = parse_int(lane.tid);
-  if (!row || !tid || *row < 2 || *row > *tid) return lane;
-  Tracks::Lane first{lane.pid, std::to_string(*tid - (*row - 1)), lane.name.substr(0, open)};
-  return lanes.contains(first.pid + "\n" + first.tid + "\n" + first.name) ? first : lane;
-}
-
-}  // namespace
 
 void FileReader::settle_lanes() {
   rows::Dictionaries& texts = builder_.dictionaries();

@@ -59,29 +59,6 @@ bool header_is_right(std::string_view bytes) {
   return crc32c({copy, kChunkHeaderBytes}) == number_at<uint32_t>(bytes, kChunkHeaderCrcAt);
 }
 
-}  // namespace
-
-FileHead parse_head(std::string_view bytes) {
-  FileHead head;
-  if (bytes.size() < kFileHeaderBytes || !bytes.starts_with(kFileMagic)) return head;
-  char copy[kFileHeaderBytes];
-  std::copy_n(bytes.data(), kFileHeaderBytes, copy);
-  std::fill_n(copy + kFileCrcAt, 4, '\0');
-  head.good = crc32c({copy, kFileHeaderBytes}) == number_at<uint32_t>(bytes, kFileCrcAt);
-  if (!head.good) return head;
-  head.version = number_at<uint32_t>(bytes, kFileVersionAt);
-  head.part = number_at<uint32_t>(bytes, kFilePartAt);
-  head.pid = number_at<uint32_t>(bytes, kFilePidAt);
-  head.rank = number_at<int32_t>(bytes, kFileRankAt);
-  head.tick_shift = number_at<uint8_t>(bytes, kFileTickShiftAt);
-  head.ticks_per_second = number_at<uint64_t>(bytes, kFileTicksAt);
-  head.start_realtime_ns = number_at<uint64_t>(bytes, kFileRealtimeAt);
-  head.uuid = bytes.substr(kFileUuidAt, 16);
-  return head;
-}
-
-namespace {
-
 // Goes through every intact chunk of `window`, which begins with a file's header or anywhere in a file.
 class Walk {
  public:
@@ -180,15 +157,6 @@ Window::Read read_between(const Places& file, int64_t at, int64_t end) {
   };
 }
 
-}  // namespace
-
-Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
-  TRY(input, Input::open(path, progress));
-  return Walk(Window([&](char* out, size_t size) { return input->read(out, size); }), sink).go(head);
-}
-
-namespace {
-
 // Gives the chunks before a position to one sink and the others to another.
 class DividedSink : public ChunkSink {
  public:
@@ -201,6 +169,30 @@ class DividedSink : public ChunkSink {
 };
 
 }  // namespace
+
+FileHead parse_head(std::string_view bytes) {
+  FileHead head;
+  if (bytes.size() < kFileHeaderBytes || !bytes.starts_with(kFileMagic)) return head;
+  char copy[kFileHeaderBytes];
+  std::copy_n(bytes.data(), kFileHeaderBytes, copy);
+  std::fill_n(copy + kFileCrcAt, 4, '\0');
+  head.good = crc32c({copy, kFileHeaderBytes}) == number_at<uint32_t>(bytes, kFileCrcAt);
+  if (!head.good) return head;
+  head.version = number_at<uint32_t>(bytes, kFileVersionAt);
+  head.part = number_at<uint32_t>(bytes, kFilePartAt);
+  head.pid = number_at<uint32_t>(bytes, kFilePidAt);
+  head.rank = number_at<int32_t>(bytes, kFileRankAt);
+  head.tick_shift = number_at<uint8_t>(bytes, kFileTickShiftAt);
+  head.ticks_per_second = number_at<uint64_t>(bytes, kFileTicksAt);
+  head.start_realtime_ns = number_at<uint64_t>(bytes, kFileRealtimeAt);
+  head.uuid = bytes.substr(kFileUuidAt, 16);
+  return head;
+}
+
+Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink, Progress* progress) {
+  TRY(input, Input::open(path, progress));
+  return Walk(Window([&](char* out, size_t size) { return input->read(out, size); }), sink).go(head);
+}
 
 Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
                                                      ChunkSink& tables, ChunkSink& sink) {

@@ -116,42 +116,6 @@ void append_tables(Content& all, Content& file) {
   all.unknown_chunks += file.unknown_chunks;
 }
 
-}  // namespace
-
-bool is_cold(std::string_view head) {
-  return head.starts_with(kFileMagic) || head.substr(0, size_t{1} << 16).find(kChunkMagic) != std::string_view::npos;
-}
-
-Meta parse_meta(std::string_view json) {
-  Meta meta;
-  const auto whole = [](std::string_view value, int64_t min, int64_t max, int64_t none) {
-    const auto number = json_integer(value);
-    return number && *number >= min && *number <= max ? *number : none;
-  };
-  for (const JsonMember& m : json_members(json, kMaxMetaMembers)) {
-    if (!m.whole) continue;
-    constexpr int64_t kMaxRank = (int64_t{1} << 24) - 1;
-    if (m.key == "rank") meta.rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
-    if (m.key == "stage") meta.stage = static_cast<int32_t>(whole(m.value, 0, (1 << 16) - 1, -1));
-    if (m.key == "dp_rank") meta.dp_rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
-    if (m.key == "world") meta.world = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
-    if (m.key == "pp") meta.pp = static_cast<int32_t>(whole(m.value, 0, 1 << 16, 0));
-    if (m.key == "dp") meta.dp = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
-    if (m.key == "boot") meta.boot = whole(m.value, 0, UINT32_MAX, 0);
-    if (m.key == "ticks_per_second") meta.ticks_per_second = whole(m.value, 0, INT64_MAX, 0);
-    if (m.key == "start_realtime_ns") meta.start_realtime_ns = whole(m.value, 0, INT64_MAX, 0);
-    if (m.key == "uuid") meta.uuid = bytes_of_hex(json_text(m.value));
-    if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
-    if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
-    if (m.key == "devices") meta.devices = valid_utf8(json_text(m.value));
-    if (m.key == "kernels") meta.kernels = valid_utf8(json_text(m.value));
-    if (m.key == "hot") meta.hot = json_text(m.value);
-  }
-  return meta;
-}
-
-namespace {
-
 // Returns the files that are recordings, by their first bytes. When they are asked for again and again (`newest_bytes`
 // above 0), their names must do.
 std::vector<File> files_of(const Source& source, Diagnostics& diagnostics, int64_t newest_bytes) {
@@ -235,6 +199,38 @@ Recording joined_files(Group& group, Diagnostics& diagnostics) {
 }
 
 }  // namespace
+
+bool is_cold(std::string_view head) {
+  return head.starts_with(kFileMagic) || head.substr(0, size_t{1} << 16).find(kChunkMagic) != std::string_view::npos;
+}
+
+Meta parse_meta(std::string_view json) {
+  Meta meta;
+  const auto whole = [](std::string_view value, int64_t min, int64_t max, int64_t none) {
+    const auto number = json_integer(value);
+    return number && *number >= min && *number <= max ? *number : none;
+  };
+  for (const JsonMember& m : json_members(json, kMaxMetaMembers)) {
+    if (!m.whole) continue;
+    constexpr int64_t kMaxRank = (int64_t{1} << 24) - 1;
+    if (m.key == "rank") meta.rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
+    if (m.key == "stage") meta.stage = static_cast<int32_t>(whole(m.value, 0, (1 << 16) - 1, -1));
+    if (m.key == "dp_rank") meta.dp_rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
+    if (m.key == "world") meta.world = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
+    if (m.key == "pp") meta.pp = static_cast<int32_t>(whole(m.value, 0, 1 << 16, 0));
+    if (m.key == "dp") meta.dp = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
+    if (m.key == "boot") meta.boot = whole(m.value, 0, UINT32_MAX, 0);
+    if (m.key == "ticks_per_second") meta.ticks_per_second = whole(m.value, 0, INT64_MAX, 0);
+    if (m.key == "start_realtime_ns") meta.start_realtime_ns = whole(m.value, 0, INT64_MAX, 0);
+    if (m.key == "uuid") meta.uuid = bytes_of_hex(json_text(m.value));
+    if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
+    if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
+    if (m.key == "devices") meta.devices = valid_utf8(json_text(m.value));
+    if (m.key == "kernels") meta.kernels = valid_utf8(json_text(m.value));
+    if (m.key == "hot") meta.hot = json_text(m.value);
+  }
+  return meta;
+}
 
 std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
                                        int64_t newest_bytes) {

@@ -42,6 +42,8 @@ bool may_share_host(const FileFacts& a, const FileFacts& b) {
   return a.identity.host.empty() || b.identity.host.empty() || a.identity.host == b.identity.host;
 }
 
+std::optional<int32_t> rank_of(const Identity& id) { return id.stated_rank ? id.stated_rank : id.named_rank; }
+
 }  // namespace
 
 std::optional<int32_t> rank_in_name(std::string_view given) {
@@ -123,12 +125,6 @@ void join_processes(std::vector<FileFacts>& files) {
       break;
     }
 }
-
-namespace {
-
-std::optional<int32_t> rank_of(const Identity& id) { return id.stated_rank ? id.stated_rank : id.named_rank; }
-
-}  // namespace
 
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
   std::vector<size_t> out;
