@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include "base/error_words.h"
 #include "base/file_sample.h"
 #include "base/input_files.h"
 #include "base/number.h"

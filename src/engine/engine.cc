@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
@@ -14,15 +13,12 @@
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/model_tables.h"
-#include "engine/one_clock.h"
 #include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
 #include "exporters/overlay_file.h"
 #include "facts/pipeline_facts.h"
 #include "model/run_extent.h"
-#include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/cells/rank_layout.h"
 #include "profile/communication_ops.h"
 #include "profile/flight_match.h"
 

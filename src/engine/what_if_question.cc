@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"
-#include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"
 #include "schedules/registry.h"
 

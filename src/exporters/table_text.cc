@@ -3,7 +3,6 @@
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "base/words.h"
 #include "exporters/table_words.h"
 
 namespace stageline {

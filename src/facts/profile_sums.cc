@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "model/lost_work.h"
 #include "model/statistics.h"
-#include "profile/memory_blocks.h"
 #include "profile/operator_groups.h"
 #include "profile/queue_length.h"
 #include "profile/slow_transfers.h"

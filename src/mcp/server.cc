@@ -2,7 +2,6 @@
 
 #include "base/embedded.h"
 #include "base/json_tree.h"
-#include "mcp/answer_parts.h"
 
 namespace stageline::mcp {
 namespace {

@@ -15,7 +15,6 @@
 #include "base/json_tree.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "mcp/answer_parts.h"
 
 namespace stageline::mcp {
 namespace {

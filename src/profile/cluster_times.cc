@@ -1,7 +1,5 @@
 #include "profile/cluster_times.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

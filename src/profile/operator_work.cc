@@ -3,7 +3,6 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/torch_facts.h"
-#include "profile/device_peaks.h"
 
 namespace stageline {
 namespace {

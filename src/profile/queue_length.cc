@@ -1,6 +1,5 @@
 #include "profile/queue_length.h"
 
-#include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/numpy_order.h"
 #include "profile/problems.h"

@@ -1,7 +1,6 @@
 #include "profile/slow_transfers.h"
 
 #include "base/number.h"
-#include "model/statistics.h"
 
 namespace stageline {
 namespace {

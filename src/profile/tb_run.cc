@@ -1,6 +1,5 @@
 #include "profile/tb_run.h"
 
-#include "base/number.h"
 #include "model/message_names.h"
 #include "profile/device_peaks.h"
 

@@ -3,7 +3,6 @@
 #include "base/give_up.h"
 #include "profile/device_timeline.h"
 #include "profile/problems.h"
-#include "profile/torch_rows.h"
 
 namespace stageline {
 namespace {

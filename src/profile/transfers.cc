@@ -1,6 +1,5 @@
 #include "profile/transfers.h"
 
-#include "base/parallel.h"
 #include "model/message_names.h"
 
 namespace stageline {

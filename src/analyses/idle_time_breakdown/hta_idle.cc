@@ -1,7 +1,6 @@
 #include "analyses/idle_time_breakdown/hta_idle.h"
 
 #include "analyses/analysis.h"
-#include "base/number.h"
 
 namespace stageline {
 namespace {

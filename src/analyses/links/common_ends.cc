@@ -1,7 +1,5 @@
 #include "analyses/links/common_ends.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -4,7 +4,6 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "compat/msprof/chart.h"
 #include "compat/msprof/problems.h"
 #include "engine/one_clock.h"
 #include "model/intervals.h"

@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "compat/msprof/problems.h"
 #include "readers/ascend/find_ranks.h"
-#include "readers/reader.h"
 
 namespace stageline {
 

@@ -5,11 +5,9 @@
 #include <filesystem>
 
 #include "base/error_words.h"
-#include "base/output_file.h"
 #include "base/parallel.h"
 #include "compat/paddle_timeline/problems.h"
 #include "readers/paddle_log/problems.h"
-#include "readers/paddle_log/scan.h"
 
 namespace stageline {
 namespace {

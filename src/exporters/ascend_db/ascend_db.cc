@@ -14,7 +14,6 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
-#include "exporters/ascend_db/plan.h"
 #include "exporters/ascend_db/rank_rows.h"
 
 namespace stageline {

@@ -7,7 +7,6 @@
 #include "base/embedded.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/cells.h"
 
 namespace stageline {
 namespace {

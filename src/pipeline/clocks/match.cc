@@ -1,6 +1,5 @@
 #include "pipeline/clocks/match.h"
 
-#include "model/cells.h"
 #include "pipeline/cells/link_cells.h"
 
 namespace stageline::align {

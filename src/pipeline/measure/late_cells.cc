@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/lanes.h"
-#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 #include "pipeline/measure/links.h"
 
 #include "base/by_enum.h"
-#include "base/number.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "pipeline/measure/sequence_lengths.h"
 
 #include "base/number.h"
-#include "base/parallel.h"
 #include "base/sorting.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "pipeline/measure/step_periods.h"
 
-#include "base/number.h"
 #include "model/intervals.h"
 #include "model/kind.h"
 #include "model/row_names.h"

@@ -1,6 +1,5 @@
 #include "pipeline/measure/step_tail.h"
 
-#include "base/number.h"
 #include "model/intervals.h"
 
 namespace stageline {

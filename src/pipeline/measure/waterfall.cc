@@ -1,11 +1,8 @@
 #include "pipeline/measure/waterfall.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/link_transfers.h"
-#include "pipeline/replay/order_graph.h"
-#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

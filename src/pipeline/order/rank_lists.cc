@@ -4,7 +4,6 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/cells.h"
 #include "model/intervals.h"
 #include "pipeline/cells/rank_layout.h"
 

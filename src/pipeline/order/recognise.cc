@@ -2,7 +2,6 @@
 
 #include "base/number.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/order/rank_lists.h"
 #include "pipeline/order/schedule_places.h"
 #include "schedules/registry.h"
 

@@ -1,7 +1,6 @@
 #include "pipeline/replay/order_graph.h"
 
 #include "model/intervals.h"
-#include "pipeline/order/rank_lists.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 #include "pipeline/replay/step_graph.h"
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "pipeline/replay/problems.h"

@@ -1,10 +1,8 @@
 #include "pipeline/replay/theory.h"
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "pipeline/order/schedule_places.h"
 #include "schedules/registry.h"
 
 namespace stageline {

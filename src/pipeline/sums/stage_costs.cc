@@ -3,7 +3,6 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/cells.h"
 #include "model/intervals.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "model/lost_work.h"
-#include "model/slice_facts.h"
 #include "model/torch_facts.h"
 #include "readers/common/problems.h"
 

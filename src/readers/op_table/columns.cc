@@ -1,6 +1,5 @@
 #include "readers/op_table/columns.h"
 
-#include "base/by_enum.h"
 #include "base/csv.h"
 #include "base/text.h"
 

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "base/text.h"
