@@ -32,8 +32,6 @@ HttpRequest s3_request(std::string_view bucket, std::string_view key, S3Query qu
                        int64_t now_s);
 void note_bucket_region(const std::string& bucket, const std::string& region);
 
-// Reads the answers of S3 and of the services that give credentials.
-
 // Returns the text of the first <name>…</name> with entities replaced, or "" when there is none.
 std::string xml_text(std::string_view xml, std::string_view name);
 

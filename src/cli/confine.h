@@ -56,8 +56,6 @@ Result<std::string> private_folder(Companion& companion);
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion,
                             const std::vector<std::string>& writable = {}, bool connects = false);
 
-// Opens a page in the user's browser.
-
 // Returns false when there is no desktop to open it on, or no program that can. Does not wait.
 bool open_browser(const std::string& url);
 

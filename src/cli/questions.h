@@ -26,8 +26,6 @@ Result<ExportQuestion> export_question(const Arguments& arguments, const std::st
 // Errors: kUsage naming the flag.
 Result<WhatIfQuestion> what_if_question(const Arguments& arguments);
 
-// The common part of `stageline digest` and the cluster program: the flags, and the messages at the end.
-
 // --reader, --ranks A:B. Errors: kUsage.
 Result<DigestOptions> digest_options(const Arguments& arguments);
 

@@ -38,8 +38,6 @@ std::string clean_text(std::string_view text, size_t max = kMaxTextBytes);
 // Twelve hexadecimal digits that identify a text.
 std::string digest(std::string_view text);
 
-// Parts that answers are made of: rows until an answer is full, whole numbers or null, columns of a table.
-
 // Rows as JSON arrays, until the answer is full.
 struct CappedRows : sql::RowSink {
   explicit CappedRows(int64_t max) : max_chars(max) {}

@@ -69,8 +69,6 @@ std::vector<StepRange> step_ranges(const Cells& cells);
 int assign_rows(const std::vector<int64_t>& start_ns, const std::vector<int64_t>& end_ns, std::vector<int>& row,
                 int max_rows = 64);
 
-// The stretches of rows that one rank has in one step.
-
 // The rows [begin, end) of one rank in one step, in sorted cells.
 struct RankRange {
   int32_t step, part;

@@ -90,8 +90,6 @@ struct Headline {
   int64_t steps = 0;
 };
 
-// Puts sentences of words.json into findings and headlines.
-
 // Appends a sentence to the lead; in English a blank parts it from the one before.
 inline void add_lead(Headline& h, const Text& text) {
   if (!h.lead.empty() && !text.empty()) h.lead.en += ' ';
@@ -123,8 +121,6 @@ inline Finding nothing_found(const std::string& name) {
   none.detail = words(name + ".detail");
   return none;
 }
-
-// Puts the parts of a whole into words.
 
 // Lists the parts of a whole with their shares, which add up to 100.0 % as printed.
 inline Text parts_text(const std::vector<SpanPart>& parts) {

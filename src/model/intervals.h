@@ -124,9 +124,6 @@ class CoveredTime {
   std::vector<int64_t> before_;  // before_[i]: time covered by the intervals before interval i
 };
 
-// Finds cells that are two pieces of one: the two halves of an overlapped forward and backward, and a backward and the
-// backward of its loss.
-
 // Returns for each cell the other half of its overlapped forward and backward, kNoPair for a cell without one. Two
 // halves are an F and a B or I of one rank and step with the same start and end and a length above zero. Expects sorted
 // cells. O(cells).

@@ -42,8 +42,6 @@ constexpr int kLaneCount = 4;
 int kind_lane(CellKind kind);
 std::string_view lane_name(int lane);  // "compute", "messages", "collectives", "other"
 
-// Separates the work of a step from work between two steps.
-
 // True for compute, collectives and the optimizer. Messages do not count, as they may be posted while the previous step
 // still runs. Rows of kind "other" (loading data, a checkpoint) do not either, as they may lie between steps.
 constexpr bool is_step_work(CellKind kind) {

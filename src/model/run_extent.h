@@ -47,8 +47,6 @@ inline bool is_only_communication(const Trace& trace) {
   return trace.diagnostics.count("source.only_communication") > 0;
 }
 
-// Steps of which a source lost records (Trace::lossy_steps).
-
 // Brings Trace::lossy_steps in order, each step once.
 inline void settle_lossy_steps(Trace& trace) {
   std::vector<int32_t>& steps = trace.lossy_steps;

@@ -68,8 +68,6 @@ StepEnds step_ends(const PlanProblem& problem, const Plan& plan, const Layout& l
 int64_t step_ns(const PlanProblem& problem, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
                 const StepEnds& ends);
 
-// The training frameworks for which plans are written.
-
 // What a framework can do.
 struct Framework {
   std::string_view name;

@@ -55,8 +55,6 @@ inline void add_saturated(int64_t& sum, int64_t bytes) {
   if (__builtin_add_overflow(sum, bytes, &sum)) sum = bytes > 0 ? INT64_MAX : INT64_MIN + 1;
 }
 
-// The largest amount of device memory that a recording shows for each stage of a pipeline.
-
 // Returns the most bytes that the framework had allocated on a device of this rank; −1 where nothing says it. They come
 // from torch's [memory] events with totals, Ascend's memory tables, and counters of a program that have the names of
 // torch's functions, memory_allocated or max_memory_allocated. O(records).

@@ -54,8 +54,6 @@ std::vector<StepBin> bins_of(const StepSeries& series, int64_t from_ns, int64_t 
 // The number of bins in one row of a chart.
 inline constexpr size_t kChartBins = 400;
 
-// Takes fewer points of a long series, for tables and charts that are not read point by point.
-
 // The number of points of a series in a report, where a chart is some hundred pixels wide and there is one for every
 // device.
 inline constexpr size_t kReportPoints = 300;

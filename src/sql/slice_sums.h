@@ -22,8 +22,6 @@ std::vector<std::shared_ptr<const TableSource>> sums_of_slices(const std::shared
 // Returns true if groups can be made by a column.
 bool is_key(SliceColumn field);
 
-// Rewrites SELECTs over slices and kernels that need only aggregates, so that they read slice_sums.h.
-
 // Returns the statement with each such SELECT rewritten; "" where there is none. A SELECT of which any part might mean
 // something else over aggregates stays as it is.
 std::string aggregate_query(std::string_view statement);

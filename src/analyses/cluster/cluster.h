@@ -8,8 +8,6 @@
 
 namespace stageline {
 
-// Notes on the input that several analyses of communication share.
-
 // Adds notes on what could not be matched.
 void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes);
 
