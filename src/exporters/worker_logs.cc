@@ -1,8 +1,10 @@
 #include "exporters/worker_logs.h"
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/output_file.h"
 
@@ -41,41 +43,24 @@ struct WallTime {
 };
 WallTime wall_time(int64_t ns) {
   int64_t us = ns / 1000;
-  const int64_t days = us / 86'400'000'000;
+  namespace chrono = std::chrono;
   int64_t rest = us % 86'400'000'000;
-  // Converts days since 1970 to a civil date (Hinnant's algorithm, proleptic Gregorian calendar).
-  const int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
-  const int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
-  const int64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
-  const int day = static_cast<int>(doy - (153 * mp + 2) / 5 + 1);
-  const int month = static_cast<int>(mp < 10 ? mp + 3 : mp - 9);
-  const int year = static_cast<int>(yoe + era * 400 + (month <= 2 ? 1 : 0));
+  const chrono::year_month_day date(chrono::sys_days(chrono::days(us / 86'400'000'000)));
+  const auto month = static_cast<unsigned>(date.month()), day = static_cast<unsigned>(date.day());
   const int hour = static_cast<int>(rest / 3'600'000'000), minute = static_cast<int>(rest / 60'000'000 % 60);
   const int second = static_cast<int>(rest / 1'000'000 % 60), micro = static_cast<int>(rest % 1'000'000);
   char glog[64], python[64];
-  snprintf(glog, sizeof glog, "%02d%02d %02d:%02d:%02d.%06d", month, day, hour, minute, second, micro);
-  snprintf(python, sizeof python, "%04d-%02d-%02d %02d:%02d:%02d,%03d", year, month, day, hour, minute, second,
-           micro / 1000);
+  snprintf(glog, sizeof glog, "%02u%02u %02d:%02d:%02d.%06d", month, day, hour, minute, second, micro);
+  snprintf(python, sizeof python, "%04d-%02u-%02u %02d:%02d:%02d,%03d", static_cast<int>(date.year()), month, day, hour,
+           minute, second, micro / 1000);
   return {glog, python};
 }
 
-std::string_view op_type(CellKind kind) {
-  switch (kind) {
-    case CellKind::kForward: return "forward-compute";
-    case CellKind::kBackward: return "backward-compute";
-    case CellKind::kInputGrad: return "backward-input-compute";
-    case CellKind::kWeightGrad: return "backward-weight-compute";
-    case CellKind::kForwardBackward: return "forward-backward-compute";
-    case CellKind::kSendForward: return "forward-send";
-    case CellKind::kRecvForward: return "forward-recv";
-    case CellKind::kSendBackward: return "backward-send";
-    case CellKind::kRecvBackward: return "backward-recv";
-    case CellKind::kCollective: return "grads-reduce-scatter";  // the only collective that simulations have
-    case CellKind::kOptimizer: return "optimizer";
-    case CellKind::kOther: return "other";
-  }
-  return "other";
-}
+// Simulations have one collective only, that of the gradients.
+constexpr auto kOpTypes =
+    texts_by<CellKind::kOther>({"forward-compute", "backward-compute", "backward-input-compute",
+                                "backward-weight-compute", "forward-backward-compute", "forward-send", "forward-recv",
+                                "backward-send", "backward-recv", "grads-reduce-scatter", "optimizer", "other"});
 
 }  // namespace
 
@@ -136,7 +121,7 @@ Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_o
     const int32_t seq = sequence[{cell.part, cell.step}][cell.kind]++;
     const int32_t global_chunk = is_compute(cell.kind) ? cell.chunk * stages + part.stage : -1;
     out->write(std::to_string(part.dp) + "," + std::to_string(part.stage) + "," + std::to_string(part.rank) + "," +
-               std::to_string(cell.step) + "," + std::string(op_type(cell.kind)) + "," +
+               std::to_string(cell.step) + "," + std::string(kOpTypes[cell.kind]) + "," +
                ns_as_decimal(cell.start_ns - offset, 9) + "," + ns_as_decimal(cell.end_ns - cell.start_ns, 9) + "," +
                std::to_string(seq) + "," +
                std::to_string(is_compute(cell.kind) || is_message(cell.kind) ? cell.chunk : -1) + "," +

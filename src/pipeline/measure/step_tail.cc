@@ -34,14 +34,9 @@ double covered_ns(const std::vector<Work>& works, int64_t from, int64_t to, Tail
 }  // namespace
 
 std::string_view tail_part_name(TailPart part) {
-  switch (part) {
-    case TailPart::kReplicas: return "waiting for other replicas";
-    case TailPart::kOptimizer: return "optimizer";
-    case TailPart::kCollectives: return "collectives";
-    case TailPart::kOther: return "other work";
-    case TailPart::kIdle: return "idle";
-  }
-  return "idle";
+  static constexpr auto kNames =
+      texts_by<TailPart::kIdle>({"waiting for other replicas", "collectives", "optimizer", "other work", "idle"});
+  return kNames[part];
 }
 
 StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, size_t last, const StepSums& step,

@@ -1,3 +1,4 @@
+#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "pipeline/order/check_order.h"
@@ -73,22 +74,12 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
   return false;
 }
 
-// Returns the values that a field may have, as text.
-const char* wanted(Field field) {
-  switch (field) {
-    case Field::kFactor: return "a factor above 0 and at most 1000";
-    case Field::kFactorOrTime: return "a factor above 0 and at most 1000, or + and a time up to an hour";
-    case Field::kTime: return "a time from 0 to an hour, such as 40ms";
-    case Field::kShare: return "a share from 0 to 1";
-    case Field::kExtra: return "a share from 0 to 1000";
-    case Field::kRank: return "a rank, a whole number from 0 on";
-    case Field::kStage: return "a stage, a whole number from 0 on";
-    case Field::kStep: return "a step, a whole number from 0 on";
-    case Field::kReplica: return "a replica, a whole number from 0 on";
-    case Field::kIndex: return "an index, a whole number from 0 on";
-  }
-  return "";
-}
+// The values that a field may have.
+constexpr auto kWanted = texts_by<Field::kIndex, const char*>(
+    {"a stage, a whole number from 0 on", "a rank, a whole number from 0 on", "a step, a whole number from 0 on",
+     "a factor above 0 and at most 1000", "a factor above 0 and at most 1000, or + and a time up to an hour",
+     "a time from 0 to an hour, such as 40ms", "a share from 0 to 1", "a share from 0 to 1000",
+     "a replica, a whole number from 0 on", "an index, a whole number from 0 on"});
 
 // Returns a number in [0, 1) that is a hash of the seed and `what` (SplitMix64's finisher over the chain of numbers).
 double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
@@ -210,7 +201,7 @@ Result<Fault> parse_fault(std::string_view text) {
   if (form->min == 0 || fault.kind == "gc") fault.target = -1;
   for (size_t i = 0; i < parts.size(); ++i)
     if (!read_field(form->fields[i], trim(parts[i]), i, fault))
-      return wrong("\"" + std::string(trim(parts[i])) + "\" is not " + wanted(form->fields[i]));
+      return wrong("\"" + std::string(trim(parts[i])) + "\" is not " + kWanted[form->fields[i]]);
   return fault;
 }
 
