@@ -21,9 +21,8 @@ struct ExportQuestion {
 // The output's title names the operands, unless --title gives another. Errors: kUsage.
 Result<ExportQuestion> export_question(const Arguments& arguments, const std::string& lang);
 
-// Reads from flags what is asked of a replay. `stageline what-if` and the Python package share it.
-
-// Errors: kUsage naming the flag.
+// Reads from flags what is asked of a replay. `stageline what-if` and the Python package share it. Errors: kUsage
+// naming the flag.
 Result<WhatIfQuestion> what_if_question(const Arguments& arguments);
 
 // --reader, --ranks A:B. Errors: kUsage.
@@ -33,8 +32,6 @@ Result<DigestOptions> digest_options(const Arguments& arguments);
 // kExitError when a rank failed.
 Result<int> say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan,
                         const DigestCount& count);
-
-// Schedules and simulated runs as values, for the commands and for programs that embed them.
 
 // A schedule at given costs, in the forms that `stageline schedule` prints.
 struct ScheduleHint {
@@ -56,9 +53,6 @@ Result<ReportedPlan> reported_plan(const Arguments& arguments);
 // `arguments` are those of the command simulate; --output is the folder. Returns the messages for the user, the folder
 // first. A folder that holds other logs is not changed. Errors: kUsage, kIo.
 Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments);
-
-// Reads from flags the question to the analyses: the chosen ones, the table, the form, and the options. `stageline
-// analyze` and the Python package share it.
 
 // Finds analyses by a list such as "idle-time-breakdown,profiler-steps"; `_` serves for `-`, and HTA's get_… names are
 // known too. Errors: kUsage with the nearest name.

@@ -15,8 +15,7 @@ namespace stageline {
 enum class Clocks : uint8_t {
   kRaw,       // times are not compared, so timestamps stay as they are
   kCompared,  // times are compared in sums: --align applies, and clocks that cannot be aligned are used unchanged
-  // Times share one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
-  // them).
+  // Times share one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts them).
   kOneAxis,
   kOneAxisIfKnown,  // the same, but clocks that cannot be aligned are drawn as recorded, with a warning
 };

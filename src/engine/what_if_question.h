@@ -1,5 +1,4 @@
-// A what-if question and its answer. `stageline what-if`, the Python package and agents all ask in this
-// way.
+// A what-if question and its answer. `stageline what-if`, the Python package and agents all ask in this way.
 #pragma once
 
 #include "base/result.h"

@@ -27,8 +27,7 @@ struct Output {
   }
 };
 
-// Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so an "F" after an "f" becomes
-// "F_2".
+// Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so an "F" after an "f" becomes "F_2".
 std::string unique(std::string_view name, std::set<std::string>& taken) {
   std::string candidate(name);
   for (int n = 2; !taken.insert(to_lower(candidate)).second; ++n)

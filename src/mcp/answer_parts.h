@@ -11,7 +11,6 @@
 namespace stageline::mcp {
 
 // Reasons why a run cannot say something: a closed list, the same in answers, on the page and in the skill.
-
 struct Reason {
   std::string name;     // "no_pipeline_cells"
   std::string meaning;  // one sentence
@@ -31,7 +30,7 @@ const Reason* reason_empty(std::string_view table, const Trace& trace);
 // null.
 std::string canonical_json(const Value& value, int depth = 0);
 
-// A text of a trace with control characters and marks of direction replaced, cut in the middle to `most` bytes.
+// A text of a trace with control characters and marks of direction replaced, cut in the middle to `max` bytes.
 inline constexpr size_t kMaxTextBytes = 300;
 std::string clean_text(std::string_view text, size_t max = kMaxTextBytes);
 
@@ -51,7 +50,7 @@ struct CappedRows : sql::RowSink {
   bool any_value = false;  // some value other than NULL came
 };
 
-// Rows as objects with the columns' names as keys. The first `most` are kept, and all are counted.
+// Rows as objects with the columns' names as keys. The first `max` are kept, and all are counted.
 struct ObjectRows : sql::RowSink {
   ObjectRows(int64_t max_rows, int64_t max_bytes) : max(max_rows), max_chars(max_bytes) { rows.begin_array(); }
   void begin(const std::vector<sql::ResultColumn>& all) override;

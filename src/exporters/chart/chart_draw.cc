@@ -139,8 +139,7 @@ struct Painter {
     }
   }
 
-  // Draws the cells of the theory in half-tones, next to the measured cells, so that the two cannot be
-  // confused.
+  // Draws the cells of the theory in half-tones, next to the measured cells, so that the two cannot be confused.
   void ghosts() const {
     for (const ChartBlend& b : layout.ghost_blends) blend(b, kGhostAlpha);
     for (const ChartCell& c : layout.ghosts) ghost(c.box, c.kind, c.chunk);

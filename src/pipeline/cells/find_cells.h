@@ -50,11 +50,10 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
 //             \.    \.          the k-th forward that rank 0 sends to rank 1 feeds the k-th forward of rank 1
 //   rank 1      F .   F .       whose gradient goes back to rank 0: same micro-batch, next stage
 //
-// At the bend of a V, two neighbouring stages are on one rank, and a result is kept instead of sent. There the
-// k-th kept result feeds the k-th forward of the same rank that sends no gradient. If peers are not recorded
-// (gloo without record_shapes), the ranks are assumed to form a ring in the order of their numbers. This is
-// kept only if every count, order and path agrees with it. Work that does not fit stays kUnknown and is
-// counted.
+// At the bend of a V, two neighbouring stages are on one rank, and a result is kept instead of sent. There the k-th
+// kept result feeds the k-th forward of the same rank that sends no gradient. If peers are not recorded (gloo without
+// record_shapes), the ranks are assumed to form a ring in the order of their numbers. This is kept only if every count,
+// order and path agrees with it. Work that does not fit stays kUnknown and is counted.
 
 // Returns marks of the compute cells of all parts, with stage and micro-batch where these follow. The result is empty
 // when no part has sends, receives and backward work. Diagnostics "cells.inferred_*" say what the marks rest on and

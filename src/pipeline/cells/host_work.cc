@@ -250,8 +250,7 @@ class PartReader {
 
   // Work may go on after the last operator that makes a node: a cast, or a copy for the send. Up to the send it belongs
   // to the forward. A detach computes nothing; torch makes one right before a send, however late that is. Before a
-  // backward there is no such limit, since the loss and the training loop follow the last
-  // stage's forward.
+  // backward there is no such limit, since the loss and the training loop follow the last stage's forward.
   void reach_forward() {
     const Item* last = nullptr;  // the last forward operator of the stretch that is open
     for (const Item& item : items_) {

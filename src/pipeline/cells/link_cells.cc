@@ -10,8 +10,7 @@ enum class Direction : uint8_t { kDown, kUp };
 // A cell as a stop on the way of its micro-batch, which starts and ends in one step on ranks of one replica and
 // position. The stops of a step are first grouped by replica and position, by counting. Each such group is sorted by
 // itself, so that it stays in the processor's cache. Example: with 10 000 ranks a step has 600 000 stops, and a group
-// of 16 stages a thousand. Then neighbours on a way are adjacent, and one sweep finds them. Steps are done in
-// parallel.
+// of 16 stages a thousand. Then neighbours on a way are adjacent, and one sweep finds them. Steps are done in parallel.
 struct Stop {
   uint64_t key;  // direction, micro-batch, virtual stage, from the highest bits to the lowest
   uint32_t cell;

@@ -11,12 +11,11 @@ namespace stageline {
 //
 //     F(mb, vs) → F(mb, vs + 1)          B or I(mb, vs) → B or I(mb, vs − 1)
 //
-// within one step and one data-parallel index. Tensor-parallel ranks share a stage: each is linked with the
-// rank at its own position in the neighbouring stage. F&B counts as both F and B. Cells whose step, stage
-// or micro-batch is unknown get no link. If a job was logged in several pieces, the link leaves the piece
-// that ends last and reaches the one that starts first. Links are ordered by (from, to). Expects cells
-// ordered by step. O(n log n), in parallel over steps, the same result whatever the order of the cells'
-// ties.
+// within one step and one data-parallel index. Tensor-parallel ranks share a stage: each is linked with the rank at its
+// own position in the neighbouring stage. F&B counts as both F and B. Cells whose step, stage or micro-batch is unknown
+// get no link. If a job was logged in several pieces, the link leaves the piece that ends last and reaches the one that
+// starts first. Links are ordered by (from, to). Expects cells ordered by step. O(n log n), in parallel over steps, the
+// same result whatever the order of the cells' ties.
 void link_cells(Trace& trace);
 
 // Links between cells of which the ranks between them were not read: on both sides of a missing rank, the work of one

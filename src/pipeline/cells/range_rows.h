@@ -168,10 +168,9 @@ class RowOrder {
 
 // Finds micro-batch and chunk of rows, from what the rows say or from a schedule that they prove.
 //
-// No row is labelled for its position alone. A schedule is proven when three conditions hold. Every rank's rows are
-// the schedule's, or become so by few edits that are reported. No number that a row gives contradicts it. With its
-// labels no work starts before its input is ready. Where several schedules are proven, a row gets the label they agree
-// on.
+// No row is labelled for its position alone. A schedule is proven when three conditions hold. Every rank's rows are the
+// schedule's, or become so by few edits that are reported. No number that a row gives contradicts it. With its labels
+// no work starts before its input is ready. Where several schedules are proven, a row gets the label they agree on.
 
 // Where the rows of one rank in one step leave the schedule.
 struct OffSchedule {

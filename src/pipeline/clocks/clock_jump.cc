@@ -7,8 +7,7 @@
 // Messages whose senders wait for their receivers end at the same moment on both sides, so the median of a block gives
 // y to microseconds. The smallest gaps of a block are nearest to it.
 //
-// A delay of one direction (a slower link, a late host) moves the samples of that direction alone, and is not a
-// jump:
+// A delay of one direction (a slower link, a late host) moves the samples of that direction alone, and is not a jump:
 //
 //     a clock is set by 4 ms     samples from a +4 ms     from b +4 ms
 //     a link is slower by 8 ms   samples from a +8 ms     from b  0 ms
