@@ -5,7 +5,7 @@
 //                                 (lanes that lie together)
 import {ColumnReader, fail, type Arrays} from './columns';
 import {buildRows, type Store} from './lanes';
-import {unzip} from './unpack';
+import {release, unzip} from './unpack';
 
 // The pieces of the lanes [first, last], each gzip.
 export interface Group {
@@ -52,8 +52,11 @@ export class Loader {
   }
   private async read({first, last, pieces}: Group): Promise<void> {
     const reader = new ColumnReader(this.store.lanes, this.store.bases, first, last, this.arrays);
-    for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) // what is read is not kept
-      reader.piece(new Uint8Array(await unzip(piece)));
+    for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) { // what is read is not kept
+      const bytes = new Uint8Array(await unzip(piece));
+      reader.piece(bytes);
+      release(bytes);
+    }
     reader.finish();
     for (let lane = first; lane <= last; ++lane) buildRows(this.store, this.store.lanes[lane]!);
   }

@@ -8,8 +8,26 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+// Frees bytes that are read, where the browser can: a worker that makes few objects collects its garbage late.
+export function release({buffer}: Uint8Array): void {
+  (buffer as {transfer?: (size: number) => unknown}).transfer?.(0);
+}
+
 export const unpack = (text: string): Promise<ArrayBuffer> => unzip(fromBase64(text));
+// Takes the bytes: afterwards they are gone.
 export async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<ArrayBuffer> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  return new Response(stream).arrayBuffer();
+  const {readable, writable} = new DecompressionStream('gzip'), to = writable.getWriter(), from = readable.getReader(),
+    chunks: Uint8Array[] = [];
+  const wrote = Promise.allSettled([to.write(bytes), to.close()]); // what fails there, fails in reading
+  for (let read = await from.read(); !read.done; read = await from.read()) chunks.push(read.value as Uint8Array);
+  await wrote;
+  release(bytes);
+  const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    out.set(chunk, at);
+    at += chunk.length;
+    release(chunk);
+  }
+  return out.buffer;
 }
