@@ -517,6 +517,17 @@ export const cases = [
     assert.deepEqual((await texts(page, '.runs dd')).map(text => text.split(' ')[0]), [a, b].map(path =>
       path.split('/').at(-1)
     ));
+    // What is behind a change is set in from it: only the changes add up.
+    const [change, item] = await page.evaluate(() => {
+      const head = document.querySelector('.effects tbody tr:not(.behind) th'),
+        left = () => parseFloat(getComputedStyle(head).paddingLeft),
+        before = left();
+      head.parentElement.classList.add('behind'); // this pair has none
+      const after = left();
+      head.parentElement.classList.remove('behind');
+      return [before, after];
+    });
+    assert.ok(item > change + 10, `${item} ${change}`);
     assert.equal((await texts(page, '.operators .notes li')).length, notes.length);
     await page.click('#lang');
     await page.waitForFunction(() => /总览/.test(document.querySelector('.pages').textContent));

@@ -37,6 +37,44 @@ export const cases = [
     for (const {t0, t1} of flags)
       assert.ok(steps.some(step => close(step.start_ns, t0, 1) && close(step.end_ns, t1, 1)));
   }],
+  ['names that are cut end within their slices, and the legend is one line', async open => {
+    const page = await open('stacks');
+    const found = await page.evaluate(async () => {
+      const pen = CanvasRenderingContext2D.prototype, {fillText, fillRect} = pen, boxes = [], texts = [];
+      pen.fillRect = function(x, y, w, h) {
+        if (this.canvas.className === 'rows') boxes.push([x, y, w, h]);
+        fillRect.call(this, x, y, w, h);
+      };
+      pen.fillText = function(text, x, y) {
+        if (this.canvas.className === 'rows' && text.includes('…'))
+          texts.push([text, x, y, this.measureText(text).width]);
+        fillText.call(this, text, x, y);
+      };
+      const {span_ns} = stageline.run;
+      for (const share of [1, 0.7, 0.5, 0.3, 0.2, 0.1]) {
+        stageline.setView(span_ns * (1 - share) / 2, span_ns * (1 + share) / 2);
+        do await new Promise(requestAnimationFrame); while (!stageline.settled());
+      }
+      Object.assign(pen, {fillText, fillRect});
+      // The slice of a text begins where its padding does.
+      return texts.map(([text, x, y, wide]) => ({text, over: x + wide - Math.max(...boxes.filter(([left, top, w, h]) =>
+        left <= x && left >= x - 8 && top < y && top + h > y
+      ).map(([left, , w]) =>
+        left + w
+      ))}));
+    });
+    assert.ok(found.length > 20, String(found.length));
+    assert.deepEqual(found.filter(({over}) =>
+      over > 0.5
+    ), []);
+    const middles = await page.evaluate(() =>
+      [...document.querySelectorAll('.toolbar .key li')].map(one => {
+        const {top, height} = one.getBoundingClientRect();
+        return top + height / 2;
+      })
+    );
+    assert.ok(Math.max(...middles) - Math.min(...middles) < 1, String(middles));
+  }],
   ['legend: a click pales a kind and brings it back, Shift leaves it alone, and the address keeps it', async open => {
     const page = await open('pipeline');
     const fills = () => page.evaluate(() => stageline.paints().fill);

@@ -464,7 +464,8 @@ Text rate_of_exposed(const LedgerOfRun& run) {
       sum.exposed_ns += static_cast<double>(run.ledger.parts[k].exposed_transfer_ns);
   }
   const auto most = std::ranges::max_element(sums, {}, [](const auto& of) { return of.second.exposed_ns; });
-  if (most == sums.end() || !(most->second.took_ns > 0)) return {};
+  // A group without members has no rate of the bus.
+  if (most == sums.end() || !(most->second.took_ns > 0) || most->second.route.ranks < 2) return {};
   const Sum& sum = most->second;
   Args args;
   args.set("kind", kind_text(sum.route.kind)).set("ranks", sum.route.ranks).count("hosts", sum.route.hosts);

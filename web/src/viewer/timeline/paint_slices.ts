@@ -62,8 +62,11 @@ export function widthOf(context: CanvasRenderingContext2D, text: string, size: n
 function fitted(context: CanvasRenderingContext2D, text: string, size: number, room: number): string {
   const shown = cutMiddle(text, 120), width = widthOf(context, shown, size);
   if (width <= room) return shown;
-  const letters = Math.floor((room / width) * shown.length - 1.2);
-  return letters >= 3 ? cutMiddle(shown, letters) : '';
+  for (let letters = Math.floor((room / width) * shown.length - 1.2); letters >= 3; --letters) {
+    const cut = cutMiddle(shown, letters); // letters are not equally wide
+    if (widthOf(context, cut, size) <= room) return cut;
+  }
+  return '';
 }
 
 // Rows do not overlap, so starts and ends are in order: the first of [begin, end) that reaches beyond t.
