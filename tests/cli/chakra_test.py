@@ -37,6 +37,12 @@ class ChakraTest(unittest.TestCase):
                          {('allreduce', str(4 << 20), 'dp')})
         self.assertEqual({r['class'] for r in rows(made, "SELECT class FROM kernels WHERE name LIKE 'nccl%'")}, {'COMMUNICATION'})
 
+    def test_a_group_without_members_has_no_rate_of_the_bus(self):
+        fixture = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/chakra/input'
+        exposed = ' '.join(run('explain', fixture, '-q', check=0).out.split())
+        self.assertIn('Exposed communication', exposed)
+        self.assertNotIn('on the bus', exposed)
+
     def test_gzip_and_names_that_say_ranks(self):
         for number in (3, 11):
             (self.folder / f'llama.{number}.et.gz').write_bytes(gzip.compress(chakra.trace(0)))
