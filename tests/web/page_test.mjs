@@ -41,6 +41,19 @@ function toScale({whole, parts, below}, shares, where) {
 }
 
 export const cases = [
+  ['short names of charts are one line on a wide window', async open => {
+    const page = await open('profile', '?lang=en#/answers/critical', {raw: true});
+    await page.waitForFunction(() => stageline.answers?.().family && stageline.answers().waiting.length === 0);
+    const lines = await page.evaluate(() =>
+      [...document.querySelectorAll('.plot tbody th.short')].map(one => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return new Set([...range.getClientRects()].map(({top}) => Math.round(top))).size;
+      })
+    );
+    assert.ok(lines.length > 5, String(lines));
+    assert.deepEqual(lines.filter(count => count !== 1), []);
+  }],
   ['names in charts and buttons are whole on a phone', async open => {
     const cut = selector =>
       [...document.querySelectorAll(selector)].filter(one =>

@@ -72,7 +72,7 @@ export function barTable(name: string, rowHead: string, heads: string[], all: Ba
       h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar'}, unseen(t('plot.bar'))),
         ...heads.map(head => h('th', {scope: 'col'}, head)))), h('tbody', {}, ...rows.map(row =>
         h('tr', {}, styled(
-          h('th', {class: 'text', scope: 'row', title: row.title ?? null},
+          h('th', {class: row.label.length <= 24 ? 'text short' : 'text', scope: 'row', title: row.title ?? null},
             row.href ? h('a', {href: row.href}, row.label) : row.label),
           row.depth ? {'--depth': String(row.depth)} : {},
         ), h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
