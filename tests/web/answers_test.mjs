@@ -601,6 +601,13 @@ export const cases = [
       );
       assert.deepEqual(cells, rows.map(row => row.map(value => String(value).replace(/\s/g, ''))));
       assert.equal(await page.locator('.sql-plot tbody tr').count(), 7);
+      // A unit is said once: in the name, where it ends with it.
+      assert.deepEqual((await texts(page, '.sql-answer .data-table th')).map(text => text.trim()), [
+        'id',
+        'name',
+        'start_ns',
+        'dur_ns',
+      ]);
       assert.match(await page.innerText('.sql-answer code'), /^stageline sql .*'SELECT id, name/);
       // The address holds the query, and the link shows the time that the rows cover, with a fiftieth more on each
       // side.

@@ -55,13 +55,16 @@ export interface SqlPane {
   busy(): boolean;
 }
 
+// Returns the unit of a column whose name does not end with it.
+const unitOf = ({name, unit}: {name: string; unit: string}): string => (name.endsWith(`_${unit}`) ? '' : unit);
+
 // Times are whole numbers of nanoseconds here: what else would the next query be given?
 function tableOf(answer: Answered): Table {
   const columns = answer.columns.map(({name, unit}, at): Column => {
     const text = answer.rows.some(row => typeof row[at] === 'string');
     return {name, title: '',
       type: text ? 'text' : answer.rows.some(row => typeof row[at] === 'number' && !Number.isInteger(row[at]))
-        ? 'real' : 'integer', unit, help: ''} as Column;
+        ? 'real' : 'integer', unit: unitOf({name, unit}), help: ''} as Column;
   });
   return {name: 'sql', title: 'SQL', rowCount: answer.rows.length, columns,
     values: columns.map((_, at) => answer.rows.map(row => row[at]!))};
@@ -180,7 +183,7 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
           ...tables.map(one =>
             h('details', {}, h('summary', {title: one.help}, one.name), h('p', {class: 'quiet'}, one.help),
               h('ul', {}, ...one.columns.map(column =>
-                h('li', {title: column.help}, column.name, column.unit && h('small', {}, ` ${column.unit}`))
+                h('li', {title: column.help}, column.name, unitOf(column) && h('small', {}, ` ${unitOf(column)}`))
               )))
           ),
         ];
