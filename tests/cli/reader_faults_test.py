@@ -362,6 +362,20 @@ class OtherDialects(Case):
             self.assertEqual(launched(path)[0], 30)
             self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 1200 / 2000, delta=2)
 
+    def test_advice_names_the_profiler_that_recorded(self):
+        for process, calls, expected in (('/device:GPU:0', 'cuLaunchKernel', 'python_tracer_level=1'), ('GPU0', 'hipLaunchKernel', 'rocprofv3')):
+            events = [{'ph': 'M', 'name': 'process_name', 'pid': p, 'args': {'name': name}} for p, name in ((1, process), (701, '/host:CPU'))]
+            for i in range(20):
+                args = {'correlation_id': str(500 + i), 'correlation': 500 + i}
+                events += [{'ph': 'X', 'name': 'fusion.%d' % i, 'pid': 1, 'tid': 14, 'ts': 60 + 1000 * i, 'dur': 300, 'args': args},
+                           {'ph': 'X', 'name': calls, 'pid': 701, 'tid': 9, 'ts': 50 + 1000 * i, 'dur': 5, 'args': args}]
+            path = self.write(f'{calls}.json', json.dumps({'traceEvents': events}))
+            with self.subTest(process=process):
+                out = run('explain', path, '-q', check=0).out
+                self.assertIn('unrecorded host work', out)
+                self.assertIn(expected, ' '.join(out.split()))
+                self.assertNotIn('with_stack', out)
+
     def test_devices_of_rocprof(self):
         events = [{'ph': 'M', 'name': 'process_name', 'pid': 9, 'args': {'name': 'GPU0'}}, {'ph': 'M', 'name': 'process_name', 'pid': 6, 'args': {'name': 'COPY'}},
                   {'ph': 'M', 'name': 'process_name', 'pid': 2, 'args': {'name': 'CPU HIP API'}}]

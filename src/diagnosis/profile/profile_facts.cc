@@ -191,9 +191,16 @@ void read_names(const Trace& trace, ProfileFacts& f) {
   }
 }
 
+// Chrome traces of other profilers say it in a member that their reader adds.
+bool is_recorded_by(const Trace& trace, std::string_view format) {
+  return !trace.parts.empty() && std::ranges::any_of(trace.parts[0].metadata, [&](const MetaField& field) {
+    return field.key == "recorded_by" && field.json == '"' + std::string(format) + '"';
+  });
+}
+
 std::string_view recorder_of(const Trace& trace) {
   for (const std::string_view format : {"nsys", "rocpd", "xplane"})
-    if (trace.format == format) return format;
+    if (trace.format == format || is_recorded_by(trace, format)) return format;
   return trace.writer.empty() && (trace.format == "kineto" || trace.format == "ascend") ? "torch" : "";
 }
 

@@ -77,11 +77,12 @@ void translate_devices(FileRows& rows) {
   enum class Place : uint8_t { kHost, kDevice, kDerived };  // derived: modules, steps and scopes drawn for a device
   std::vector<Place> places(known.threads.size(), Place::kHost);
   std::vector<bool> copies(known.threads.size());
-  bool any = false;
+  bool any = false, of_xla = false, translated = false;
   for (const ProcessName& entry : rows.rest.process_names) {
     const std::string_view process = known.names.text(entry.name);
     if (!is_device_process(process)) continue;
     const std::string key = std::string(known.names.text(entry.pid)) + '\n';
+    of_xla |= process.starts_with('/');
     for (uint32_t t = 1; t < known.threads.size(); ++t)
       if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, copies[t] = process == "COPY", any = true;
   }
@@ -110,6 +111,7 @@ void translate_devices(FileRows& rows) {
     const uint32_t at = index++;
     if (!known.categories.text(row.category).empty()) return;
     const std::string_view name = known.names.text(row.name);
+    translated |= places[row.thread] == Place::kDevice;
     if (places[row.thread] == Place::kDerived) return give(row, drawn);
     const bool call = row.correlation != kNoCorrelation || name.starts_with("hip") || name.starts_with("cuda");
     if (places[row.thread] == Place::kHost)
@@ -120,6 +122,7 @@ void translate_devices(FileRows& rows) {
     if (!is_xla_collective("", name)) return;
     rows.rest.collectives.push_back({.slice = at, .name = known.names.intern(xla_opcode("", name))});
   });
+  if (translated) rows.metadata.push_back({"recorded_by", of_xla ? "\"xplane\"" : "\"rocpd\""});
   for (std::vector<Row*>& line : lines) {
     std::ranges::stable_sort(line, [](const Row* a, const Row* b) {
       return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->dur_ns > b->dur_ns;
