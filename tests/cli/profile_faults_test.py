@@ -124,6 +124,54 @@ class ProfileFaults(Case):
         self.assertFalse({f['id'] for f in apart['findings']} & {'rank.late', 'rank.slow'})
         self.assertIn('more than a day apart', apart['lead_en'])
 
+    @staticmethod
+    def launches(count, call_us, kernel_us, period_us, late_us=1):
+        """Kernels that are launched one after the other; the first begins `late_us` after its call."""
+        events = []
+        for i in range(count):
+            at, link = 1000 + period_us * i, {'correlation': 1 + i}
+            start = 1000 + call_us + late_us + (kernel_us if late_us > 1 else period_us) * i
+            events += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 40, 'tid': 40, 'ts': at, 'dur': call_us, 'args': link},
+                       {'ph': 'X', 'cat': 'kernel', 'name': 'fill_kernel', 'pid': 0, 'tid': 7, 'ts': start, 'dur': kernel_us, 'args': {'stream': 7, 'device': 0, **link}}]
+        return json.dumps({'schemaVersion': 1, 'deviceProperties': [{'id': 0, 'name': 'NVIDIA H100 80GB HBM3'}], 'traceEvents': events})
+
+    def test_a_device_that_is_never_idle_is_not_held_up_by_launches(self):
+        for count in (1, 50):
+            with self.subTest(count):
+                path = self.write('busy.json', self.launches(count, call_us=20, kernel_us=8, period_us=20, late_us=2000))
+                reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+                self.assertEqual({part['id']: round(part['share'], 3) for part in reported['parts'] if part['share'] > 0}, {'compute': 1})
+                self.assertNotIn('launch.bound', [f['id'] for f in reported['findings']])
+
+    def test_pauses_between_kernels_are_not_told_by_a_synchronisation(self):
+        events, at, end = [], 1000, 0
+        for i in range(100):  # four kernels with pauses of 20 µs, then a wait that leaves the device idle for 37 µs
+            link, start = {'correlation': 1 + i}, max(at + 5, end + 20)
+            end = start + 100
+            events += [{'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaLaunchKernel', 'pid': 40, 'tid': 40, 'ts': at, 'dur': 4, 'args': link},
+                       {'ph': 'X', 'cat': 'kernel', 'name': 'fill_kernel', 'pid': 0, 'tid': 7, 'ts': start, 'dur': 100, 'args': {'stream': 7, 'device': 0, **link}}]
+            at += 6
+            if i % 4 == 3:
+                events.append({'ph': 'X', 'cat': 'cuda_runtime', 'name': 'cudaStreamSynchronize', 'pid': 40, 'tid': 40, 'ts': at, 'dur': end + 2 - at, 'args': {'correlation': 9000 + i}})
+                at = end + 32
+        path = self.write('waits.json', json.dumps({'schemaVersion': 1, 'deviceProperties': [{'id': 0, 'name': 'NVIDIA H100 80GB HBM3'}], 'traceEvents': events}))
+        reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual([f['id'] for f in reported['findings'] if f['lost_share'] > 0], ['host.sync'])
+        parts = {part['id']: part['share'] for part in reported['parts']}
+        self.assertAlmostEqual(reported['findings'][0]['lost_share'], sum(share for name, share in parts.items() if name.startswith('idle-') and name != 'idle-kernel'), delta=0.002)
+        self.assertAlmostEqual(parts['idle-kernel'], 75 * 20 / (100 * 100 + 75 * 20 + 24 * 39), delta=0.005)
+        self.assertIn('between kernels (%.1f\u202f%%)' % (100 * parts['idle-kernel']), reported['closing_en'])
+
+    def test_one_short_kernel_is_one(self):
+        path = self.write('one.json', self.launches(2, call_us=20, kernel_us=16, period_us=60))
+        launch = next(f for f in json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] if f['id'] == 'launch.bound')
+        self.assertIn('2 kernels are shorter', launch['detail_en'])
+        whole = json.loads(path.read_text())
+        whole['traceEvents'][1]['dur'] = 30
+        path.write_text(json.dumps(whole))
+        launch = next(f for f in json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] if f['id'] == 'launch.bound')
+        self.assertIn('1 kernel is shorter than its launch call', launch['detail_en'])
+
     def test_of_devices_that_were_not_recorded_nothing_is_known(self):
         profile_faults.make('healthy', str(self.dir / 'host'))
         path = self.dir / 'host' / 'rank0.json'

@@ -193,7 +193,7 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const double window = j.worst_window_ns, n = loss.short_kernels;
   if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", f, j);
   Args args;
-  args.set("kernels", grouped(loss.short_kernels)).set("pauses", percent(loss.pauses_ns / window));
+  args.count("kernels", loss.short_kernels).set("pauses", percent(loss.pauses_ns / window));
   args.set("least", human_duration(loss.fixed_ns / n)).set("all", percent(loss.fixed_ns / window));
   x.detail += words("profile.loss.short.detail", args);
   x.uncertainty_ns = loss.uncertainty_ns / window * f.step_ns;

@@ -70,12 +70,14 @@ class LossFinder {
     for (size_t o = 0; o < kIdleCauses; ++o) {
       const auto owner = static_cast<IdleCause>(o);
       std::vector<int64_t> held(t_.nodes.size(), 0);
+      int64_t fixed = 0;
       for (uint32_t n = static_cast<uint32_t>(t_.nodes.size()); n-- > 0;) {
         held[n] += t_.idle_of_key[owner_key(n, owner)];
-        if (owner == IdleCause::kDispatch) held[n] += t_.short_pauses_ns[n] + fixed_ns(n);
+        if (owner == IdleCause::kDispatch) held[n] += t_.short_pauses_ns[n] + fixed_ns(n), fixed += fixed_ns(n);
         if (n != kHostRoot) held[t_.nodes[n].parent] += held[n];
       }
-      split(kHostRoot, owner, held, children);
+      // A device that is never idle is not held up by its launches, however short its kernels are.
+      if (held[kHostRoot] - fixed >= kMinLoss * window()) split(kHostRoot, owner, held, children);
     }
   }
 
