@@ -3,6 +3,7 @@
 
 #include "diagnosis/profile/transfer_findings.h"
 #include "model/message_names.h"
+#include "server/page/answer_json.h"
 #include "torch_traces.h"
 
 using namespace stageline;
@@ -301,6 +302,18 @@ TEST_CASE("hccl-sum: messages of one number on two ranks are two messages") {
   const auto tables = ask(maker.trace, "hccl-sum");
   CHECK(table_of(tables, "hccl-top").row_count() == 3);
   CHECK(cell(table_of(tables, "hccl-top"), "count", "name", "hcom_allReduce__377_1_1") == "2");
+}
+
+TEST_CASE("hccl-sum is offered on a page of NPUs alone") {
+  Maker maker;
+  maker.rank({{"ncclDevKernel_AllReduce", "comm", 0, 50, 0}});
+  const auto offered = [&](DeviceFamily family, const char* name) {
+    maker.trace.device_family = family;
+    return is_offered(*find_analysis(name), maker.trace);
+  };
+  CHECK_FALSE(offered(DeviceFamily::kUnstated, "hccl-sum"));
+  CHECK(offered(DeviceFamily::kUnstated, "communication-matrix"));
+  CHECK(offered(DeviceFamily::kNpu, "hccl-sum"));
 }
 
 TEST_CASE("tb-distributed: HCCL's messages are not joined by their numbers, collectives are") {

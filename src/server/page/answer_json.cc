@@ -26,6 +26,7 @@ constexpr size_t kMaxSentenceRows = 100'000;  // maximum rows of a table that ar
 constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
 
 bool is_dump(const Analysis& analysis) { return analysis.name == "events"; }
+bool is_of_ascend(const Analysis& analysis) { return analysis.name == "hccl-sum"; }  // its title names HCCL
 
 void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
@@ -129,6 +130,7 @@ Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudge
 
 bool is_offered(const Analysis& analysis, const Trace& trace) {
   if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
+  if (is_of_ascend(analysis) && trace.device_family != DeviceFamily::kNpu) return false;
   return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMaxEventRows);
 }
 
