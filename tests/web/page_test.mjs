@@ -54,6 +54,22 @@ export const cases = [
     assert.ok(lines.length > 5, String(lines));
     assert.deepEqual(lines.filter(count => count !== 1), []);
   }],
+  ['names of kernels on the Overview are cut in the middle, at every width', async open => {
+    const page = await overview(open, 'profiles', '?lang=en#/overview');
+    await page.waitForFunction(() => window.stageline.overviewWhole() && document.querySelector('.profile-bars .mid'));
+    for (const width of [1440, 700, 390]) {
+      await resize(page, width, 800);
+      const names = await page.$$eval('.profile-bars th:has(.mid)', list =>
+        list.map(one => {
+          const [head, tail] = one.querySelectorAll('.mid span');
+          return {whole: one.title.includes(tail.textContent.trim().slice(-8)),
+            isCut: head.scrollWidth > head.clientWidth,
+            inside: tail.getBoundingClientRect().right <= one.getBoundingClientRect().right + 0.5};
+        }));
+      assert.ok(names.some(name => name.isCut), `${width} px`);
+      assert.deepEqual(names.filter(name => !name.inside || !name.whole), [], `${width} px`);
+    }
+  }],
   ['names in charts and buttons are whole on a phone', async open => {
     const cut = selector =>
       [...document.querySelectorAll(selector)].filter(one =>

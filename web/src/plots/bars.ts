@@ -2,6 +2,7 @@
 import {h, styled, unseen} from '../dom';
 import {grouped, percent} from '../format';
 import {t, type Key} from '../i18n/i18n';
+import {cutByWidth} from '../short_name';
 
 // The kind of a stretch of time; each has one colour everywhere (style.css, .kind-NAME).
 export type Kind =
@@ -73,7 +74,7 @@ export function barTable(name: string, rowHead: string, heads: string[], all: Ba
         ...heads.map(head => h('th', {scope: 'col'}, head)))), h('tbody', {}, ...rows.map(row =>
         h('tr', {}, styled(
           h('th', {class: row.label.length <= 24 ? 'text short' : 'text', scope: 'row', title: row.title ?? null},
-            row.href ? h('a', {href: row.href}, row.label) : row.label),
+            ...row.href ? [h('a', {href: row.href}, row.label)] : row.title ? cutByWidth(row.label) : [row.label]),
           row.depth ? {'--depth': String(row.depth)} : {},
         ), h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
           ...row.cells.map(cell => h('td', {}, cell)))

@@ -7,6 +7,7 @@ import {t} from '../i18n/i18n';
 import {barTable, kindLegend, kindName, legend, shareCell, stack, type BarRow, type Kind} from '../plots/bars';
 import {donut} from '../plots/donut';
 import type {Report} from '../data/report';
+import {cutByWidth, functionFirst} from '../short_name';
 import type {Profile, Topic} from './topic';
 
 const KINDS: Record<string, Kind> = {COMPUTATION: 'computing', COMMUNICATION: 'communication', MEMORY: 'memory'};
@@ -18,7 +19,7 @@ const TOP = 12;
 // C++ names without "void", namespaces of torch, template arguments and parameters.
 export function shortName(name: string): string {
   let depth = 0, out = '';
-  const text = name.replace(/\(anonymous namespace\)::/g, '').replace(/^void /, '');
+  const text = functionFirst(name).replace(/\(anonymous namespace\)::/g, '');
   if (!/[<(]/.test(text) || /^Mem(cpy|set)/.test(text) || /^others \(/.test(text)) return text;
   for (const c of text) {
     if (c === '<' || c === '(') ++depth;
@@ -134,7 +135,8 @@ function kernelTable(rows: Row[], chosen: string, uses: Map<string, Use>): HTMLE
             t('kernels.spreadHead', duration(low), duration(high))))),
       h('tbody', {},
         ...list.map(kernel =>
-          h('tr', {}, h('th', {class: 'text name', scope: 'row', title: kernel.name}, shortName(kernel.name)),
+          h('tr', {},
+            h('th', {class: 'text name', scope: 'row', title: kernel.name}, ...cutByWidth(shortName(kernel.name))),
             h('td', {class: 'bar'},
               stack([{kinds: kindsOf(kernel.kind), value: kernel.sum,
                 words: `${kernel.name}: ${duration(kernel.sum)}`}], list[0]!.sum)), h('td', {}, duration(kernel.sum)),

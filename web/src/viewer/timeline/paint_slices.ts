@@ -9,7 +9,7 @@ import {fileColour} from '../shell/file_colour';
 import {FONT, type Scene} from './scene';
 import type {Lit, State} from './store';
 import type {Light} from '../evidence/staged';
-import {cutMiddle, functionFirst} from './short_name';
+import {cutMiddle, functionFirst} from '../../short_name';
 import type {Entry} from './tiles';
 
 // The painted part: the plot, or a strip of it. Texts keep within `texts`. In the window they start at its edge if a
