@@ -6,6 +6,7 @@ import unittest
 from support import SOURCE, Case, run
 
 sys.path.insert(0, str(SOURCE / 'tests' / 'gen'))
+import host_training  # noqa: E402
 import profile_faults as gen  # noqa: E402
 
 
@@ -137,6 +138,20 @@ class ProfileDiff(Case):
         self.assertTrue(found['cause_en'].startswith('rank 1 arrives last in B'), found['cause_en'])
         host = next(row for row in tables['items'] if row['part'] == 'idle-host')
         self.assertEqual((host['rank'], host['at']), (1, 'data.py:7'))
+
+    def test_items_of_hosts_are_never_more_than_their_part(self):
+        # Both buckets are in flight at once, beside computing: together they take longer than what is exposed.
+        for name, late in (('a', 0), ('b', 10)):
+            (self.dir / name).mkdir()
+            host_training.write(self.dir / name, host_training.make(more=lambda rank, step, late=late: late if rank == 1 else 0))
+        found = json.loads(run('diff', self.dir / 'a', self.dir / 'b', '--format', 'json', '-q', check=0).out)
+        tables = {table['name']: table['rows'] for table in found['tables']}
+        parts = {row['kind']: row for row in tables['groups']}
+        items = [row for row in tables['items'] if row['part'] == 'comm']
+        self.assertIn('gloo:all_reduce', [row['name'] for row in items])
+        for column in ('a_ns', 'b_ns'):
+            self.assertGreater(sum(row[column] for row in items), 0)
+            self.assertLessEqual(sum(row[column] for row in items), parts['comm'][column] + len(items), column)
 
     def test_one_rank_is_named_and_a_lost_rank_is_reported(self):
         a, _ = self.made('a', None, 3)

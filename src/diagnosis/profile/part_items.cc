@@ -223,8 +223,14 @@ RankParts phase_parts(PhaseTimes times, const Part& part) {
   return out;
 }
 
-// The parts are those of the host's bar. Behind them stand what operators take by themselves, and collectives in
-// flight, which others may hide: they are evidence, and do not add up.
+// Adds the values of a rank to the means; `ranks` counts for each step how many have it.
+void add_steps(const std::vector<double>& values, std::vector<double>& sums) {
+  sums.resize(std::max(sums.size(), values.size()));
+  for (size_t k = 0; k < values.size(); ++k) sums[k] += values[k];
+}
+
+// The parts are those of the host's bar. Operators by themselves and collectives in flight stand behind them. They run
+// at once, and others hide them, so where they are longer than their part in a step, each has its share of the part.
 RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sums, bool communicates) {
   RankParts out;
   const size_t steps = std::min(sums.costs_of_steps.size(), sums.overlaps_of_steps.size());
@@ -262,18 +268,19 @@ RankParts host_parts(const Trace& trace, const Part& part, const DeviceSums& sum
     PartItem& item = out.items[{of, name}];
     const size_t step = std::min<size_t>(in - part.steps.begin(), steps - 1);
     item.of_step.resize(steps);
-    item.of_step[step] += ns, item.ns += ns, item.of_rank[part.rank] += ns;
+    item.of_step[step] += ns;
+  }
+  std::map<std::string, std::vector<double>> sums_of;
+  for (const auto& [key, item] : out.items) add_steps(item.of_step, sums_of[key.first]);
+  for (auto& [key, item] : out.items) {
+    const std::vector<double>&whole = out.of_step[key.first], &all = sums_of[key.first];
+    for (size_t k = 0; k < steps; ++k) item.of_step[k] *= std::min(1.0, share_or_zero(whole[k], all[k]));
+    item.ns = item.of_rank[part.rank] = sum_over<double>(item.of_step);
   }
   return out;
 }
 
 // ---- all ranks ----------------------------------------------------------------------------------------------------
-
-// Adds the values of a rank to the means; `ranks` counts for each step how many have it.
-void add_steps(const std::vector<double>& values, std::vector<double>& sums) {
-  sums.resize(std::max(sums.size(), values.size()));
-  for (size_t k = 0; k < values.size(); ++k) sums[k] += values[k];
-}
 
 void join(const Trace& trace, std::vector<RankParts> all, ProfileParts& out) {
   std::vector<double> ranks;
