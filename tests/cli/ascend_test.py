@@ -54,6 +54,14 @@ class Reading(AscendCase):
         self.assertEqual(kinds, {'mstx': 12, 'user_annotation': 2, 'cpu_op': 12, 'cann_api': 21, 'kernel': 20, 'gpu_memcpy': 1,
                                  'device_sync': 1, 'gpu_user_annotation': 12, 'hccl_task': 24, 'overhead': 1})
 
+    def test_ranks_without_places_are_listed(self):
+        tables = json.loads(run('analyze', 'rank-map', self.make(ranks=4, unplaced=True), '--format', 'json', '-q', check=0).out)['tables']
+        ranks, sizes = (next(t['rows'] for t in tables if t['name'] == name) for name in ('rank-map', 'rank-map-sizes'))
+        self.assertEqual([row['rank'] for row in ranks], [0, 1, 2, 3])
+        self.assertEqual({row[name] for row in ranks for name in ('tp', 'cp', 'ep', 'dp', 'pp')} | {row['size'] for row in sizes}, {None})
+        self.assertTrue(all(row['compute_ns'] > 0 for row in ranks))
+        self.assertIn('places of the ranks are unknown', sizes[0]['source'])
+
     def test_old_schema_reads_alike(self):
         new = table('events', self.make('new'))
         old = table('events', self.make('old', schema='1.0.0'))

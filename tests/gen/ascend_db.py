@@ -9,6 +9,7 @@ counted, and the profiler's own overlap sums. The generator uses the standard li
 at every run.
 """
 import argparse
+import contextlib
 import json
 import pathlib
 import sqlite3
@@ -302,9 +303,14 @@ def write_analysis(path):
 
 def write(out, **options):
     """All ranks; returns the paths of the databases."""
-    defaults = {'out': str(out), 'level': '1', 'ranks': 2, 'schema': '1.2.0', 'mindspore': False, 'units': False, 'fault': None}
+    defaults = {'out': str(out), 'level': '1', 'ranks': 2, 'schema': '1.2.0', 'mindspore': False, 'units': False, 'fault': None, 'unplaced': False}
     o = argparse.Namespace(**{**defaults, **options})
-    return [write_rank(rank, o) for rank in range(o.ranks)]
+    databases = [write_rank(rank, o) for rank in range(o.ranks)]
+    for path in databases if o.unplaced else ():
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("DELETE FROM META_DATA WHERE name <> 'SCHEMA_VERSION'")
+            db.execute('DELETE FROM MSTX_EVENTS')
+    return databases
 
 
 def main():
@@ -315,6 +321,7 @@ def main():
     p.add_argument('--schema', choices=['1.0.0', '1.2.0'], default='1.2.0')
     p.add_argument('--mindspore', action='store_true')
     p.add_argument('--units', action='store_true')
+    p.add_argument('--unplaced', action='store_true', help='nothing says the places of the ranks')
     p.add_argument('--fault', choices=FAULTS)
     a = vars(p.parse_args())
     write(a.pop('out'), **a)

@@ -48,7 +48,14 @@ function experts({folder}) {
   if (!existsSync(out)) execFileSync('python3', [join(tests, 'gen/experts.py'), '-o', out], {stdio: 'ignore'});
   return out;
 }
-const RUNS = {experts, shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'),
+// Four NPUs; nothing says which places they have.
+function unplaced({folder}) {
+  const out = join(folder, 'unplaced');
+  if (!existsSync(out))
+    execFileSync('python3', [join(tests, 'gen/ascend_db.py'), out, '--ranks', '4', '--unplaced'], {stdio: 'ignore'});
+  return out;
+}
+const RUNS = {experts, unplaced, shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'),
   both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
   host: () => join(tests, 'torch/recorded/memory-shapes.trace.json.gz'), cluster};
 
@@ -253,6 +260,22 @@ export const cases = [
     const heads = await texts(page, '#topic-communication h3');
     assert.deepEqual(heads, ['Waiting and transfer in the average step', 'Collectives by size, all ranks']);
     assert.equal(await page.$('#topic-overlap'), null);
+  }],
+  ['charts: a strategy is typed for ranks whose places are unknown', async (_, tools) => {
+    const page = await opener(tools)('unplaced', 'cluster');
+    assert.match(await page.textContent('#topic-rankmap'), /places of the ranks are unknown/);
+    assert.equal(await page.locator('#topic-rankmap .place').count(), 0);
+    for (const name of ['tp', 'cp', 'ep', 'pp']) assert.equal(await page.inputValue(`#rankmap-${name}`), '');
+    await page.fill('#rankmap-pp', '2');
+    await page.press('#rankmap-pp', 'Tab');
+    assert.equal(await page.textContent('#rankmap-dp'), '2');
+    assert.deepEqual(
+      await page.$$eval('#topic-rankmap .rank-map tbody tr', list =>
+        list.map(row => [...row.querySelectorAll('b')].map(b => b.textContent))),
+      [['0', '1'], ['2', '3']],
+    );
+    await page.click('#rankmap-recorded');
+    assert.equal(await page.locator('#topic-rankmap .place').count(), 0);
   }],
   ['charts: the rank map has every rank at its stage, and colours by what is asked', async (_, tools) => {
     const open = opener(tools);

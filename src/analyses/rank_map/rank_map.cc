@@ -105,6 +105,9 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   RankMap map = rank_map(trace, {});
   complete(trace, map);
+  // The ranks of NPUs are listed without places, so that a page has them for a strategy that is typed.
+  if (map.how.empty() && trace.device_family == DeviceFamily::kNpu && trace.parts.size() > 1)
+    map.how = words("rank_map.unknown");
   if (map.how.empty())
     return worded_error(
         ErrorCode::kNotFound, "rank_map.unknown", {}, {},

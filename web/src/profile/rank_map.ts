@@ -123,7 +123,9 @@ export const rankMap: Topic = {
   id: 'rankmap',
   build({app: {report}}) {
     const frame = frameOf(report, 'rank-map', 'pp'), sizes = frameOf(report, 'rank-map-sizes');
-    if (!frame || frame.rows.every(row => row.text('pp') === '')) return null;
+    // Several ranks whose places are unknown: the form alone, until a strategy is typed.
+    const isKnown = frame?.rows.some(row => row.text('pp') !== '') ?? false;
+    if (!frame || (!isKnown && (frame.rows.length < 2 || frame.rows.some(row => row.text('dp') !== '')))) return null;
     const {rows, table} = frame, metrics = METRICS.filter(metric => rows.some(row => row.text(metric) !== ''));
     const look = looks.get(table) ??
       {metric: metrics[0] ?? 'bubble_share', strategy: null, rank: '', fold: '', least: -Infinity, greatest: Infinity};
@@ -131,13 +133,15 @@ export const rankMap: Topic = {
     const recorded = (name: string): number =>
       Math.max(1, sizes?.rows.find(row => row.text('dimension') === name)?.num('size') ?? 0, 1 + maximum(rows, row =>
         row.num(name)));
+    const shown = (name: string): number | '' => (isKnown ? recorded(name) : '');
     const ranks = Math.max(1 + maximum(rows, row => row.num('rank')), rows.length);
     const place = h('div', {}), said = h('span', {class: 'quiet', role: 'status'});
     function draw(): void {
       const at = look.strategy ? arranged(rows, look.strategy, ranks) : rows;
       said.textContent = at ? '' : t('rankmap.uneven', ranks);
-      if (at) place.replaceChildren(grid(at, look));
-      const replicas = look.strategy ? replicasOf(look.strategy, ranks) : recorded('dp');
+      if (!isKnown && !look.strategy) place.replaceChildren(sizes?.rows[0]?.text('source') ?? '');
+      else if (at) place.replaceChildren(grid(at, look));
+      const replicas = look.strategy ? replicasOf(look.strategy, ranks) : isKnown ? recorded('dp') : NaN;
       dp.value = Number.isInteger(replicas) ? String(replicas) : '–';
       const found = [...place.querySelectorAll<HTMLElement>('.place')].find(one =>
         one.dataset['ranks']!.split(' ').includes(look.rank)
@@ -156,7 +160,7 @@ export const rankMap: Topic = {
       ));
     const fields = SIZES.map(name =>
       h('input', {id: `rankmap-${name}`, type: 'number', min: 1, max: ranks,
-        value: look.strategy?.sizes[name] ?? recorded(name), change: arrange})
+        value: look.strategy?.sizes[name] ?? shown(name), change: arrange})
     );
     const order = h('select', {id: 'rankmap-order', change: arrange},
       ...ORDERS.map(one => h('option', {value: one, selected: one === look.strategy?.order}, one)));
@@ -203,7 +207,7 @@ export const rankMap: Topic = {
           h('button', {class: 'plain link', id: 'rankmap-recorded', click: () => {
             look.strategy = null;
             SIZES.forEach((name, i) => {
-              fields[i]!.value = String(recorded(name));
+              fields[i]!.value = String(shown(name));
             });
             draw();
           }}, t('rankmap.recorded')),
