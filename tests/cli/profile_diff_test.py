@@ -140,7 +140,7 @@ class ProfileDiff(Case):
         self.assertEqual((host['rank'], host['at']), (1, 'data.py:7'))
 
     def test_items_of_hosts_are_never_more_than_their_part(self):
-        # Both buckets are in flight at once, beside computing: together they take longer than what is exposed.
+        # Both buckets are in flight at once, during computing: together they take longer than what is exposed.
         for name, late in (('a', 0), ('b', 10)):
             (self.dir / name).mkdir()
             host_training.write(self.dir / name, host_training.make(more=lambda rank, step, late=late: late if rank == 1 else 0))

@@ -517,7 +517,7 @@ export const cases = [
     assert.deepEqual((await texts(page, '.runs dd')).map(text => text.split(' ')[0]), [a, b].map(path =>
       path.split('/').at(-1)
     ));
-    // What is behind a change is set in from it: only the changes add up.
+    // The parts behind a change are set in from it: only the changes add up.
     const [change, item] = await page.evaluate(() => {
       const head = document.querySelector('.effects tbody tr:not(.behind) th'),
         left = () => parseFloat(getComputedStyle(head).paddingLeft),

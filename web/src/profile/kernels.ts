@@ -20,7 +20,7 @@ const TOP = 12;
 export function shortName(name: string): string {
   let depth = 0, out = '';
   const text = functionFirst(name).replace(/\(anonymous namespace\)::/g, '');
-  // Tensile's kernels (Cijk_…) differ by their tile, which stands in the middle.
+  // Tensile's kernels (Cijk_…) differ by their tile, which is in the middle.
   const tile = /^(Cijk_\w{4}_\w{4})_\w*?(MT\d+x\d+x\d+)/.exec(text);
   if (tile) return `${tile[1]} · ${tile[2]} · ${text.slice(tile[1]!.length + 1)}`;
   if (!/[<(]/.test(text) || /^Mem(cpy|set)/.test(text) || /^others \(/.test(text)) return text;
