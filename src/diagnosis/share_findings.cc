@@ -175,8 +175,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   if (whole) add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
   // The time that messages, and starts without a reason, still take after replays without every named cause. The time
   // that the closing sentence suspects is subtracted: it is within noise, or unknown until the causes above are fixed.
-  // A run without a whole replica has no such breakdown. What its recorded messages cost is known all the same, links
-  // that are named among them.
+  // A run without a whole replica has no such breakdown, but what its recorded messages cost is known. The cost of a
+  // named link is a part of it.
   double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
   const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
   if (!whole) messages = recorded && !by_links ? causes.messages_ns / causes.step_ns : 0, rest = 0;

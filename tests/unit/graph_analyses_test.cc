@@ -103,8 +103,8 @@ TEST_CASE("operators: own thread only, copies count, an unmatched launch is no e
 }
 
 TEST_CASE("sequences: wall from first start to last end, gaps where none of the call's work runs") {
-  // Of the first call: 5–9, 12–20 with 14–16 inside it, 25–27: gaps of 3 and 5 µs. Of the second: 65–71, 70–72, 72–74
-  // on two streams, and none. The work of another call from 9 to 12 fills no gap.
+  // The first call has work at 5–9, 12–20 with 14–16 inside it, and 25–27: gaps of 3 and 5 µs. The second has it at
+  // 65–71, 70–72 and 72–74 on two streams, and no gap. The work of another call from 9 to 12 fills no gap.
   std::vector<std::string> events = {op("aten::linear", "1", "3"), op("aten::linear", "60", "4"), op("other", "4", "1"),
                                      call("cudaLaunchKernel", "4.2", "0.1", 7), kernel("x", "9", "3", 7, 8)};
   const std::tuple<const char*, const char*, const char*, int> work[] = {

@@ -13,7 +13,7 @@ CauseWorlds::CauseWorlds(const CauseScene& scene, std::vector<bool> held)
 
 void CauseWorlds::find_unread_members() {
   const StepGraph& g = scene_.graph;
-  std::set<int32_t> replicas, stages;          // read in part
+  std::set<int32_t> replicas, stages;          // replicas read in part, and the stages that they lack
   std::set<std::pair<int32_t, int32_t>> read;  // replica, stage
   for (size_t part = 0; part < g.stage_of.size(); ++part) {
     const int32_t dp = g.dp_of[part];

@@ -51,7 +51,7 @@ export async function findHang(api: Api, store: Store): Promise<void> {
     ...(isWhole ? {view: store.home} : {})});
 }
 
-// Stands at `at`, or further to the left where the frame ends before it does.
+// The label is at `at`, or further to the left where the frame ends before it does.
 function label(pen: CanvasRenderingContext2D, scene: Scene, frame: Frame, text: string, at: number, y: number): void {
   const {ratio, colours} = scene, wide = pen.measureText(text).width + 8 * ratio, x = Math.min(at, frame.right - wide);
   if (x < frame.left) return;
