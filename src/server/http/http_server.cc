@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <boost/asio/bind_executor.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -13,11 +12,11 @@
 #include <boost/asio/thread_pool.hpp>
 #include <condition_variable>
 #include <csignal>
-#include <mutex>
 
 #include "base/parallel.h"
 #include "base/system_calls.h"
 #include "base/text.h"
+#include "server/http/http_session.h"
 
 namespace stageline {
 namespace asio = boost::asio;

@@ -1,3 +1,5 @@
+#include "server/http/http_session.h"
+
 #include <unistd.h>
 
 #include <boost/asio/dispatch.hpp>
@@ -12,7 +14,6 @@
 
 #include "base/gzip_bytes.h"
 #include "base/json_writer.h"
-#include "server/http/http_server.h"
 #include "server/http/query.h"
 
 namespace stageline {
