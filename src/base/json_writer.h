@@ -68,6 +68,11 @@ class JsonWriter {
 
   const std::string& text() const { return out_; }
   std::string take() { return std::move(out_); }
+  // Gives what was written so far to `write`, and goes on within the document in the same memory.
+  void hand_over(std::invocable<std::string_view> auto&& write) {
+    write(out_);
+    out_.clear();
+  }
 
  private:
   JsonWriter& integer(int64_t number);

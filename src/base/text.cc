@@ -85,6 +85,10 @@ size_t character_start(std::string_view text, size_t at) {
   return at;
 }
 
+std::string cut_text(std::string_view text, size_t max) {
+  return text.size() <= max ? std::string(text) : std::string(text.substr(0, character_start(text, max))) + "…";
+}
+
 size_t character_end(std::string_view text, size_t at) {
   do ++at;
   while (at < text.size() && continues_character(text[at]));

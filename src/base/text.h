@@ -16,6 +16,8 @@ constexpr bool continues_character(char c) { return (static_cast<unsigned char>(
 // Returns `at`, or where the character begins within which `at` lies: text.substr(0, character_start(text, most)) cuts
 // no character in two.
 size_t character_start(std::string_view text, size_t at);
+// Returns the text, or its first `max` bytes without half a character and "…".
+std::string cut_text(std::string_view text, size_t max);
 // Returns where the character ends that begins at `at`.
 size_t character_end(std::string_view text, size_t at);
 

@@ -40,8 +40,7 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
 Status write_json(const ExportInput& input, const std::string& path) {
   TRY(out, OutputFile::create(path));
   JsonWriter json;
-  // take() keeps the writer's state within the document, so the text written so far can be moved out.
-  const auto flush = [&](JsonWriter& writer) { out->write(writer.take()); };
+  const auto flush = [&](JsonWriter& writer) { writer.hand_over([&](std::string_view text) { out->write(text); }); };
   json.begin_object().key("meta").begin_object();
   for (const MetaEntry& entry : run_meta(input.trace))
     entry.is_text ? json.field(entry.key, entry.text) : json.field(entry.key, entry.integer);

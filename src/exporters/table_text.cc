@@ -35,6 +35,8 @@ std::string human_count(int64_t value) {
   return fixed(scaled, 2) + " " + unit;
 }
 
+constexpr size_t kMaxPageText = size_t{1} << 14;  // bytes; names of charts are cut much earlier
+constexpr size_t kFlushedBytes = size_t{1} << 16;
 // 11 days; no run's own clock counts that far, so a larger time counts from 1970.
 constexpr int64_t kEpochNs = 1'000'000'000'000'000;
 
@@ -227,7 +229,8 @@ void write_columns(JsonWriter& json, const Table& table) {
   });
 }
 
-void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns) {
+void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns,
+                 size_t max_bytes = std::string_view::npos) {
   const ColumnType type = table.columns()[column].type;
   if (table.is_null(row, column))
     json.null();
@@ -236,7 +239,7 @@ void write_value(JsonWriter& json, const Table& table, size_t row, size_t column
   else if (is_integral(type))
     json.value(table.integer(row, column));
   else if (type == ColumnType::kText)
-    json.value(table.text(row, column));
+    json.value(cut_text(table.text(row, column), max_bytes));
   else
     json.value(table.real(row, column));
 }
@@ -348,7 +351,7 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
         write_value(json, block, r, c, 0);
       }
       json.end_object();
-      if (flush && r % 1024 == 1023) flush(json);
+      if (flush && json.text().size() >= kFlushedBytes) flush(json);
     }
   });
   json.end_array().end_object();
@@ -371,7 +374,7 @@ void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, in
     for_each_block(table, begin, end, [&](const Table& block, size_t from, size_t to) {
       for (size_t r = from; r < to; ++r) {
         out.begin_array();
-        for (size_t c = 0; c < table.columns().size(); ++c) write_value(out, block, r, c, origin);
+        for (size_t c = 0; c < table.columns().size(); ++c) write_value(out, block, r, c, origin, kMaxPageText);
         out.end_array();
       }
     });

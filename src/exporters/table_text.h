@@ -25,14 +25,14 @@ std::string format_table_csv(const Table& table);
 void write_table_csv(const Table& table, const std::function<void(const std::string& text)>& write);
 
 // Appends {name, title, columns: [{name, title, type, unit, help}], rows: [{column: value, …}]}. An unknown value is
-// null. `flush`, if given, is called from time to time with the writer, so that the finished text can be moved out.
+// null. `flush`, if given, is called from time to time with the writer, so that the finished text can be handed over.
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
 
 // Appends the same for a page, which shows it. It has at most `max_rows` rows from `first_row` on, each as an array in
-// the order of the columns; "row_count" is the number of all rows. Numbers of a page hold 53 bits, so times are counted
-// from "origin_ns" (text), the same origin as in format_table_text(); "0" means that times are not shifted. A table
-// with at least kMinRowsApart rows writes them to `apart` if that is given. In place of "rows" the page then has
-// "rows_at": [position in that text, bytes, number of rows].
+// the order of the columns; "row_count" is the number of all rows. Texts of over 16 KiB are cut. Numbers of a page hold
+// 53 bits, so times are counted from "origin_ns" (text), the same origin as in format_table_text(); "0" means that
+// times are not shifted. A table with at least kMinRowsApart rows writes them to `apart` if that is given. In place of
+// "rows" the page then has "rows_at": [position in that text, bytes, number of rows].
 inline constexpr size_t kMinRowsApart = 500;
 struct RowsApart {
   struct Place {

@@ -258,6 +258,28 @@ TEST_CASE("tables: times since 1970 count from the run's first start, in every t
   CHECK(format_table_text(table, 0, false).find("8.000") != std::string::npos);  // without one: the first here
 }
 
+TEST_CASE("tables: a page cuts a text of over 16 KiB at a character; JSON has it whole, in pieces of a document") {
+  Table table("names", "Names", {{"name", "name", ColumnType::kText, ""}});
+  std::string name = "ab";
+  while (name.size() < 100'000) name += "\u6162";
+  table.add_row({name});
+  table.add_row({std::string("short")});
+  JsonWriter page, whole, pieces;
+  append_table_page(page, table, 10, 0);
+  CHECK(page.text().find(name.substr(0, 16'382) + "\u2026\"") != std::string::npos);
+  CHECK(page.text().find("[\"short\"]") != std::string::npos);
+  append_table_json(whole, table);
+  CHECK(whole.text().find(name) != std::string::npos);
+  std::string joined;
+  size_t count = 0;
+  const auto keep = [&](std::string_view text) { joined += text; };
+  append_table_json(pieces, table, [&](JsonWriter& json) { json.hand_over(keep), ++count; });
+  pieces.hand_over(keep);
+  CHECK(count == 1);
+  CHECK(joined == whole.text());
+  CHECK(pieces.text().empty());
+}
+
 TEST_CASE("tables: rows that are made later are those of a table that has them, block by block and one by one") {
   const std::vector<ColumnSpec> columns = {{"n", "n", ColumnType::kInteger, ""},
                                            {"name", "name", ColumnType::kText, ""}};

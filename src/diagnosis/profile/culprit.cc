@@ -11,10 +11,6 @@ namespace {
 constexpr size_t kMaxName = 90;     // bytes of a name in a sentence
 constexpr size_t kMaxInTitle = 48;  // and in a title
 
-std::string cut_name(const std::string& text, size_t max) {
-  return text.size() <= max ? text : text.substr(0, character_start(text, max)) + "…";
-}
-
 // A line of the program whose path is cut at its front: "…/pipelines/base.py(57): load".
 std::string cut_path(const std::string& frame) {
   if (frame.size() <= kMaxName) return frame;
@@ -22,7 +18,7 @@ std::string cut_path(const std::string& frame) {
   size_t begin = 0;
   for (size_t slash; frame.size() - begin > kMaxName - cut.size(); begin = slash + 1) {
     slash = frame.find('/', begin);
-    if (slash == std::string::npos || slash > frame.find('(')) return cut_name(frame, kMaxName);
+    if (slash == std::string::npos || slash > frame.find('(')) return cut_text(frame, kMaxName);
   }
   return cut + frame.substr(begin);
 }
@@ -34,7 +30,7 @@ Text Culprit::text() const {
   const auto add = [&](const std::string& name, const char* with) {
     if (name.empty()) return;
     if (!out.empty()) out += {with, " ← "};
-    const std::string cut = cut_name(name, kMaxName);
+    const std::string cut = cut_text(name, kMaxName);
     out += {cut, cut};
   };
   add(call, "");

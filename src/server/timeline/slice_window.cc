@@ -88,10 +88,7 @@ SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>&
   return out;
 }
 
-std::string short_name(std::string_view text) {
-  if (text.size() <= kMaxNameBytes) return valid_utf8(text);
-  return valid_utf8(text.substr(0, character_start(text, kMaxNameBytes))) + "…";
-}
+std::string short_name(std::string_view text) { return valid_utf8(cut_text(text, kMaxNameBytes)); }
 
 std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
   const Trace& trace = timeline.trace();
