@@ -70,9 +70,11 @@ REGISTRIES = {  # .def file → (layer, macro, folder of pages)
 }
 
 OPENERS = ('base/output_file', 'base/input_files', 'base/input', 'base/sqlite_pages', 'base/gzip_index', 'base/file_sample', 'base/sqlite_db', 'cli/confine', 'cli/cmd_history', 'cli/main', 'compat/msprof/in_place', 'compat/msprof/rank_tables')
-VOCABULARY = '|'.join(re.findall(r'#include <(\w+)>', (SRC / 'base/std.h').read_text()))
+STANDARD = '|'.join(re.findall(r'#include <(\w+)>', (SRC / 'base/std.h').read_text()))
+VOCABULARY = 'base/vocabulary.h'
+SPOKEN = set(re.findall(r'#include "([^"]+)"', (SRC / VOCABULARY).read_text()))  # what the vocabulary consists of
 BANNED = [  # (pattern, where it does not apply, what to use)
-    (f'#include <(?:{VOCABULARY})>', 'src/base/std.h', 'nothing: base/std.h has it'),
+    (f'#include <(?:{STANDARD})>', 'src/base/std.h', 'nothing: base/std.h has it'),
     (r'\bstd::(cout|cerr)\b|#include <iostream>', '', 'stdio or OutputFile; iostreams cost start-up time'),
     (r'\busing namespace std\b', '', 'spell std::'),
     (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', 'src/wasm/alone.h src/wasm/alone.cc', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
@@ -225,6 +227,43 @@ def check_named_headers(path, text):
         for name in re.findall(r'//.*?\b((?:[a-z_0-9]+/)+[a-z_0-9]+\.h)\b', line):
             if name.split('/')[0] in {room.split('/')[0] for room in MAY_INCLUDE} and not header_exists(name):
                 problem(path, number, f'names {name}, which does not exist')
+
+
+def check_spare_includes(write):
+    """A file does not include what it has anyway: parts of the vocabulary by name, the vocabulary where another header has it, and in
+    a source what headers of its room, its own first, include themselves. `tidy.py --write` strikes them."""
+    texts = {str(path.relative_to(SRC)): path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
+    direct = {name: re.findall(r'^#include ["<]([^">]+(?<!\.def))[">]', text, re.M) for name, text in texts.items()}
+    brought = {}
+
+    def brings(name):
+        """All that a header includes, itself or by others, once its parts of the vocabulary are the whole."""
+        if name not in brought:
+            brought[name] = {VOCABULARY if name not in SPOKEN and other in SPOKEN else other for other in direct.get(name, ())}
+            brought[name].update(*map(brings, list(brought[name])))
+        return brought[name]
+
+    for name, text in texts.items():
+        if {name, name.removesuffix('cc') + 'h'} & {*SPOKEN, VOCABULARY}:
+            continue
+        own = name.removesuffix('cc') + 'h' if name.endswith('.cc') else ''
+        of_room = [other for other in direct[name] if own and room_of(other)[0] == room_of(name)[0]]
+        given = {other for header in of_room for other in direct.get(header, ())}
+        has_vocabulary = any(VOCABULARY in brings(other) for other in direct[name] if other not in {*SPOKEN, VOCABULARY})
+        has_named = VOCABULARY in direct[name] and not has_vocabulary
+        for other in direct[name]:
+            line = re.compile(rf'^#include ["<]{re.escape(other)}[">]\n', re.M)
+            if other == own or not (other in SPOKEN or other == VOCABULARY and has_vocabulary or other in given):
+                continue
+            needed = other in SPOKEN and not has_vocabulary and not has_named
+            has_named = has_named or needed
+            if write:
+                text = line.sub(f'#include "{VOCABULARY}"\n' if needed else '', text, count=1)
+            else:
+                problem(SRC / name, texts[name].count('\n', 0, line.search(texts[name]).start()) + 1,
+                        f'includes {other}, which {VOCABULARY if other in SPOKEN else "another of its headers"} has')
+        if text != texts[name]:
+            (SRC / name).write_text(re.sub(r'\n{3,}', '\n\n', text.lstrip('\n')))
 
 
 def check_source(path):
@@ -580,6 +619,7 @@ def check_page():
 
 
 def main():
+    check_spare_includes('--write' in sys.argv)
     for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')]):
         check_source(path)
     check_record()

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "facts/run.h"
 #include "model/table.h"
 #include "model/trace.h"

@@ -1,8 +1,6 @@
 // Reads typed values of analysis options.
 #include "analyses/analysis.h"
 #include "base/csv.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

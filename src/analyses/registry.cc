@@ -1,6 +1,4 @@
 #include "analyses/analysis.h"
-#include "base/by_enum.h"
-#include "base/text.h"
 #include "base/word_files.h"
 #include "profile/torch_view.h"
 

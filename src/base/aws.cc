@@ -8,7 +8,6 @@
 #include "base/hashes.h"
 #include "base/input_files.h"
 #include "base/json_tree.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/http_client.h"
-#include "base/result.h"
 
 namespace stageline {
 

@@ -8,7 +8,7 @@
 // most that probability.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -8,7 +8,7 @@
 // Sentences with something measured in them are made in both languages (base/words.h) and do not pass through here.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

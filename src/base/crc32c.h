@@ -1,7 +1,7 @@
 // CRC32C (Castagnoli; reflected polynomial 0x82F63B78, start and end inverted), by tables: ~1.5 GB/s.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

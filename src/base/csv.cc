@@ -1,7 +1,5 @@
 #include "base/csv.h"
 
-#include "base/number.h"
-
 namespace stageline {
 
 namespace {

@@ -2,7 +2,7 @@
 // and line ends.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

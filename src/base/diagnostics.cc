@@ -1,7 +1,5 @@
 #include "base/diagnostics.h"
 
-#include "base/by_enum.h"
-
 namespace stageline {
 
 std::string_view severity_name(Severity severity) {

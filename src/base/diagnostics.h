@@ -2,7 +2,6 @@
 // have one entry for each file) and the place where it was first seen. The list goes with the Trace to every output.
 #pragma once
 
-#include "base/result.h"
 #include "base/words.h"
 
 namespace stageline {

@@ -1,7 +1,7 @@
 // Files that are stored in the program itself, compressed: fonts, licences. cmake/embedded.cmake lists them.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,7 +2,6 @@
 // that end a command are English.
 #pragma once
 
-#include "base/result.h"
 #include "base/words.h"
 
 namespace stageline {

@@ -1,7 +1,7 @@
 // Finds out the kind of a file without reading all of it.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,7 @@
 // memmem is 3–5 times slower on the noise of logs.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

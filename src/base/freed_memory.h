@@ -1,7 +1,7 @@
 // Memory that was freed, and that the allocator keeps.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

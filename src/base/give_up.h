@@ -9,7 +9,7 @@
 // given up. Half-made results are dropped: a cache must keep complete answers only.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,7 +2,7 @@
 // threads: the header contains no time, and the places where a long input is divided depend only on its length.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

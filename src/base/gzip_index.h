@@ -10,7 +10,7 @@
 // over the file, and a second one next to nothing. Memory: 32 KiB for each point, which is 8 MiB for 1 GiB of text.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "base/system_calls.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,7 @@
 // Hashes, and bytes as text.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

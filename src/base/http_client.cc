@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "base/environment.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,7 @@
 // require it.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,21 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include <atomic>
 #include <mutex>
 
 #include "base/environment.h"
 #include "base/error_words.h"
 #include "base/input_files.h"
 #include "base/machine_memory.h"
-#include "base/number.h"
 #include "base/progress.h"
 #include "base/remote_file.h"
 #include "base/zip_archive.h"

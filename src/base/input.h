@@ -5,7 +5,7 @@
 // mapped pages count as memory of this process.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

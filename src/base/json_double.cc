@@ -1,6 +1,6 @@
 // Apart from number.cc: the library's shortest real numbers are most of a small program (src/wasm/alone.cc has them
 // without).
-#include "base/number.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

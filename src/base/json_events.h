@@ -9,7 +9,6 @@
 #pragma once
 
 #include "base/input.h"
-#include "base/result.h"
 
 namespace stageline {
 

@@ -1,8 +1,6 @@
 #include "base/json_members.h"
 
 #include "base/json_events.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

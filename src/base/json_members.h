@@ -2,7 +2,7 @@
 // hand-written serializers get wrong. Text that cannot be parsed ends the walk, and is never an error.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

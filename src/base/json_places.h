@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/input.h"
-#include "base/result.h"
 
 namespace stageline {
 

@@ -3,7 +3,7 @@
 
 #include <simdjson.h>
 
-#include "base/text.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,8 +2,6 @@
 
 #include <simdjson.h>
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

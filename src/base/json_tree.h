@@ -2,7 +2,6 @@
 // (base/json_events.h).
 #pragma once
 
-#include "base/result.h"
 #include "base/value_tree.h"
 
 namespace stageline {

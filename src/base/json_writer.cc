@@ -2,9 +2,6 @@
 
 #include <cstdio>
 
-#include "base/number.h"
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

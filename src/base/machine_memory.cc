@@ -6,8 +6,6 @@
 #include <atomic>
 
 #include "base/input_files.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 

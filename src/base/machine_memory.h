@@ -1,7 +1,7 @@
 // Computes how much memory there is to take, for limits that follow from it.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

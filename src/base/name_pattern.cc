@@ -1,7 +1,5 @@
 #include "base/name_pattern.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

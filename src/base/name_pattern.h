@@ -7,7 +7,7 @@
 
 #include <bitset>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

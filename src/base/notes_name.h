@@ -2,7 +2,7 @@
 // of traces skips it.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

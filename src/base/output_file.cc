@@ -2,24 +2,17 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <ctime>
 #include <filesystem>
 #include <mutex>
 
 #include "base/input_files.h"
-#include "base/number.h"
 #include "base/progress.h"
 #include "base/system_calls.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

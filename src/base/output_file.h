@@ -17,7 +17,7 @@
 // files are always newly created (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,7 @@
 // Parallel loops. The threads are kept from one loop to the next.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

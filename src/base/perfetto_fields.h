@@ -2,7 +2,7 @@
 // reads them.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::perfetto {
 

@@ -3,7 +3,6 @@
 // Python's Lib/pickletools.py and PEPs 307, 3154, 574.
 #pragma once
 
-#include "base/result.h"
 #include "base/value_tree.h"
 
 namespace stageline {

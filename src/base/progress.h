@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -6,7 +6,7 @@
 //     switch (scan.id) { case kTimestamp: time = scan.value; break; … }
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

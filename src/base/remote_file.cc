@@ -6,8 +6,6 @@
 #include <mutex>
 
 #include "base/aws.h"
-#include "base/http_client.h"
-#include "base/number.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <future>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,7 @@
 // Sorting that knows more of its rows than that they can be compared.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

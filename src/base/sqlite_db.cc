@@ -1,7 +1,6 @@
 #include "base/sqlite_db.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 
 #include "base/diagnostics.h"
 #include "base/output_file.h"
-#include "base/result.h"
 #include "base/sqlite_pages.h"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 // without a writer (SqliteDb::open_read) and for plain tables; SQLite itself reads all others.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
-// The standard library's vocabulary: containers, texts, numbers, algorithms. It is what `import std;` will give, and what is
-// precompiled. Every header has it, by itself or by another; besides it a file includes only what says something about
-// the file: threads, files, clocks, the system.
+// The standard library's vocabulary: containers, texts, numbers, algorithms. It is what `import std;` will give.
+// Besides it a file includes only what says something about the file: threads, files, clocks, the system.
 #pragma once
 
 #include <algorithm>

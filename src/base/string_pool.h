@@ -2,7 +2,7 @@
 // to one process; files and partial results carry text.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

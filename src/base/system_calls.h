@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 #endif
 
 namespace stageline {

@@ -3,7 +3,7 @@
 // StringPool; this class is for inner loops, and its ids are mapped to the pool's at the end.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

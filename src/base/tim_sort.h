@@ -10,7 +10,7 @@
 //   galloping after one side wins seven times in a row, exponential search
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "base/value_tree.h"
 
-#include "base/number.h"
-
 namespace stageline {
 
 ValueTag Value::tag() const { return tree_ ? tree_->nodes_[node_].tag : ValueTag::kNone; }

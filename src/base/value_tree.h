@@ -8,7 +8,7 @@
 // A damaged pickle may hold a list that contains itself, so code that walks a tree to an unknown depth needs a limit.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 
 #include <simdjson.h>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

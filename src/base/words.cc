@@ -1,7 +1,5 @@
 #include "base/words.h"
 
-#include "base/number.h"
-
 namespace stageline {
 
 namespace {

@@ -1,14 +1,12 @@
 #include "base/zip_archive.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <mutex>
 
 #include "base/input_files.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

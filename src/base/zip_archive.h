@@ -2,7 +2,7 @@
 // Members are stored or deflated, of any length (zip64). Nothing is unpacked to disk.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

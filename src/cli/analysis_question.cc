@@ -1,7 +1,5 @@
 #include "base/input.h"
-#include "base/text.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
 
 namespace stageline {
 std::string hint_for_mode(std::string_view mode) {

@@ -1,5 +1,4 @@
 #include "base/json_writer.h"
-#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/model_tables.h"

@@ -1,6 +1,3 @@
-#include "base/number.h"
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "diagnosis/compare_runs.h"

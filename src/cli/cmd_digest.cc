@@ -1,11 +1,7 @@
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/output_file.h"
-#include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
 
 namespace stageline {
 

@@ -1,5 +1,3 @@
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "profile/event_text.h"

@@ -1,10 +1,7 @@
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/info_text.h"
 #include "cli/plan_question.h"
 #include "cli/run_common.h"
-#include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
-#include "base/number.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
 #include "server/page/page_file.h"
 
 namespace stageline {

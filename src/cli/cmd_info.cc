@@ -1,9 +1,6 @@
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/info_text.h"
 #include "cli/run_common.h"
-#include "engine/figures/figures.h"
 
 namespace stageline {
 

@@ -8,17 +8,14 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <mutex>
 #include <new>
 #include <thread>
 
 #include "base/machine_memory.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/plan_question.h"
 #include "cli/run_common.h"
-#include "cli/terminal.h"
 #include "mcp/server.h"
 #include "server/page/page_file.h"
 

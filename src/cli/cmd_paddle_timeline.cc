@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "compat/paddle_timeline/paddle_timeline.h"

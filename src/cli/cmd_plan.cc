@@ -1,12 +1,9 @@
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plan_question.h"
 #include "cli/run_common.h"
 #include "exporters/chart/plan_panels.h"
 #include "exporters/table_text.h"
 #include "pipeline/cells/link_cells.h"
-#include "plan/search.h"
 #include "server/page/page_file.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "base/environment.h"
-#include "base/number.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
 #include "cli/run_common.h"

@@ -1,6 +1,4 @@
-#include "base/number.h"
 #include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "readers/recording/recordings.h"

@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "base/number.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "model/finding.h"

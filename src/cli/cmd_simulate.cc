@@ -1,13 +1,6 @@
-#include <filesystem>
-
-#include "base/number.h"
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
 #include "cli/simulation_mark.h"
-#include "cli/terminal.h"
 #include "exporters/ascend_db/ascend_db.h"
 #include "exporters/worker_logs.h"
 #include "pipeline/cells/rank_layout.h"

@@ -3,7 +3,6 @@
 
 #include "base/embedded.h"
 #include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 
 namespace stageline {

@@ -4,14 +4,11 @@
 
 #include "base/input.h"
 #include "base/machine_memory.h"
-#include "base/output_file.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "cli/sql_prompt.h"
 #include "sql/answer.h"
-#include "sql/session.h"
 
 namespace stageline {
 namespace {

@@ -12,8 +12,6 @@
 #include <thread>
 
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

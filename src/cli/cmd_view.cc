@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/output_file.h"
-#include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/confine.h"

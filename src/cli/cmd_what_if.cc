@@ -1,11 +1,6 @@
-#include "base/number.h"
-#include "base/output_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plan_question.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
-#include "cli/terminal.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"
 

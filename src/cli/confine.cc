@@ -20,7 +20,6 @@
 #include "base/environment.h"
 #include "base/input_files.h"
 #include "base/notes_name.h"
-#include "base/number.h"
 #include "base/output_file.h"
 
 namespace stageline {

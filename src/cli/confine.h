@@ -11,7 +11,7 @@
 
 #include <mutex>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

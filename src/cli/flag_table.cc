@@ -1,10 +1,8 @@
 // Commands and flags are declared in words.json of this room: their values and the texts of help, man page and
 // completions. A flag that means something special in a command is listed there again, under "own".
 #include "analyses/analysis.h"
-#include "base/text.h"
 #include "base/word_files.h"
 #include "cli/commands.h"
-#include "cli/flags.h"
 #include "model/finding.h"
 
 namespace stageline {

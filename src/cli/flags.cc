@@ -1,8 +1,6 @@
 #include "cli/flags.h"
 
-#include "base/number.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

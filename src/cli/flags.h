@@ -1,7 +1,7 @@
 // The one table of commands and flags. Parsing, help, man page and shell completions all use it.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "analyses/analysis.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "exporters/exporter.h"

@@ -1,7 +1,5 @@
 #include "cli/info_text.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/explain_json.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"

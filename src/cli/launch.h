@@ -2,7 +2,7 @@
 // it directly.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -13,11 +13,9 @@
 
 #include "base/output_file.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/questions.h"
-#include "cli/terminal.h"
 #include "readers/reader.h"
 
 namespace {

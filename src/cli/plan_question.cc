@@ -2,10 +2,7 @@
 
 #include "base/input.h"
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
 #include "diagnosis/what_if/what_if.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "diagnosis/what_if/what_if_words.h"

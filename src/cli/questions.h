@@ -2,7 +2,6 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "base/result.h"
 #include "cli/flags.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"

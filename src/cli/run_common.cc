@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "base/machine_memory.h"
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

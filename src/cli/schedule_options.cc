@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "cli/run_common.h"
 #include "schedules/registry.h"
 

@@ -5,7 +5,6 @@
 #include "base/file_sample.h"
 #include "base/input_files.h"
 #include "base/output_file.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

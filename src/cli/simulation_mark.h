@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "sql/answer.h"
 #include "sql/functions.h"

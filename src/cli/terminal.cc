@@ -10,9 +10,7 @@
 #include <thread>
 
 #include "base/environment.h"
-#include "base/number.h"
 #include "base/output_file.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "base/words.h"
 #include "cli/flags.h"
 #include "diagnosis/causes/findings.h"

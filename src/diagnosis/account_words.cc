@@ -1,10 +1,8 @@
 #include "diagnosis/account_words.h"
 
-#include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/share_findings.h"
-#include "model/finding.h"
 
 namespace stageline {
 namespace {

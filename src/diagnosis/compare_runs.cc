@@ -1,6 +1,5 @@
 #include "diagnosis/compare_runs.h"
 
-#include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"
 

@@ -1,7 +1,6 @@
 // Compares two runs of any kind: the one answer that `stageline diff`, Python, agents and the page give.
 #pragma once
 
-#include "base/result.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "facts/run.h"
 

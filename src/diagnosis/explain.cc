@@ -1,11 +1,9 @@
 #include "diagnosis/explain.h"
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "diagnosis/account_words.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
-#include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/merge_findings.h"
@@ -14,12 +12,9 @@
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "facts/pipeline_facts.h"
 #include "facts/profile_sums.h"
-#include "model/finding.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
-#include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {

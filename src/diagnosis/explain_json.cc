@@ -1,7 +1,5 @@
 #include "diagnosis/explain_json.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

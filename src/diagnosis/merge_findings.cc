@@ -1,8 +1,6 @@
 #include "diagnosis/merge_findings.h"
 
-#include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"
-#include "facts/profile_sums.h"
 #include "profile/flight_match.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "diagnosis/share_findings.h"
 
-#include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/link_times.h"

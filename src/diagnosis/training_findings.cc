@@ -1,8 +1,5 @@
 #include "diagnosis/training_findings.h"
 
-#include "base/by_enum.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/finding.h"
 #include "pipeline/sums/stage_costs.h"
 

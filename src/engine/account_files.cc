@@ -4,8 +4,6 @@
 
 #include "base/file_sample.h"
 #include "base/input_files.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "engine/problems.h"
 #include "pipeline/cells/rank_layout.h"
 #include "readers/foreign.h"

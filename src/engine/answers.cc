@@ -2,7 +2,6 @@
 
 #include "base/error_words.h"
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
 #include "exporters/table_text.h"

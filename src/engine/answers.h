@@ -1,7 +1,6 @@
 // Small answers that several front ends give.
 #pragma once
 
-#include "base/result.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/explanation.h"
 

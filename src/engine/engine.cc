@@ -6,9 +6,7 @@
 #include <filesystem>
 
 #include "base/input.h"
-#include "base/number.h"
 #include "base/output_file.h"
-#include "base/text.h"
 #include "base/zip_archive.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"

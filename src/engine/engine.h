@@ -4,7 +4,6 @@
 #include "analyses/analysis.h"
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explanation.h"
 #include "engine/filter_run.h"

@@ -1,6 +1,5 @@
 #include "engine/filter_run.h"
 
-#include "base/text.h"
 #include "engine/problems.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/link_cells.h"

@@ -1,7 +1,6 @@
 // Applies --ranks, --steps and --range to a run.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -15,7 +15,6 @@
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 #include "base/zip_archive.h"
 #include "engine/account_files.h"
 #include "engine/problems.h"

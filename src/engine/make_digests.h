@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/progress.h"
-#include "base/result.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "engine/model_tables.h"
 
-#include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
 #include "pipeline/measure/link_transfers.h"

@@ -1,8 +1,6 @@
 #include "engine/one_clock.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "engine/filter_run.h"
 #include "engine/problems.h"
 #include "pipeline/cells/link_cells.h"

@@ -1,7 +1,6 @@
 // --align: puts the clocks of a run on one axis where an output needs that, and refuses where this is not possible.
 #pragma once
 
-#include "base/result.h"
 #include "facts/run.h"
 #include "model/trace.h"
 #include "pipeline/clocks/align.h"

@@ -1,8 +1,6 @@
 #include "engine/what_if_question.h"
 
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "exporters/table_text.h"

@@ -1,7 +1,6 @@
 // A what-if question and its answer. `stageline what-if`, the Python package and agents all ask in this way.
 #pragma once
 
-#include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "model/table.h"
 

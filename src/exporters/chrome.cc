@@ -11,13 +11,11 @@
 // quarter of a microsecond. Therefore times are written relative to the trace's own start, with exactly three decimals,
 // and otherData holds the start. The treatment of odd input by Perfetto's importer (slices that overlap, arrows that
 // point back in time) is described in docs/exporters/chrome.md.
-#include "base/by_enum.h"
 #include "base/json_writer.h"
 #include "exporters/export_sink.h"
 #include "exporters/exporter.h"
 #include "exporters/link_index.h"
 #include "exporters/slice_names.h"
-#include "exporters/track_layout.h"
 
 namespace stageline {
 namespace {

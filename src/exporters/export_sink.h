@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/output_file.h"
-#include "base/result.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 // Exporter: one output format. There is one descriptor for each format; exporters.def lists them.
 #pragma once
 
-#include "base/result.h"
 #include "model/finding.h"
 #include "model/table.h"
 #include "model/theory.h"

@@ -6,7 +6,6 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "exporters/exporter.h"
-#include "model/trace.h"
 
 namespace stageline {
 namespace {

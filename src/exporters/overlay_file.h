@@ -2,7 +2,6 @@
 // through engine/engine.h.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 #include "model/trace_overlay.h"
 

@@ -12,12 +12,10 @@
 // the whole sequence is skipped without a message. An END must stand before the BEGIN of the same time, or the second
 // slice nests in the first. Times may be in any order between sequences, but not within one. Field numbers:
 // perfetto/protos/perfetto/trace/{trace_packet,track_event/*}.proto.
-#include "exporters/export_sink.h"
 #include "exporters/exporter.h"
 #include "exporters/link_index.h"
 #include "exporters/perfetto_packets.h"
 #include "exporters/slice_names.h"
-#include "exporters/track_layout.h"
 
 namespace stageline {
 using namespace perfetto;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/perfetto_fields.h"
-#include "base/text.h"
 #include "exporters/export_sink.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"

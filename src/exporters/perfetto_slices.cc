@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "exporters/perfetto_packets.h"
 #include "exporters/track_layout.h"
 

@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "exporters/exporter.h"
 
 namespace stageline {

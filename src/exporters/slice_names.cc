@@ -1,7 +1,5 @@
 #include "exporters/slice_names.h"
 
-#include "base/text.h"
-
 namespace stageline {
 
 void append_number(std::string& out, uint64_t value) {

@@ -8,7 +8,6 @@
 // have two colours. Units are ASCII ("us"), as in both viewers' own texts and search boxes.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 // renames it. There is no journal, because an unfinished file is thrown away as a whole.
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"
 #include "exporters/table_text.h"

@@ -1,7 +1,6 @@
 #include "exporters/stack_export.h"
 
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "exporters/export_sink.h"
 #include "profile/function_events.h"
 #include "profile/python_stacks.h"

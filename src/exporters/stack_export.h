@@ -2,7 +2,6 @@
 // writes ("outermost;…;innermost 27"), and as speedscope's JSON. Format: docs/exporters/stacks.md.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline {

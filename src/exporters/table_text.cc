@@ -1,8 +1,6 @@
 #include "exporters/table_text.h"
 
 #include "base/csv.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "exporters/table_words.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "exporters/table_words.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

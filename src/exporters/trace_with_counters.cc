@@ -1,7 +1,6 @@
 // Writes the source trace with counters added: how many operations wait on each stream, and how fast memory is copied.
 // Format: docs/exporters/trace-with-counters.md.
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "exporters/exporter.h"
 #include "exporters/overlay_file.h"
 #include "profile/memory_bandwidth.h"

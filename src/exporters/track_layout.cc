@@ -1,6 +1,5 @@
 #include "exporters/track_layout.h"
 
-#include "base/text.h"
 #include "exporters/slice_names.h"
 
 namespace stageline {

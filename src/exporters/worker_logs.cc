@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "base/output_file.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // Files of a simulated run: Paddle worker logs, as the framework itself would have printed them, and its timings.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline {

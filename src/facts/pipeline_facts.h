@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "facts/run.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/slowdown.h"

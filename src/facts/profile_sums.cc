@@ -1,8 +1,6 @@
 #include "facts/profile_sums.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/lost_work.h"
 #include "model/statistics.h"
 #include "profile/operator_groups.h"

@@ -1,7 +1,5 @@
 #include "mcp/answer_parts.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "base/word_files.h"
 #include "engine/engine.h"
 #include "model/run_extent.h"

@@ -2,8 +2,6 @@
 #include <sys/stat.h>
 
 #include "base/hashes.h"
-#include "base/number.h"
-#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
 #include "model/intervals.h"
 #include "model/palette.h"

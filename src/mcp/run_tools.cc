@@ -1,12 +1,8 @@
 // Tools that ask a run's own questions: explain, ask, what_if, diff.
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
-#include "engine/engine.h"
 #include "engine/what_if_question.h"
-#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
 
 namespace stageline::mcp {

@@ -1,9 +1,6 @@
 // The tools that use SQL are schema, sql, slices and slice.
 #include "base/sqlite_db.h"
-#include "base/text.h"
-#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
-#include "sql/session.h"
 
 namespace stageline::mcp {
 namespace {

@@ -1,6 +1,4 @@
-#include "base/text.h"
 #include "base/word_files.h"
-#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
 
 namespace stageline::mcp {

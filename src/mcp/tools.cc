@@ -13,8 +13,6 @@
 #include "base/input.h"
 #include "base/input_files.h"
 #include "base/json_tree.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline::mcp {
 namespace {

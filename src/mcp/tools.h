@@ -9,7 +9,6 @@
 
 #include "base/json_writer.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "base/value_tree.h"
 #include "engine/engine.h"
 #include "mcp/answer_parts.h"

@@ -1,8 +1,5 @@
 // The tool that checks claims against the answers that they rest on.
 #include "base/json_tree.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "mcp/answer_parts.h"
 #include "mcp/tools.h"
 
 namespace stageline::mcp {

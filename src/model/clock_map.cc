@@ -1,7 +1,5 @@
 #include "model/clock_map.h"
 
-#include "base/by_enum.h"
-
 namespace stageline {
 
 std::string_view evidence_name(ClockEvidence evidence) {

@@ -9,7 +9,7 @@
 // clock that was set in mid-run has one segment before and one after.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,7 +2,7 @@
 // from the algorithm's rate to the bus rate. Definitions: docs/analyses/communication.md.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,6 @@
 // diagnosis/explain, findings with the same cause are merged, and the rest is ordered by the time lost.
 #pragma once
 
-#include "base/number.h"
 #include "base/words.h"
 #include "model/place.h"
 

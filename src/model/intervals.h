@@ -1,7 +1,6 @@
 // Spans of time intervals, and unions, intersections and differences of sets of them, for all that breaks time down.
 #pragma once
 
-#include "base/number.h"
 #include "model/cells.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "model/kind.h"
 
-#include "base/by_enum.h"
-
 namespace stageline {
 namespace {
 

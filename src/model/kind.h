@@ -2,7 +2,7 @@
 // B is the full backward, I its input-gradient half, W its weight-gradient half.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

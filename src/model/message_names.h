@@ -3,7 +3,6 @@
 // of a group wait for a collective.
 #pragma once
 
-#include "base/text.h"
 #include "model/trace.h"
 
 namespace stageline {

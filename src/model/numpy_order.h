@@ -7,7 +7,7 @@
 // stack. Up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,5 @@
 #include "model/palette.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -2,7 +2,6 @@
 // of it on a dark one. Patterns are the second channel, for readers who cannot distinguish the hues.
 #pragma once
 
-#include "base/by_enum.h"
 #include "base/json_writer.h"
 #include "model/kind.h"
 

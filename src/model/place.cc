@@ -1,7 +1,5 @@
 #include "model/place.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

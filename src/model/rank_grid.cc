@@ -1,7 +1,5 @@
 #include "model/rank_grid.h"
 
-#include "base/text.h"
-
 namespace stageline {
 
 int32_t RankGrid::world() const { return size[0] * size[1] * size[2] * size[3]; }

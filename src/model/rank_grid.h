@@ -4,7 +4,7 @@
 // here.
 #pragma once
 
-#include "base/by_enum.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "model/run_extent.h"
 
-#include "base/number.h"
 #include "model/torch_facts.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "model/schedule.h"
 
-#include "base/text.h"
-
 namespace stageline {
 
 const char* layout_name(ChunkLayout layout) {

@@ -2,7 +2,6 @@
 // function of sizes (one file each in schedules/); simulation and recognition live in pipeline/.
 #pragma once
 
-#include "base/result.h"
 #include "model/kind.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "model/slice_facts.h"
 
-#include "base/by_enum.h"
-
 namespace stageline {
 namespace {
 

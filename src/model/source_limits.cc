@@ -1,7 +1,5 @@
 #include "model/source_limits.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "model/cells.h"
 
 namespace stageline {

@@ -1,7 +1,7 @@
 // Limits for the numbers and times of a source, because tables downstream are sized by them.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,7 @@
 // Statistics as numpy and pandas define them, so that our numbers can be compared with theirs.
 #pragma once
 
-#include "base/number.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,9 +2,6 @@
 
 #include <mutex>
 
-#include "base/by_enum.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "base/word_files.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 // counts.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {

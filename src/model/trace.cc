@@ -1,7 +1,5 @@
 #include "model/trace.h"
 
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {

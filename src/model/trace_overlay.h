@@ -5,7 +5,7 @@
 // A position is one in traceEvents, counted over all files of the part (Slices::file_index).
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

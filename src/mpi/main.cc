@@ -15,11 +15,9 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/questions.h"

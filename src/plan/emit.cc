@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "plan/search.h"
 
 namespace stageline::plan {

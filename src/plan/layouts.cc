@@ -1,4 +1,3 @@
-#include "plan/pipeline.h"
 #include "plan/search.h"
 
 namespace stageline::plan {

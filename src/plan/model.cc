@@ -1,7 +1,6 @@
 #include "plan/model.h"
 
 #include "base/json_tree.h"
-#include "base/text.h"
 
 namespace stageline::plan {
 namespace {

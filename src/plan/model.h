@@ -5,7 +5,7 @@
 // docs/reference/plan.md.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline::plan {
 

@@ -1,7 +1,5 @@
 #include "plan/model_flops.h"
 
-#include "base/number.h"
-
 namespace stageline::plan {
 namespace {
 

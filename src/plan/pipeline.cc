@@ -1,7 +1,5 @@
 #include "plan/pipeline.h"
 
-#include "base/number.h"
-
 namespace stageline::plan {
 namespace {
 

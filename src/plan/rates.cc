@@ -1,6 +1,4 @@
 #include "base/json_tree.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "plan/search.h"
 #include "schedules/registry.h"
 

@@ -1,8 +1,6 @@
 #include "plan/search.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "schedules/registry.h"
 
 namespace stageline::plan {

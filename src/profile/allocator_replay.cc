@@ -1,8 +1,5 @@
 #include "profile/allocator_replay.h"
 
-#include "base/by_enum.h"
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "profile/op_flops.h"
 
 namespace stageline {

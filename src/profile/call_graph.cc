@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "base/number.h"
 #include "base/tim_sort.h"
 #include "model/numpy_order.h"
 

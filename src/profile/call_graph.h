@@ -9,7 +9,6 @@
 // Definitions, and what is wrong with HTA's two: docs/analyses/call-graph.md.
 #pragma once
 
-#include "base/result.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "profile/call_tree.h"
 
-#include "base/by_enum.h"
 #include "profile/python_stacks.h"
 #include "profile/torch_view.h"
 

@@ -1,7 +1,6 @@
 #include "profile/communication_ops.h"
 
 #include "base/name_pattern.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "profile/problems.h"
 #include "profile/same_calls.h"

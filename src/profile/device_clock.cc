@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"

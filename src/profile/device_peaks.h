@@ -2,7 +2,7 @@
 // here, for dense matrices; a device that is held back by power or heat has lower ones.
 #pragma once
 
-#include "base/by_enum.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

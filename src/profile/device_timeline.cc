@@ -1,6 +1,5 @@
 #include "profile/device_timeline.h"
 
-#include "base/number.h"
 #include "model/lanes.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"

@@ -1,7 +1,5 @@
 #include "profile/expert_products.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -1,8 +1,5 @@
 #include "profile/flight_match.h"
 
-#include "base/by_enum.h"
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -1,6 +1,5 @@
 #include <cstdlib>
 
-#include "base/number.h"
 #include "model/torch_facts.h"
 #include "profile/id_slots.h"
 #include "profile/torch_rows.h"

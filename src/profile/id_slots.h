@@ -2,7 +2,7 @@
 // where they are close together, otherwise by their order.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

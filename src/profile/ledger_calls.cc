@@ -1,6 +1,4 @@
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/lanes.h"
 #include "model/torch_facts.h"
 #include "profile/ledger.h"

@@ -1,6 +1,5 @@
 #include "profile/memory_bandwidth.h"
 
-#include "base/number.h"
 #include "model/numpy_order.h"
 #include "profile/problems.h"
 

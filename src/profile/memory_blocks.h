@@ -7,7 +7,6 @@
 // is never freed, or a free of something unknown.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/trace.h"
 #include "profile/torch_view.h"
 

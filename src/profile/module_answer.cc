@@ -6,7 +6,6 @@
 //                    evaluate_function: AccumulateGrad ⇒ kernel                            with the root before it
 #include "profile/module_answer.h"
 
-#include "base/text.h"
 #include "model/lanes.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

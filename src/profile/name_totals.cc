@@ -1,6 +1,5 @@
 #include "profile/name_totals.h"
 
-#include "base/number.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 //   aten::mul, aten::add        elements of the first input
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "profile/operator_groups.h"
 
-#include "base/number.h"
 #include "profile/op_flops.h"
 
 namespace stageline::operators {

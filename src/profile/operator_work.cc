@@ -1,7 +1,6 @@
 #include "profile/operator_work.h"
 
 #include "base/json_members.h"
-#include "base/number.h"
 #include "model/torch_facts.h"
 
 namespace stageline {

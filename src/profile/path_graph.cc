@@ -1,7 +1,5 @@
 #include "profile/path_graph.h"
 
-#include "base/by_enum.h"
-
 namespace stageline {
 
 std::string_view path_edge_name(PathEdgeKind kind, bool hta) {

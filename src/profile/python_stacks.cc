@@ -1,6 +1,5 @@
 #include "profile/python_stacks.h"
 
-#include "base/text.h"
 #include "model/lanes.h"
 
 namespace stageline {

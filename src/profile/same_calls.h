@@ -2,7 +2,7 @@
 // one matcher of the ledger, of communication_ops.h and of tb_run.h, which differ in these keys alone.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 #include "profile/slice_select.h"
 
 #include "base/name_pattern.h"
-#include "base/text.h"
 #include "model/intervals.h"
 #include "model/torch_facts.h"
 

@@ -6,7 +6,6 @@
 // A condition on text is evaluated once for each different text of the trace, never for each row.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "profile/slow_transfers.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -1,8 +1,6 @@
 #include "profile/tb_advice.h"
 
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

@@ -9,8 +9,6 @@
 // Definitions, and what TensorBoard's profiler plugin did differently: docs/analyses/tb-overview.md.
 #pragma once
 
-#include "base/by_enum.h"
-#include "base/result.h"
 #include "model/intervals.h"
 #include "model/table.h"
 #include "profile/torch_view.h"

@@ -2,7 +2,6 @@
 // owners, and the account.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/intervals.h"
 #include "model/trace.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/diagnostics.h"
 #include "base/parallel.h"
-#include "base/result.h"
 #include "model/trace.h"
 #include "profile/torch_rows.h"
 

@@ -1,7 +1,7 @@
 // Defines which ranks and steps of two runs are compared, operator by operator.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

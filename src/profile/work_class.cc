@@ -1,7 +1,5 @@
 #include "profile/work_class.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -1,7 +1,7 @@
 // Classes of computation: attention, matmul, convolution, layout (casts, copies, transpositions), other.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,9 +2,6 @@
 
 #include <sys/stat.h>
 
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/reader.h"
 
 namespace stageline {

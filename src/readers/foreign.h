@@ -4,7 +4,7 @@
 // sentence NAME.do says what to do instead, or GROUP.do where formats of a group, "foreign.run.perf", have the same.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -3,7 +3,6 @@
 
 #include "base/error_words.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline {

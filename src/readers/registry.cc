@@ -2,7 +2,6 @@
 
 #include "base/input_files.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 #include "base/zip_archive.h"
 #include "readers/foreign.h"
 #include "readers/problems.h"

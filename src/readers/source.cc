@@ -9,10 +9,8 @@
 #include "base/input_files.h"
 #include "base/notes_name.h"
 #include "base/remote_file.h"
-#include "base/text.h"
 #include "base/zip_archive.h"
 #include "readers/foreign.h"
-#include "readers/reader.h"
 #include "readers/xspace_head.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "schedules/registry.h"
 
 #include "base/error_words.h"
-#include "base/text.h"
 #include "schedules/build.h"
 
 namespace stageline {

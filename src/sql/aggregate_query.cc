@@ -10,7 +10,6 @@
 // be.
 #include <cctype>
 
-#include "base/text.h"
 #include "sql/slice_sums.h"
 #include "sql/tokens.h"
 

@@ -2,8 +2,6 @@
 
 #include "base/csv.h"
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline::sql {
 namespace {

@@ -1,6 +1,3 @@
-#include <sqlite3.h>
-
-#include "base/text.h"
 #include "sql/functions.h"
 #include "sql/table_source.h"
 

@@ -3,7 +3,6 @@
 #include <new>
 
 #include "base/name_pattern.h"
-#include "base/number.h"
 #include "model/intervals.h"
 #include "model/slice_facts.h"
 #include "sql/table_source.h"

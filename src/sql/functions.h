@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::sql {
 

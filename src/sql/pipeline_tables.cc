@@ -1,5 +1,4 @@
 // Tables of pipelines: cells, what links them, messages, steps.
-#include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/measure/link_transfers.h"
 #include "sql/run_tables.h"

@@ -1,5 +1,4 @@
 // Tables of profiles: collectives, lanes, counters, memory, flows, marks.
-#include "base/number.h"
 #include "model/message_names.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"

@@ -1,6 +1,5 @@
 #include "sql/run_data.h"
 
-#include "base/number.h"
 #include "model/lanes.h"
 #include "profile/slice_select.h"
 

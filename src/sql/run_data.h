@@ -7,7 +7,6 @@
 
 #include <mutex>
 
-#include "base/result.h"
 #include "facts/run.h"
 #include "model/trace.h"
 

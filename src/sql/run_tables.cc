@@ -1,7 +1,5 @@
 #include "sql/run_tables.h"
 
-#include "base/number.h"
-
 namespace stageline::sql {
 namespace {
 

@@ -5,7 +5,6 @@
 #include "base/error_words.h"
 #include "base/give_up.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "sql/functions.h"
 #include "sql/run_tables.h"
 #include "sql/slice_sums.h"

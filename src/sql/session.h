@@ -13,7 +13,6 @@
 #include <mutex>
 
 #include "base/progress.h"
-#include "base/result.h"
 #include "sql/run_data.h"
 #include "sql/table_source.h"
 

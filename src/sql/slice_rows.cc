@@ -1,7 +1,5 @@
 #include "sql/slice_rows.h"
 
-#include "base/number.h"
-#include "model/table.h"
 #include "sql/row_table.h"
 
 namespace stageline::sql {

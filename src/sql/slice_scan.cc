@@ -1,7 +1,5 @@
 #include "sql/slice_scan.h"
 
-#include "base/number.h"
-
 namespace stageline::sql {
 
 SliceScan::SliceScan(std::shared_ptr<const RunData> data, bool kernels)

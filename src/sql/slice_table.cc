@@ -1,5 +1,4 @@
 #include "sql/run_tables.h"
-#include "sql/slice_rows.h"
 #include "sql/slice_scan.h"
 
 namespace stageline::sql {

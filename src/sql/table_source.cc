@@ -3,7 +3,6 @@
 #include <new>
 
 #include "base/give_up.h"
-#include "base/number.h"
 #include "base/sqlite_db.h"
 #include "model/table.h"
 

@@ -9,7 +9,7 @@
 
 #include <sqlite3.h>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline::sql {
 

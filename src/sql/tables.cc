@@ -1,9 +1,7 @@
 #include "analyses/analysis.h"
-#include "base/text.h"
 #include "engine/engine.h"
 #include "model/pipeline_words.h"
 #include "sql/functions.h"
-#include "sql/row_table.h"
 #include "sql/run_tables.h"
 
 namespace stageline::sql {

@@ -2,8 +2,6 @@
 
 #include <cctype>
 
-#include "base/text.h"
-
 namespace stageline::sql {
 namespace {
 

@@ -1,7 +1,7 @@
 // Splits a statement into words and signs, for those who look at it before SQLite does.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::sql {
 

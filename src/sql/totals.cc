@@ -1,6 +1,4 @@
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/statistics.h"
 #include "sql/run_tables.h"
 

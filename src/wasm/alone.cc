@@ -1,6 +1,5 @@
 // The parts of src/base that WebAssembly has otherwise: loops run in order, and of all sentences there are only
 // those that say why an order cannot be simulated (cmake/wasm.cmake).
-#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <system_error>
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace std {  // NOLINT(cert-dcl58-cpp): these are its own names, which it leaves out where there is one thread
 

@@ -2,8 +2,6 @@
 // Definitions: docs/analyses/allocator-snapshot.md.
 #include "analyses/allocator_snapshot/problems.h"
 #include "analyses/analysis.h"
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "profile/allocator_replay.h"
 
 namespace stageline {

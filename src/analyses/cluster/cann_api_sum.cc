@@ -1,9 +1,6 @@
 // Calls of the runtime by name: how often, how long, on which rank. Definitions: docs/analyses/cann-api-sum.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
-#include "base/text.h"
 #include "model/statistics.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 #include "analyses/cluster/cluster.h"
 
 #include "analyses/cluster/problems.h"
-#include "base/number.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 

@@ -1,5 +1,4 @@
 // The parts of a step of every rank, in two runs. Definitions: docs/analyses/cluster-time-diff.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/error_words.h"
 #include "model/statistics.h"

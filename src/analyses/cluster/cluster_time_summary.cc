@@ -1,5 +1,4 @@
 // Where the time of every rank went, step by step. Definitions: docs/analyses/cluster-time-summary.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/parallel.h"
 #include "model/statistics.h"

@@ -1,9 +1,6 @@
 // Which rank sent how much to which, over which link, and how fast. Definitions: docs/analyses/communication-matrix.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/transfers.h"

@@ -7,12 +7,9 @@
 //   transit                  ├──────────────┤├─────┤       union of data tasks over all planes
 //   wait          ├─────────┤                              union of wait tasks, without transit
 //   synchronisation is the waiting before the first transit, idle the rest of elapse.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
-#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

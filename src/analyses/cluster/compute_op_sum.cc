@@ -1,9 +1,6 @@
 // Kernels by name, type and shapes: how often, how long. Definitions: docs/analyses/compute-op-sum.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
 #include "model/statistics.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

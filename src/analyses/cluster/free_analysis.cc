@@ -1,12 +1,10 @@
 // Why devices were idle, by the causes of explain, and the longest gaps with their place. Definitions:
 // docs/analyses/free-analysis.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

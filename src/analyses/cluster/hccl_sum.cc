@@ -1,8 +1,6 @@
 // Communication operations by type, group and operation: how often, how long. Definitions: docs/analyses/hccl-sum.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "model/message_names.h"
-#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

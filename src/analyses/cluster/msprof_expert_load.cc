@@ -1,5 +1,4 @@
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

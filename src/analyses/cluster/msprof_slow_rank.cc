@@ -2,8 +2,6 @@
 // too short. Up to 100 values are judged by Dixon's test of 1950 with critical values for 99.5 %, more values by three
 // standard deviations.
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 

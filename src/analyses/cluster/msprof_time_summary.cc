@@ -1,5 +1,4 @@
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
 #include "base/parallel.h"
 
 namespace stageline {

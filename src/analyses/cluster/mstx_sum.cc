@@ -1,8 +1,6 @@
 // Ranges that users marked in their code (mstx; annotations in other profiles): their time on the host and on the
 // device. Definitions: docs/analyses/mstx-sum.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

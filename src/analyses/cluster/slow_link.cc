@@ -1,6 +1,5 @@
 // Finds links that are slower than others of their kind. The cause may be a single link, a rank that sends slowly to
 // all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
 #include "model/statistics.h"

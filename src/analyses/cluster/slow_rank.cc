@@ -1,12 +1,9 @@
 // Finds which rank is late in each collective, by how much, and what that costs the others. Definitions:
 // docs/analyses/slow-rank.md.
-#include "analyses/analysis.h"
 #include "analyses/cluster/cluster.h"
-#include "base/number.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
-#include "profile/communication_ops.h"
 #include "profile/device_time.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 // How much of the communication runs while something is computed. Definitions: docs/analyses/comm-comp-overlap.md.
 #include "analyses/analysis.h"
-#include "base/text.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"

@@ -2,7 +2,6 @@
 // whether that is normal for the links. Definitions: docs/analyses/communication.md.
 #include "analyses/analysis.h"
 #include "analyses/communication/problems.h"
-#include "base/number.h"
 #include "facts/profile_facts.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"

@@ -3,11 +3,8 @@
 #include "analyses/critical_path_analysis/exact_path.h"
 #include "analyses/critical_path_analysis/problems.h"
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "compat/hta/hta.h"
 #include "model/statistics.h"
-#include "profile/path_graph.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 // docs/analyses/execution-trace.md.
 #include "analyses/analysis.h"
 #include "base/json_tree.h"
-#include "base/number.h"
 
 namespace stageline {
 namespace {

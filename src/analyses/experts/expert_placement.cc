@@ -1,7 +1,6 @@
 #include "analyses/experts/expert_placement.h"
 
 #include "analyses/experts/problems.h"
-#include "base/number.h"
 #include "model/statistics.h"
 
 namespace stageline {

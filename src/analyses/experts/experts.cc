@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"
-#include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/peer_work.h"

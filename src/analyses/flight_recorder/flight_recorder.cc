@@ -2,7 +2,6 @@
 // waits for. Definitions: docs/analyses/flight-recorder.md.
 #include "analyses/analysis.h"
 #include "analyses/flight_recorder/problems.h"
-#include "base/by_enum.h"
 #include "facts/profile_facts.h"
 
 namespace stageline {

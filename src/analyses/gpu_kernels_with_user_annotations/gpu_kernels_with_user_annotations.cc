@@ -1,7 +1,6 @@
 // Computes which annotated range every piece of device work belongs to. Definitions:
 // docs/analyses/gpu-kernels-with-user-annotations.md.
 #include "analyses/analysis.h"
-#include "base/by_enum.h"
 #include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "profile/range_index.h"

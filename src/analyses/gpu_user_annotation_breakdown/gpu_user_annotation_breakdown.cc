@@ -1,6 +1,5 @@
 // Where the time of annotated ranges went. Definitions: docs/analyses/gpu-user-annotation-breakdown.md.
 #include "analyses/analysis.h"
-#include "base/number.h"
 #include "model/statistics.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"

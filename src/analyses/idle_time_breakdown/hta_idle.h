@@ -1,7 +1,6 @@
 // HTA's own rule for idle time: each gap of a stream has one cause, by the start of the launch that ends it.
 #pragma once
 
-#include "base/result.h"
 #include "model/statistics.h"
 #include "model/table.h"
 #include "profile/torch_view.h"

@@ -1,5 +1,4 @@
 // How long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
-#include "pipeline/measure/links.h"
 
 #include "analyses/analysis.h"
 #include "analyses/links/common_ends.h"

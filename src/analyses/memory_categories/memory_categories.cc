@@ -3,7 +3,6 @@
 #include "analyses/memory_categories/problems.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "profile/memory_blocks.h"
 #include "profile/python_stacks.h"
 #include "profile/step_series.h"

@@ -4,8 +4,6 @@
 
 #include "analyses/analysis.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/mfu/problems.h"
 #include "base/error_words.h"
-#include "base/text.h"
 #include "facts/utilisation_facts.h"
 #include "model/statistics.h"
 #include "plan/model_flops.h"

@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/operators/problems.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "compat/torch_tables/torch_table.h"
 #include "model/message_names.h"
 #include "model/statistics.h"

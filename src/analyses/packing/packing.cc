@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/packing/problems.h"
 #include "base/error_words.h"
-#include "base/number.h"
 #include "diagnosis/causes/cause.h"
 #include "facts/pipeline_facts.h"
 #include "model/statistics.h"

@@ -1,7 +1,6 @@
 // The chain of operations that a step waited for, and how much longer every other operation could take without delaying
 // the step. Definitions: docs/analyses/pipeline-critical-path.md.
 #include "analyses/analysis.h"
-#include "base/by_enum.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"

@@ -2,7 +2,6 @@
 // docs/analyses/schedule.md.
 #include "analyses/analysis.h"
 #include "analyses/schedule/problems.h"
-#include "base/text.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "pipeline/order/recognise.h"

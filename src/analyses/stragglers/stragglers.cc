@@ -3,7 +3,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/stragglers/problems.h"
-#include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/layer_price.h"

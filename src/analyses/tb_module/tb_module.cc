@@ -1,12 +1,9 @@
 // Time of every nn.Module, as TensorBoard's profiler plugin shows it. Definitions: docs/analyses/tb-module.md.
 #include "analyses/analysis.h"
 #include "base/error_words.h"
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
-#include "model/table.h"
 #include "model/torch_facts.h"
 #include "profile/module_answer.h"
 #include "profile/operator_work.h"

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "model/collective_kind.h"
 #include "model/statistics.h"
-#include "model/table.h"
 #include "profile/tb_run.h"
 
 namespace stageline {

@@ -4,7 +4,6 @@
 #include "analyses/analysis.h"
 #include "analyses/waterfall/problems.h"
 #include "base/error_words.h"
-#include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"

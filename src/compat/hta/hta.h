@@ -1,7 +1,6 @@
 // HTA's own answers where its rules differ most from ours: critical path, comparison of two runs, stragglers.
 #pragma once
 
-#include "base/result.h"
 #include "model/table.h"
 #include "model/trace.h"
 #include "profile/path_graph.h"

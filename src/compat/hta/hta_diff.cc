@@ -1,6 +1,4 @@
-#include "base/number.h"
 #include "compat/hta/hta.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,4 @@
 #include "base/json_members.h"
-#include "base/text.h"
 #include "compat/msprof/cell_ranks.h"
 #include "compat/msprof/dualpipev_rows.h"
 #include "model/intervals.h"

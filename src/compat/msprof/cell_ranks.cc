@@ -2,7 +2,6 @@
 
 #include "base/error_words.h"
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "compat/msprof/problems.h"
 #include "engine/one_clock.h"

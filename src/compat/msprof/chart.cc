@@ -1,6 +1,5 @@
 #include "compat/msprof/chart.h"
 
-#include "base/number.h"
 #include "compat/msprof/problems.h"
 #include "readers/ascend/find_ranks.h"
 

@@ -3,8 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
-#include "base/text.h"
 #include "engine/engine.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 // hashing.
 #pragma once
 
-#include "base/result.h"
 #include "base/sqlite_db.h"
 
 namespace stageline {

@@ -1,5 +1,4 @@
 #include "base/hashes.h"
-#include "base/text.h"
 #include "compat/msprof/communication.h"
 
 namespace stageline {

@@ -15,7 +15,7 @@
 // table in docs/reference/pp-chart.md.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

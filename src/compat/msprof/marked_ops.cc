@@ -1,8 +1,6 @@
 #include <simdjson.h>
 
 #include "base/hashes.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "compat/msprof/communication.h"
 #include "model/message_names.h"
 

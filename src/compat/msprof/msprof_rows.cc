@@ -2,7 +2,6 @@
 
 #include <simdjson.h>
 
-#include "base/text.h"
 #include "compat/msprof/dualpipev_rows.h"
 
 namespace stageline {

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "compat/msprof/cell_ranks.h"
 #include "model/message_names.h"
 

@@ -2,10 +2,8 @@
 
 #include "base/parallel.h"
 #include "compat/msprof/cell_ranks.h"
-#include "compat/msprof/chart.h"
 #include "compat/msprof/msprof_rows.h"
 #include "compat/msprof/problems.h"
-#include "compat/msprof/rank_tables.h"
 
 namespace stageline {
 namespace {

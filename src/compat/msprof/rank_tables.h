@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/output_file.h"
-#include "base/result.h"
 #include "compat/msprof/communication.h"
 
 namespace stageline {

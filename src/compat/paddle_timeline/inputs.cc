@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "base/text.h"
 #include "compat/paddle_timeline/paddle_timeline.h"
 #include "compat/paddle_timeline/problems.h"
 #include "readers/common/worker_logs.h"

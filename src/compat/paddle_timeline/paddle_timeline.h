@@ -6,7 +6,6 @@
 #include "base/diagnostics.h"
 #include "base/output_file.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "readers/paddle_log/scan.h"
 
 namespace stageline {

@@ -1,5 +1,4 @@
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "compat/paddle_timeline/paddle_timeline.h"
 
 namespace stageline {

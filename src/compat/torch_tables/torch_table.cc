@@ -2,8 +2,6 @@
 
 #include <cstdio>
 
-#include "base/text.h"
-
 namespace stageline::operators {
 namespace {
 

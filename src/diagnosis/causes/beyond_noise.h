@@ -1,7 +1,7 @@
 // How far a mean over steps is from the true one: whether it is more than chance, and the interval around it.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/carried_tails.h"
 
-#include "base/number.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/cause_worlds.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "diagnosis/causes/cell_times.h"
 #include "pipeline/sums/stage_costs.h"
 

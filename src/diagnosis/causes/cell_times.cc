@@ -1,6 +1,5 @@
 #include "diagnosis/causes/cell_times.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/sorting.h"
 #include "model/intervals.h"

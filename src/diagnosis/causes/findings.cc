@@ -2,14 +2,12 @@
 
 #include <cctype>
 
-#include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
 #include "diagnosis/causes/schedule_findings.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
-#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

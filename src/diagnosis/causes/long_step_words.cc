@@ -1,7 +1,5 @@
 #include "diagnosis/causes/long_step_words.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/causes/rank_windows.h"
 

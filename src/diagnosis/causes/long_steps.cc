@@ -1,7 +1,6 @@
 #include "diagnosis/causes/long_steps.h"
 
 #include "diagnosis/causes/start_delays.h"
-#include "pipeline/measure/op_values.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/peer_work.h"
 
-#include "base/number.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

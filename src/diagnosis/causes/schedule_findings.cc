@@ -1,6 +1,5 @@
 #include "diagnosis/causes/schedule_findings.h"
 
-#include "base/number.h"
 #include "pipeline/measure/late_cells.h"
 
 namespace stageline {

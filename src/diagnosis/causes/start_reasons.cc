@@ -1,7 +1,5 @@
 #include "diagnosis/causes/start_reasons.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

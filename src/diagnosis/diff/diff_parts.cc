@@ -1,6 +1,5 @@
 #include "diagnosis/diff/diff_parts.h"
 
-#include "base/number.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/diff/problems.h"
 #include "facts/run.h"

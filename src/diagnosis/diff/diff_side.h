@@ -1,7 +1,6 @@
 // One of the two runs that run_diff compares, and the pairs of their steps. Part of run_diff.
 #pragma once
 
-#include "base/result.h"
 #include "model/statistics.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_graph.h"

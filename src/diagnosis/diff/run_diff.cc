@@ -2,7 +2,6 @@
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/gap_times.h"
 #include "diagnosis/causes/long_step_words.h"
-#include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/diff/diff_parts.h"
 #include "diagnosis/diff/diff_side.h"
 #include "diagnosis/diff/problems.h"

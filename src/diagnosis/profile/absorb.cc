@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
 #include "model/statistics.h"

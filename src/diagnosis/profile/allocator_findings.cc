@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/finding.h"
 #include "profile/allocator_replay.h"

@@ -1,6 +1,5 @@
 #include "diagnosis/profile/culprit.h"
 
-#include "base/text.h"
 #include "model/row_names.h"
 #include "model/torch_facts.h"
 #include "profile/host_nodes.h"

@@ -1,6 +1,5 @@
 #include "diagnosis/profile/expert_exchanges.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/causes/cause.h"
 #include "model/statistics.h"

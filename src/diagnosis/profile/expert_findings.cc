@@ -1,10 +1,7 @@
-#include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
-#include "diagnosis/profile/job_replay.h"
 #include "model/statistics.h"
 #include "pipeline/cells/rank_layout.h"
 #include "profile/expert_products.h"
-#include "profile/ledger.h"
 
 namespace stageline {
 namespace {

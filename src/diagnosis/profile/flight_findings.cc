@@ -1,8 +1,6 @@
 #include <ctime>
 
-#include "base/number.h"
 #include "diagnosis/profile/profile_findings.h"
-#include "facts/profile_facts.h"
 #include "model/finding.h"
 
 namespace stageline {

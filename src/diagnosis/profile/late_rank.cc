@@ -1,6 +1,5 @@
 #include "diagnosis/profile/late_rank.h"
 
-#include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "model/message_names.h"
 #include "model/statistics.h"

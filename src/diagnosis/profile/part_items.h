@@ -2,7 +2,6 @@
 // of the host. The parts themselves are those of the headline.
 #pragma once
 
-#include "base/result.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/profile/culprit.h"
 #include "facts/run.h"

@@ -1,12 +1,9 @@
 #include "diagnosis/profile/profile_diff.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/diff/diff_side.h"
 #include "diagnosis/profile/part_items.h"
-#include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/python_stacks.h"
 

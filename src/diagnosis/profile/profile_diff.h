@@ -1,7 +1,6 @@
 // Answers about profiles besides explain's: two of them compared, and what each would save without its losses.
 #pragma once
 
-#include "base/result.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/run.h"

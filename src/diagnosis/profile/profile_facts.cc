@@ -1,7 +1,6 @@
 #include "diagnosis/profile/profile_facts.h"
 
 #include "base/json_members.h"
-#include "base/number.h"
 #include "model/row_names.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"

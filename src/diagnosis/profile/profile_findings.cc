@@ -1,12 +1,10 @@
 #include "diagnosis/profile/profile_findings.h"
 
-#include "base/number.h"
 #include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/transfer_findings.h"
-#include "model/finding.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

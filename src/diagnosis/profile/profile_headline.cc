@@ -1,7 +1,5 @@
-#include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/profile/finding_parts.h"
-#include "model/finding.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -1,9 +1,7 @@
-#include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/profile/profile_findings.h"
-#include "diagnosis/profile/rank_losses.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 

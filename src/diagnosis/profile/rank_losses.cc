@@ -1,9 +1,7 @@
 #include "diagnosis/profile/rank_losses.h"
 
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

@@ -2,7 +2,6 @@
 // saving of each cause is estimated by the replay in profile/device_timeline.
 #pragma once
 
-#include "base/by_enum.h"
 #include "diagnosis/profile/culprit.h"
 #include "facts/run.h"
 #include "profile/timeline_replay.h"

@@ -1,6 +1,5 @@
 #include "diagnosis/profile/transfer_findings.h"
 
-#include "base/number.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"

@@ -1,6 +1,5 @@
 #include "diagnosis/what_if/layer_price.h"
 
-#include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/what_if/layer_split.h"

@@ -1,7 +1,5 @@
 #include "diagnosis/what_if/layer_split.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/what_if/stage_bytes.h"
 #include "plan/split.h"
 

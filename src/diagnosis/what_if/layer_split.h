@@ -8,7 +8,6 @@
 // Definitions: docs/analyses/what-if.md.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/order_plan.h"
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_numbers.h"

@@ -1,7 +1,6 @@
 // A plan: an order as it is replayed, with what each cell is, waits for and sends. other_order.h replays it.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 #include "pipeline/order/rank_lists.h"
 #include "pipeline/replay/graph_ops.h"

@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/what_if.h"
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
 #include "diagnosis/what_if/problems.h"
 #include "model/run_extent.h"

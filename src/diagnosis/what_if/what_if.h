@@ -9,7 +9,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "diagnosis/what_if/other_order.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/replay/step_replay.h"

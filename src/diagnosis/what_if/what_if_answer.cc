@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "model/statistics.h"
 

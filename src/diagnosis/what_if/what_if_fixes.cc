@@ -1,8 +1,6 @@
 #include "diagnosis/what_if/what_if_fixes.h"
 
-#include "base/number.h"
 #include "diagnosis/what_if/fitted_order.h"
-#include "diagnosis/what_if/what_if_words.h"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,5 @@
 // Measures the time of each operation in other replicas, and its usual time. What-if scenarios are built from these
 // numbers.
-#include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/what_if/what_if.h"
 #include "pipeline/sums/stage_costs.h"

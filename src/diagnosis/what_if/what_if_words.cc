@@ -1,6 +1,5 @@
 #include "diagnosis/what_if/what_if_words.h"
 
-#include "base/number.h"
 #include "plan/search.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "engine/figures/figures.h"
 
 #include "base/json_writer.h"
-#include "base/text.h"
 
 namespace stageline {
 

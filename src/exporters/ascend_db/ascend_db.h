@@ -7,7 +7,6 @@
 //   truth_links.csv                every message between stages, in true time
 #pragma once
 
-#include "base/result.h"
 #include "exporters/ascend_db/plan.h"
 #include "model/trace.h"
 

@@ -1,9 +1,6 @@
 #include "exporters/chart/bands_picture.h"
 
-#include <cairo.h>
-
 #include "exporters/chart/chart_file.h"
-#include "exporters/chart/chart_text.h"
 
 namespace stageline {
 namespace {

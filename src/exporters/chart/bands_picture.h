@@ -2,7 +2,6 @@
 // part is the unused share, at every width of the picture.
 #pragma once
 
-#include "base/result.h"
 #include "model/palette.h"
 
 namespace stageline {

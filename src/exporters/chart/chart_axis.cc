@@ -1,5 +1,4 @@
 // Time on the chart: where it starts, which steps it has, and the ticks.
-#include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 
 namespace stageline {

@@ -7,8 +7,6 @@
 //
 // Cells should not overlap within a zone. Where they do (two streams), that stretch is divided into as many lines as
 // are needed. Cells narrower than 1.5 strips are not drawn but summed into strips.
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 
 namespace stageline {

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "exporters/chart/chart_file.h"
 
 namespace stageline {

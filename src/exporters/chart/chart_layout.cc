@@ -1,7 +1,5 @@
 #include "exporters/chart/chart_layout.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 

@@ -11,8 +11,6 @@
 //            ▁▁▁▁▁▁   ▁▁▁▁            theory: a thin ghost under each row
 #pragma once
 
-#include "base/by_enum.h"
-#include "base/result.h"
 #include "exporters/chart/chart_text.h"
 #include "exporters/exporter.h"
 #include "model/palette.h"

@@ -5,8 +5,6 @@
 #include <mutex>
 
 #include "base/embedded.h"
-#include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

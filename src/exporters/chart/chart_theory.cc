@@ -3,7 +3,6 @@
 //     ├ warm-up 47 ms ─┼──── steady 283 ms ────┼ cool-down 90 ms ┤    over all ranks, under the step bars
 //     █0█1█2█▾▒▒▒▒█ 0 █3█▒ …                                          ▾ where the rank's own phases change
 //     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁                                             the ghost of what the schedule promises
-#include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "exporters/chart/plan_panels.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

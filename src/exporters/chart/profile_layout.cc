@@ -1,5 +1,4 @@
 // The chart of a run without pipeline cells: a row for each rank's devices and, below it, a thin one for its host.
-#include "base/number.h"
 #include "exporters/chart/chart_layout.h"
 #include "model/intervals.h"
 #include "profile/slice_select.h"

@@ -1,7 +1,5 @@
 #include "pipeline/cells/cell_rules.h"
 
-#include "base/by_enum.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 
 namespace stageline {

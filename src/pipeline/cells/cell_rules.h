@@ -10,7 +10,6 @@
 // looked at once, however many slices have it. The language and the shipped rules: docs/reference/cell-rules.md.
 #pragma once
 
-#include "base/result.h"
 #include "model/kind.h"
 
 namespace stageline {

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "model/intervals.h"
 #include "model/run_extent.h"
 #include "pipeline/cells/find_cells.h"

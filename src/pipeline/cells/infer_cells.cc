@@ -1,8 +1,6 @@
-#include "base/number.h"
 #include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/host_work.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

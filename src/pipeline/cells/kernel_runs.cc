@@ -1,7 +1,5 @@
 #include "pipeline/cells/kernel_runs.h"
 
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -1,12 +1,8 @@
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/find_cells.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/range_rows.h"
-#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

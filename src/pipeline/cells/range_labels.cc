@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/range_rows.h"
 #include "pipeline/cells/row_alignment.h"

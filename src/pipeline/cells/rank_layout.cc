@@ -1,7 +1,6 @@
 #include "pipeline/cells/rank_layout.h"
 
 #include "base/json_members.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
 

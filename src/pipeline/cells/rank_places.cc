@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 

@@ -1,7 +1,7 @@
 // Aligns the rows that were recorded with the rows of a schedule, when some are missing or too many.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -1,10 +1,6 @@
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "pipeline/cells/find_cells.h"
-#include "pipeline/cells/marks.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

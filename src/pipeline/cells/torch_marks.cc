@@ -1,13 +1,9 @@
 #include <atomic>
 
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "pipeline/cells/marks.h"
 #include "pipeline/cells/problems.h"
-#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 namespace {

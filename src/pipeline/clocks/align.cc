@@ -1,7 +1,5 @@
 #include "pipeline/clocks/align.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/clock_net.h"
 #include "pipeline/clocks/problems.h"

@@ -9,7 +9,7 @@
 // lowest one above is found in the same way. Their mean is feasible and near x, and costs two shortest-path sweeps.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::align {
 

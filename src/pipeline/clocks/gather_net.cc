@@ -1,6 +1,4 @@
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/intervals.h"
 #include "pipeline/clocks/clock_net.h"
 #include "pipeline/clocks/problems.h"

@@ -1,5 +1,4 @@
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "pipeline/clocks/match.h"
 

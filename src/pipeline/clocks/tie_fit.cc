@@ -1,7 +1,5 @@
 #include "pipeline/clocks/tie_fit.h"
 
-#include "base/number.h"
-
 namespace stageline::align {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "pipeline/measure/frontier.h"
 
-#include "base/number.h"
 #include "model/theory.h"
 
 namespace stageline {

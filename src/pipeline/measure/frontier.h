@@ -10,7 +10,6 @@
 // Waiting is included; the replays of pipeline/measure/waterfall.h find its cause.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "pipeline/measure/late_cells.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/lanes.h"
 

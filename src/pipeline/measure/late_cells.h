@@ -9,7 +9,6 @@
 // late: the chain of waits from a step's last cell backwards explains the step's time.
 #pragma once
 
-#include "base/by_enum.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {

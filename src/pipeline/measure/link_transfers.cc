@@ -1,6 +1,5 @@
 #include "pipeline/measure/link_transfers.h"
 
-#include "base/number.h"
 #include "pipeline/clocks/match.h"
 #include "pipeline/sums/stage_costs.h"
 

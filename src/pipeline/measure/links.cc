@@ -1,6 +1,5 @@
 #include "pipeline/measure/links.h"
 
-#include "base/by_enum.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
 #include "pipeline/measure/op_values.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/intervals.h"

@@ -1,6 +1,5 @@
 #include "pipeline/measure/sequence_lengths.h"
 
-#include "base/number.h"
 #include "base/sorting.h"
 
 namespace stageline {

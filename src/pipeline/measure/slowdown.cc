@@ -1,7 +1,5 @@
 #include "pipeline/measure/slowdown.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

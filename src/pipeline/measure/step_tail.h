@@ -1,7 +1,6 @@
 // The work of a step before its pipeline's first cell and after the last one.
 #pragma once
 
-#include "base/by_enum.h"
 #include "pipeline/order/rank_lists.h"
 #include "pipeline/sums/pipeline_sums.h"
 

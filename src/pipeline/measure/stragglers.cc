@@ -1,6 +1,5 @@
 #include "pipeline/measure/stragglers.h"
 
-#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "model/cells.h"
 #include "pipeline/measure/host_delays.h"

@@ -10,7 +10,6 @@
 // Only durations are compared, so this works on clocks that were not aligned.
 #pragma once
 
-#include "base/by_enum.h"
 #include "model/trace.h"
 
 namespace stageline {

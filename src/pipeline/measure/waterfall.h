@@ -14,7 +14,6 @@
 // Parts may be negative and are kept so; docs/analyses/waterfall.md says what that means.
 #pragma once
 
-#include "base/by_enum.h"
 #include "pipeline/measure/step_tail.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/sums/pipeline_sums.h"

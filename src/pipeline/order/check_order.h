@@ -2,7 +2,6 @@
 // made.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "pipeline/cells/rank_layout.h"

@@ -1,6 +1,5 @@
 #include "pipeline/order/recognise.h"
 
-#include "base/number.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/order/schedule_places.h"
 #include "schedules/registry.h"

@@ -1,6 +1,5 @@
 // Puts a recognition into words: the schedule, its sizes, how much of the run follows it, and which schedule is nearly
 // as near.
-#include "base/number.h"
 #include "model/pipeline_words.h"
 #include "pipeline/order/recognise.h"
 

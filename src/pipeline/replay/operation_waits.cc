@@ -17,7 +17,6 @@
 // Some operations were recorded but not launched: receives that start after the last compute they could feed, and sends
 // that end before the first compute they could carry. They belong to no message.
 #include "base/parallel.h"
-#include "base/text.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/step_draft.h"
 

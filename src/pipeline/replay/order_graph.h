@@ -10,8 +10,6 @@
 // share the order.
 #pragma once
 
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "model/schedule.h"
 #include "model/trace.h"
 #include "pipeline/order/rank_lists.h"

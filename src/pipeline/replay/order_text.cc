@@ -1,8 +1,6 @@
 #include "pipeline/replay/order_text.h"
 
 #include "base/csv.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/schedule_numbers.h"
 

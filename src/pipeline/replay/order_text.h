@@ -2,7 +2,6 @@
 // schedules. Reads Paddle's too: what get_static_scheduler() returns, "f0;f1;b0;…", a line a stage.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "pipeline/replay/peer_cells.h"
 
-#include "base/text.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

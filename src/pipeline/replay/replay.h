@@ -5,7 +5,6 @@
 // overlapped cell starts when both its actions may.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 
 namespace stageline {

@@ -1,6 +1,4 @@
-#include "base/number.h"
 #include "model/run_extent.h"
-#include "pipeline/replay/schedule_numbers.h"
 #include "pipeline/replay/theory.h"
 #include "schedules/registry.h"
 

@@ -14,7 +14,6 @@
 // §3, and the dependencies those of its artifact (docs/analyses/slowdown.md); the code is ours.
 #pragma once
 
-#include "base/result.h"
 #include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 #include "pipeline/replay/step_replay.h"

@@ -4,7 +4,6 @@
 #include "pipeline/replay/step_replay.h"
 
 #include "base/freed_memory.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
 

@@ -1,7 +1,6 @@
 // Simulates a run: a schedule is replayed with costs, jitter, faults and skewed clocks.
 #pragma once
 
-#include "base/result.h"
 #include "model/schedule.h"
 #include "model/trace.h"
 

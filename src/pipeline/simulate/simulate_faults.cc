@@ -1,6 +1,3 @@
-#include "base/by_enum.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "pipeline/order/check_order.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/simulate/simulate.h"

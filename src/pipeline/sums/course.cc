@@ -1,7 +1,5 @@
 #include "pipeline/sums/course.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

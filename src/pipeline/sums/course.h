@@ -9,7 +9,7 @@
 // other was accepted.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,7 +2,6 @@
 // docs/analyses/pipeline-summary.md defines them.
 #pragma once
 
-#include "base/number.h"
 #include "model/trace.h"
 
 namespace stageline {

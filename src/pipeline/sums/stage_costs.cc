@@ -1,7 +1,5 @@
 #include "pipeline/sums/stage_costs.h"
 
-#include "base/by_enum.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 

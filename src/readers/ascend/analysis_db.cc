@@ -1,8 +1,6 @@
 #include "base/csv.h"
 #include "base/input.h"
-#include "base/number.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_communication.h"
 #include "readers/common/cut_table.h"

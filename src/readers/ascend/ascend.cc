@@ -1,16 +1,11 @@
 // Reads profiles of Ascend NPUs: one database per rank, written by torch_npu, MindSpore, msprof or msMonitor. Tables,
 // names and what becomes of them: docs/formats/ascend.md.
-#include "base/error_words.h"
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/torch_facts.h"
-#include "readers/ascend/find_ranks.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_trace.h"
 #include "readers/common/ranks.h"
-#include "readers/reader.h"
 
 namespace stageline::ascend {
 namespace {

@@ -7,9 +7,6 @@
 // with the right own rank, that group is taken, and the notes say so.
 #include <cctype>
 
-#include "base/by_enum.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 

@@ -4,9 +4,7 @@
 
 #include "base/input.h"
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "readers/ascend/problems.h"
 
 namespace stageline::ascend {

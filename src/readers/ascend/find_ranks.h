@@ -10,7 +10,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "readers/ascend/part_builder.h"
 #include "readers/reader.h"
 

@@ -2,7 +2,6 @@
 #include "base/input.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/problems.h"
 

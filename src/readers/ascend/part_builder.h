@@ -1,7 +1,6 @@
 // The kinds of rows that an Ascend profile has, for readers/common/part_builder.h.
 #pragma once
 
-#include "base/result.h"
 #include "readers/common/part_builder.h"
 
 namespace stageline::ascend {

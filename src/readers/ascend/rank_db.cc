@@ -2,9 +2,7 @@
 
 #include "model/source_limits.h"
 #include "readers/ascend/db_rows.h"
-#include "readers/ascend/find_ranks.h"
 #include "readers/ascend/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::ascend {
 

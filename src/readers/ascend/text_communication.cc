@@ -2,8 +2,6 @@
 
 #include "base/input.h"
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/message_names.h"
 #include "readers/ascend/problems.h"
 

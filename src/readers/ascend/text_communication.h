@@ -13,7 +13,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline::ascend {

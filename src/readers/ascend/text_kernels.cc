@@ -1,7 +1,5 @@
 #include "base/csv.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_trace.h"
 #include "readers/common/cut_table.h"

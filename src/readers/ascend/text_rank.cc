@@ -1,8 +1,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
-#include "base/text.h"
 #include "readers/ascend/problems.h"
-#include "readers/ascend/text_communication.h"
 #include "readers/ascend/text_trace.h"
 
 namespace stageline::ascend {

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "readers/ascend/text_trace.h"
 #include "readers/common/number_map.h"
 #include "readers/common/range_message.h"

@@ -5,8 +5,6 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/ascend/problems.h"
 
 namespace stageline::ascend {

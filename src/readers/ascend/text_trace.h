@@ -16,7 +16,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "base/text_interner.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"

@@ -1,14 +1,9 @@
 // Execution traces of Chakra (*.et): docs/formats/chakra.md.
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/chakra/problems.h"
 #include "readers/chakra/trace_file.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
-#include "readers/reader.h"
 
 namespace stageline::chakra {
 namespace {

@@ -3,7 +3,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/chakra/problems.h"
 #include "readers/common/row_kinds.h"

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/progress.h"
-#include "base/result.h"
 #include "readers/common/part_builder.h"
 
 namespace stageline::chakra {

@@ -1,7 +1,5 @@
 #include "readers/common/frames.h"
 
-#include "base/text.h"
-
 namespace stageline {
 
 std::string stack_text(Value frames) {

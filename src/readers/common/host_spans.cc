@@ -1,6 +1,5 @@
 #include "readers/common/host_spans.h"
 
-#include "base/number.h"
 #include "readers/common/ranks.h"
 #include "readers/common/row_kinds.h"
 

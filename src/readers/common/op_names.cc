@@ -1,8 +1,5 @@
 #include "readers/common/op_names.h"
 
-#include "base/by_enum.h"
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -6,7 +6,6 @@
 #include "readers/common/absurd_times.h"
 #include "readers/common/number_map.h"
 #include "readers/common/order_facts.h"
-#include "readers/common/problems.h"
 
 namespace stageline {
 namespace {

@@ -2,9 +2,6 @@
 
 #include <cctype>
 
-#include "base/number.h"
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -6,7 +6,7 @@
 //   optimizer                                              a name
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

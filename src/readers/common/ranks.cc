@@ -1,8 +1,6 @@
 #include "readers/common/ranks.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/intervals.h"
 #include "model/problems.h"
 #include "model/run_extent.h"

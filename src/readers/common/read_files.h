@@ -3,7 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/parallel.h"
-#include "base/result.h"
 #include "readers/reader.h"
 
 namespace stageline {

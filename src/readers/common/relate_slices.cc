@@ -1,7 +1,5 @@
 #include "readers/common/relate_slices.h"
 
-#include "base/number.h"
-#include "base/text.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "readers/common/problems.h"

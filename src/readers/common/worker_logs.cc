@@ -1,8 +1,6 @@
 #include "readers/common/worker_logs.h"
 
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/problems.h"
 

@@ -8,7 +8,7 @@
 // (docs/formats/digest.md).
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::digest {
 

@@ -1,6 +1,5 @@
 // Reads folders of digests (`stageline digest`) into the Trace that the reader of the source would have returned. See
 // docs/formats/digest.md.
-#include "base/error_words.h"
 #include "base/input.h"
 #include "base/machine_memory.h"
 #include "base/parallel.h"

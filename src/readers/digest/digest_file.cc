@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "base/crc32c.h"
-#include "base/error_words.h"
 #include "base/gzip_bytes.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"

@@ -6,7 +6,6 @@
 
 #include <atomic>
 
-#include "base/result.h"
 #include "model/trace.h"
 
 namespace stageline::digest {

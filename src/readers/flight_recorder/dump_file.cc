@@ -2,9 +2,7 @@
 
 #include "base/input.h"
 #include "base/json_tree.h"
-#include "base/number.h"
 #include "base/pickle.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/frames.h"
 #include "readers/flight_recorder/problems.h"

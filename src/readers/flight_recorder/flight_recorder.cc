@@ -1,12 +1,8 @@
 // Reads the flight recorder of torch.distributed: one dump per rank, as a pickle or as JSON;
 // docs/formats/flight-recorder.md.
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/read_files.h"
 #include "readers/flight_recorder/dump_file.h"
 #include "readers/flight_recorder/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::flight_recorder {
 namespace {

@@ -2,8 +2,6 @@
 
 #include "base/json_events.h"
 #include "base/json_token.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/kineto/chunk_parser.h"
 
 namespace stageline::kineto {

@@ -2,9 +2,6 @@
 
 #include "base/error_words.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "readers/common/rows/identity.h"
 #include "readers/kineto/problems.h"
 #include "readers/kineto/read_file.h"
 

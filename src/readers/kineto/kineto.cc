@@ -1,21 +1,16 @@
 // Reads PyTorch profiler traces (Kineto's Chrome JSON) and any other Chrome-trace JSON: docs/formats/kineto.md.
 #include <sys/stat.h>
 
-#include "base/error_words.h"
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/zip_archive.h"
 #include "model/torch_facts.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/common/ranks.h"
-#include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/finish_part.h"
-#include "readers/common/rows/identity.h"
 #include "readers/foreign.h"
 #include "readers/kineto/problems.h"
 #include "readers/kineto/read_file.h"
-#include "readers/reader.h"
 #include "readers/xspace_head.h"
 
 namespace stageline::kineto {

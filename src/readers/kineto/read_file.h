@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "base/progress.h"
-#include "base/result.h"
 #include "model/trace.h"
 #include "readers/common/relate_slices.h"
 #include "readers/common/rows/file_rows.h"

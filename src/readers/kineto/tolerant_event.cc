@@ -1,6 +1,4 @@
 #include "base/json_events.h"
-#include "base/text.h"
-#include "readers/common/rows/arg_keys.h"
 #include "readers/kineto/chunk_parser.h"
 
 namespace stageline::kineto {

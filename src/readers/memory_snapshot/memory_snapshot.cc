@@ -1,22 +1,14 @@
 // Reads snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
-#include "base/diagnostics.h"
-#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_tree.h"
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "base/pickle.h"
-#include "base/progress.h"
-#include "base/result.h"
 #include "base/string_pool.h"
-#include "base/text.h"
 #include "model/source_limits.h"
-#include "model/trace.h"
 #include "readers/common/frames.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/memory_snapshot/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::memory_snapshot {
 namespace {

@@ -5,14 +5,11 @@
 #include <filesystem>
 
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
 #include "readers/miles/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::miles {
 namespace {

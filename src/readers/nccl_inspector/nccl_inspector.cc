@@ -5,14 +5,11 @@
 //
 // `rank` is that in the communicator. A process's own rank is that in the largest communicator, which all must have.
 #include "base/json_tree.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/collective_kind.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
 #include "readers/nccl_inspector/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::nccl_inspector {
 namespace {

@@ -1,15 +1,9 @@
 // Reports of Nsight Systems, exported to SQLite: docs/formats/nsys.md.
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/parallel.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
-#include "readers/reader.h"
 
 namespace stageline::nsys {
 namespace {

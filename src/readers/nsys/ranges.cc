@@ -1,5 +1,4 @@
 // NVTX_EVENTS: what programs and libraries say of themselves.
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"

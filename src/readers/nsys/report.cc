@@ -1,7 +1,4 @@
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/sqlite_db.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"

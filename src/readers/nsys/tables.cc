@@ -1,6 +1,5 @@
 #include "readers/nsys/tables.h"
 
-#include "base/text.h"
 #include "model/collective_kind.h"
 #include "model/torch_facts.h"
 #include "readers/common/range_message.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "base/sqlite_db.h"
 #include "base/text_interner.h"
 #include "model/trace.h"

@@ -1,5 +1,3 @@
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/nsys/tables.h"
 
 namespace stageline::nsys {

@@ -1,6 +1,5 @@
 #include "readers/op_json/event.h"
 
-#include "base/by_enum.h"
 #include "base/json_token.h"
 
 namespace stageline::op_json {

@@ -3,7 +3,6 @@
 
 #include <simdjson.h>
 
-#include "base/result.h"
 #include "base/string_pool.h"
 #include "model/cells.h"
 #include "model/source_limits.h"

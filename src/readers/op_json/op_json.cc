@@ -1,13 +1,10 @@
 // Reads Chrome-trace JSON whose events have pipeline arguments: see docs/formats/op-json.md.
 #include "base/json_events.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::op_json {
 namespace {

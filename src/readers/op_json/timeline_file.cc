@@ -1,7 +1,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
-#include "base/number.h"
 #include "readers/common/op_names.h"
 #include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"

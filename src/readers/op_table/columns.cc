@@ -1,7 +1,6 @@
 #include "readers/op_table/columns.h"
 
 #include "base/csv.h"
-#include "base/text.h"
 
 namespace stageline::op_table {
 namespace {

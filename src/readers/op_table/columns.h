@@ -1,7 +1,7 @@
 // The columns of a table of operations, found by the names in its first line.
 #pragma once
 
-#include "base/by_enum.h"
+#include "base/vocabulary.h"
 
 namespace stageline::op_table {
 

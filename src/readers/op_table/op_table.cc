@@ -2,20 +2,13 @@
 #include <filesystem>
 
 #include "base/csv.h"
-#include "base/error_words.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/progress.h"
-#include "base/result.h"
 #include "base/string_pool.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
-#include "readers/common/ops.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/op_table/columns.h"
 #include "readers/op_table/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::op_table {
 namespace {

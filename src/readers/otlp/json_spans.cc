@@ -2,7 +2,6 @@
 // 64-bit numbers are quoted, and ids are hexadecimal.
 #include "base/json_events.h"
 #include "base/json_tree.h"
-#include "base/number.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"
 

@@ -1,13 +1,11 @@
 // Reads spans of OpenTelemetry (OTLP): the pipelines of Megatron's, the requests of vLLM's, and others as host slices;
 // docs/formats/otlp.md.
-#include "base/number.h"
 #include "model/run_extent.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"
-#include "readers/reader.h"
 
 namespace stageline::otlp {
 namespace {

@@ -1,7 +1,4 @@
 // OTLP as protobuf: a request alone, or requests in a row, each after its length.
-#include "base/number.h"
-#include "base/proto_scan.h"
-#include "base/text.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/otlp/problems.h"
 #include "readers/otlp/span_file.h"

@@ -3,7 +3,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_members.h"
-#include "base/number.h"
 #include "readers/common/op_names.h"
 #include "readers/otlp/problems.h"
 

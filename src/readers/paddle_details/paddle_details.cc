@@ -7,15 +7,11 @@
 // A cell lasts from a Before_ to its After_ line. A Start_ line begins a step, which has no number.
 #include <chrono>
 
-#include "base/error_words.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/ops.h"
 #include "readers/common/read_files.h"
 #include "readers/common/worker_logs.h"
 #include "readers/paddle_details/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::paddle_details {
 namespace {

@@ -1,20 +1,14 @@
 // Reads the timestamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <simdjson.h>
 
-#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"
-#include "base/number.h"
-#include "base/progress.h"
-#include "base/result.h"
 #include "base/string_pool.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
 #include "readers/common/ops.h"
 #include "readers/common/read_files.h"
 #include "readers/paddle_dynamic/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::paddle_dynamic {
 namespace {

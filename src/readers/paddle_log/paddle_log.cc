@@ -1,13 +1,9 @@
 // Reads Paddle worker logs into a Trace. See docs/formats/paddle-log.md.
-#include "base/error_words.h"
 #include "base/parallel.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/common/ranks.h"
 #include "readers/common/worker_logs.h"
 #include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
-#include "readers/reader.h"
 
 namespace stageline::paddle_log {
 namespace {

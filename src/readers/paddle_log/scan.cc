@@ -5,7 +5,6 @@
 #include "base/error_words.h"
 #include "base/find_anchor.h"
 #include "base/input.h"
-#include "base/number.h"
 #include "model/source_limits.h"
 #include "readers/paddle_log/problems.h"
 

@@ -12,7 +12,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "model/kind.h"
 
 namespace stageline {

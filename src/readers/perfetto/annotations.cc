@@ -1,10 +1,8 @@
 #include "readers/perfetto/annotations.h"
 
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 
 namespace stageline::pftrace {
 namespace {

@@ -4,7 +4,6 @@
 #include "base/gzip_bytes.h"
 #include "base/json_writer.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 #include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {

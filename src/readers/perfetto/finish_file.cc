@@ -1,8 +1,4 @@
 // Finishes a file: begins and ends find each other, tracks become lanes, and lanes are distributed to ranks.
-#include "base/number.h"
-#include "base/perfetto_fields.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
 #include "readers/reader.h"

@@ -1,10 +1,6 @@
 // Device work and device counters: GpuRenderStageEvent, GpuCounterEvent.
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
 

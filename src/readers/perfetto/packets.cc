@@ -1,6 +1,5 @@
 #include "readers/perfetto/packets.h"
 
-#include "base/proto_scan.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/perfetto/problems.h"
 

@@ -1,20 +1,12 @@
 // Perfetto traces (.pftrace): docs/formats/perfetto.md.
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/parallel.h"
-#include "base/perfetto_fields.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
-#include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
-#include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
-#include "readers/reader.h"
 
 namespace stageline::pftrace {
 namespace {

@@ -2,7 +2,6 @@
 // names. They are read here in one walk over their bytes; whatever else a packet holds, it is left to the walk over all
 // fields, which does the same and more. Both fill the same event, and what is done with it is written once: its
 // time, its track, its begin or end (file_reader.h).
-#include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "readers/perfetto/file_reader.h"
 

@@ -1,7 +1,5 @@
 // TrackEvents: slices, instants, counters, flows, and the phases of Chrome's older format inside them.
-#include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
-#include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
 #include "readers/perfetto/problems.h"
 

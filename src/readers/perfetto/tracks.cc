@@ -2,7 +2,6 @@
 
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 
 namespace stageline::pftrace {
 namespace {

@@ -1,7 +1,7 @@
 // Tracks of a Perfetto trace: their descriptors, in any order, and the lanes they become.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::pftrace {
 

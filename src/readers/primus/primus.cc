@@ -1,10 +1,8 @@
 // Reads dumps of Primus (AMD) --dump_pp_data: a folder with pp_rank_N.json and config.json; docs/formats/primus.md.
-#include "base/text.h"
 #include "model/run_extent.h"
 #include "readers/common/read_files.h"
 #include "readers/primus/problems.h"
 #include "readers/primus/rank_file.h"
-#include "readers/reader.h"
 
 namespace stageline::primus {
 namespace {

@@ -1,7 +1,6 @@
 // Reads one pp_rank_N.json into rows.
 #pragma once
 
-#include "base/result.h"
 #include "readers/common/ops.h"
 
 namespace stageline {

@@ -3,14 +3,11 @@
 //   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
 //   (chunks.h)       (rows.h, hot_file.cc)   (clocks.h)
 #include "base/json_writer.h"
-#include "readers/common/ops.h"
 #include "readers/common/range_message.h"
 #include "readers/common/ranks.h"
-#include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/problems.h"
 #include "readers/recording/recordings.h"
-#include "readers/recording/rows.h"
 
 namespace stageline::recording {
 namespace {

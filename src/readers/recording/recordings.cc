@@ -4,7 +4,6 @@
 
 #include "base/json_members.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "readers/recording/problems.h"
 
 namespace stageline::recording {

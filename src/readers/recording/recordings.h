@@ -3,7 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "readers/reader.h"
 #include "readers/recording/rows.h"
 

@@ -2,7 +2,6 @@
 
 #include "base/crc32c.h"
 #include "base/output_file.h"
-#include "base/text.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline::recording {

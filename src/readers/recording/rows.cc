@@ -1,7 +1,6 @@
 #include "readers/recording/rows.h"
 
 #include "base/json_members.h"
-#include "base/text.h"
 
 namespace stageline::recording {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "readers/common/ops.h"
 #include "readers/recording/layout.h"
 

@@ -1,7 +1,5 @@
 #include "base/json_tree.h"
-#include "base/number.h"
 #include "base/sqlite_db.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/number_map.h"
 #include "readers/reader.h"

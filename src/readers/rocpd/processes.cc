@@ -1,7 +1,6 @@
 #include "readers/rocpd/processes.h"
 
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "model/collective_kind.h"
 #include "model/source_limits.h"
 #include "model/statistics.h"

@@ -4,7 +4,6 @@
 
 #include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/result.h"
 #include "model/trace.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"

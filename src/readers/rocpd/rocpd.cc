@@ -1,14 +1,9 @@
 // Reads records of AMD's profilers (rocpd, .rpd, rocprofv3's JSON and CSV): docs/formats/rocpd.md.
 #include <filesystem>
 
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
-#include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 

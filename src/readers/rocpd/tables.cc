@@ -1,8 +1,5 @@
 #include "base/csv.h"
-#include "base/error_words.h"
 #include "base/input.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/cut_table.h"
 #include "readers/reader.h"
 #include "readers/rocpd/problems.h"

@@ -1,8 +1,6 @@
-#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_places.h"
 #include "base/json_tree.h"
-#include "base/text.h"
 #include "readers/reader.h"
 #include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"

@@ -5,12 +5,9 @@
 //
 // Megatron-LM writes them (--moe-routing-trace-path, router_trace_rank0.jsonl).
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
-#include "readers/reader.h"
 #include "readers/router_trace/problems.h"
 
 namespace stageline::router_trace {

@@ -4,12 +4,10 @@
 // length in milliseconds, by a clock of its own, and `time_us` is the wall clock. Instants may be called X_start too,
 // so log_type decides. `seq_id` numbers the lines of a process.
 #include "base/json_tree.h"
-#include "base/number.h"
 #include "readers/common/host_spans.h"
 #include "readers/common/json_lines.h"
 #include "readers/common/read_files.h"
 #include "readers/common/row_kinds.h"
-#include "readers/reader.h"
 #include "readers/torchtitan/problems.h"
 
 namespace stageline::torchtitan {

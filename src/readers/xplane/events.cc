@@ -2,9 +2,7 @@
 
 #include <cctype>
 
-#include "base/number.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 
 namespace stageline::xplane {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "model/trace.h"
 #include "readers/common/relate_slices.h"
 

@@ -1,4 +1,3 @@
-#include "base/by_enum.h"
 #include "readers/xplane/events.h"
 
 namespace stageline::xplane {

@@ -1,13 +1,8 @@
 // Reads profiles of XLA (*.xplane.pb): docs/formats/xplane.md.
 #include <filesystem>
 
-#include "base/error_words.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
-#include "readers/common/relate_slices.h"
-#include "readers/reader.h"
 #include "readers/xplane/host_file.h"
 #include "readers/xplane/problems.h"
 #include "readers/xspace_head.h"

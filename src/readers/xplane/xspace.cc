@@ -1,7 +1,6 @@
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
 #include "readers/xplane/events.h"
 #include "readers/xplane/problems.h"

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

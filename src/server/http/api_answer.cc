@@ -1,7 +1,6 @@
 #include "server/http/api_answer.h"
 
 #include "base/json_writer.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

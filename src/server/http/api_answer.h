@@ -1,7 +1,7 @@
 // One answer of the viewer's API, before it is sent.
 #pragma once
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "base/text.h"
 #include "server/http/http_site.h"
 
 namespace stageline {

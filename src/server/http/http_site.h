@@ -5,7 +5,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/result.h"
 #include "server/http/api_answer.h"
 
 namespace stageline {

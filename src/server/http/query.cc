@@ -1,8 +1,5 @@
 #include "server/http/query.h"
 
-#include "base/number.h"
-#include "base/text.h"
-
 namespace stageline {
 namespace {
 

@@ -1,7 +1,7 @@
 // The built viewer: web/src/viewer bundled by web/build.mjs and turned into C++ by web/embed.mjs at build time.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

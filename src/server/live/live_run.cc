@@ -2,11 +2,7 @@
 
 #include <time.h>
 
-#include <thread>
-
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"

@@ -15,7 +15,6 @@
 #include <mutex>
 #include <thread>
 
-#include "base/result.h"
 #include "base/words.h"
 #include "engine/newest_steps.h"
 #include "model/finding.h"

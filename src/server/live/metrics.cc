@@ -1,6 +1,4 @@
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "server/live/live_run.h"
 
 namespace stageline {

@@ -1,7 +1,4 @@
-#include <chrono>
-
 #include "base/http_client.h"
-#include "base/number.h"
 #include "server/live/live_run.h"
 
 namespace stageline {

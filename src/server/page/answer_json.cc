@@ -1,8 +1,6 @@
 #include "server/page/answer_json.h"
 
-#include "base/json_writer.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/profile_diff.h"

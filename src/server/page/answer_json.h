@@ -3,7 +3,6 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "base/result.h"
 #include "facts/run.h"
 #include "model/trace.h"
 #include "server/http/query.h"

@@ -2,10 +2,8 @@
 
 #include "base/gzip_bytes.h"
 #include "base/hashes.h"
-#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "engine/figures/figures.h"
@@ -13,7 +11,6 @@
 #include "engine/problems.h"
 #include "exporters/chart/plan_panels.h"
 #include "facts/profile_facts.h"
-#include "server/http/query.h"
 #include "server/http/viewer_bundle.h"
 #include "server/page/answer_json.h"
 #include "server/page/page_slices.h"

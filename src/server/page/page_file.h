@@ -16,7 +16,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "diagnosis/causes/findings.h"
 #include "engine/engine.h"
 #include "exporters/exporter.h"

@@ -1,12 +1,8 @@
 #include "server/page/routes.h"
 
-#include "base/text.h"
-#include "base/words.h"
 #include "server/http/viewer_bundle.h"
 #include "server/live/live_run.h"
 #include "server/page/run_shelf.h"
-#include "server/page/view_run.h"
-#include "server/pipeline/pipeline_view.h"
 #include "server/timeline/answers.h"
 #include "server/timeline/selection.h"
 #include "server/timeline/slice_window.h"

@@ -2,16 +2,13 @@
 
 #include <chrono>
 
-#include "analyses/analysis.h"
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 #include "server/http/api_answer.h"
 #include "server/page/answer_json.h"
 #include "server/pipeline/pipeline_view.h"
-#include "server/timeline/timeline.h"
 #include "sql/answer.h"
 #include "sql/session.h"
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/result.h"
 #include "engine/one_clock.h"
 #include "facts/run.h"
 #include "model/trace.h"

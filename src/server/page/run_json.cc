@@ -1,6 +1,4 @@
 #include "base/json_writer.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "exporters/table_words.h"
 #include "facts/profile_facts.h"
 #include "model/palette.h"

@@ -8,7 +8,6 @@
 #include "base/json_tree.h"
 #include "base/json_writer.h"
 #include "base/notes_name.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <mutex>
 
-#include "base/result.h"
+#include "base/vocabulary.h"
 
 namespace stageline {
 

@@ -9,7 +9,6 @@
 #include "base/error_words.h"
 #include "base/input_files.h"
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/explain.h"
 #include "engine/answers.h"

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "base/progress.h"
-#include "base/result.h"
 #include "engine/one_clock.h"
 #include "model/trace.h"
 #include "server/page/run_answers.h"

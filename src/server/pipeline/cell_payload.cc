@@ -1,7 +1,5 @@
 #include "server/pipeline/cell_payload.h"
 
-#include "base/number.h"
-
 namespace stageline {
 namespace {
 

@@ -1,7 +1,5 @@
 #include "server/pipeline/pipeline_view.h"
 
-#include "base/json_writer.h"
-#include "base/number.h"
 #include "model/palette.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/waterfall.h"

@@ -4,7 +4,6 @@
 
 #include <mutex>
 
-#include "base/result.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/pipeline_facts.h"
 #include "facts/run.h"

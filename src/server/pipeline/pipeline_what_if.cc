@@ -1,4 +1,3 @@
-#include "base/json_writer.h"
 #include "engine/answers.h"
 #include "server/http/api_answer.h"
 #include "server/pipeline/pipeline_view.h"

@@ -1,6 +1,5 @@
 #include "server/pipeline/what_if_reply.h"
 
-#include "base/text.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"
 #include "server/http/wire.h"

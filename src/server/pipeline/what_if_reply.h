@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/json_writer.h"
-#include "base/result.h"
 #include "diagnosis/what_if/packed_model.h"
 #include "server/http/query.h"
 

@@ -1,4 +1,3 @@
-#include "base/number.h"
 #include "server/http/wire.h"
 #include "server/timeline/answers.h"
 #include "server/timeline/row_index.h"

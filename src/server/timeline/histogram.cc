@@ -1,5 +1,3 @@
-#include "base/json_writer.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/answers.h"
 #include "server/timeline/row_index.h"

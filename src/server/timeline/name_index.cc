@@ -1,8 +1,6 @@
 #include "server/timeline/name_index.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "server/timeline/row_index.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 // blocks that they do not exclude are read.
 #pragma once
 
-#include "base/result.h"
 #include "server/timeline/view_lane.h"
 
 namespace stageline {

@@ -1,7 +1,5 @@
-#include "base/json_writer.h"
 #include "base/name_pattern.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "server/timeline/answers.h"
 #include "server/timeline/slice_window.h"
 

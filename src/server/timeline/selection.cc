@@ -11,11 +11,8 @@
 // away instead of added.
 #include "server/timeline/selection.h"
 
-#include "base/json_writer.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/lane_walk.h"
-#include "server/timeline/row_index.h"
 #include "server/timeline/slice_window.h"
 #include "server/timeline/timeline_sums.h"
 

@@ -1,6 +1,4 @@
-#include "base/by_enum.h"
 #include "base/json_members.h"
-#include "base/text.h"
 #include "profile/event_text.h"
 #include "server/timeline/lane_walk.h"
 #include "server/timeline/slice_window.h"

@@ -1,8 +1,6 @@
 #include "server/timeline/slice_window.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "server/http/wire.h"
 #include "server/timeline/row_index.h"
 

@@ -1,6 +1,5 @@
 #include "server/timeline/timeline.h"
 
-#include "base/by_enum.h"
 #include "base/parallel.h"
 #include "server/timeline/name_index.h"
 #include "server/timeline/row_index.h"

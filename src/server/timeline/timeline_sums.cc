@@ -1,6 +1,5 @@
 #include "server/timeline/timeline_sums.h"
 
-#include "base/number.h"
 #include "base/parallel.h"
 #include "server/timeline/lane_walk.h"
 

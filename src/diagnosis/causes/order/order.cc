@@ -5,14 +5,11 @@
 //   order restored        the same cells in the schedule's order                             T − what the order costs
 //   split as well         whole backwards where the schedule has I and W, as the schedule    … − what the missing
 //                         has them                                                               split costs
-#include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
-#include "model/statistics.h"
 #include "pipeline/replay/order_graph.h"
 #include "pipeline/replay/replay.h"
-#include "pipeline/replay/theory.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -1,5 +1,4 @@
 // Pauses of hosts: cells that start late in some steps though nothing holds them up, or only the first ones of steps.
-#include "base/number.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"

@@ -1,10 +1,7 @@
 // Slow ranks, alone or together: their compute takes longer than that of their peers, the ranks of the same stage in
 // other replicas.
-#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/replica_levels.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
-#include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

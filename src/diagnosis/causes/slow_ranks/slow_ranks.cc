@@ -1,9 +1,7 @@
 // Slow ranks together: those of a replica, of a machine, or several with the same excess. The search below finds
 // replicas that all differ, that of slow_rank the others.
 #include "diagnosis/causes/replica_levels.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
-#include "model/statistics.h"
 
 namespace stageline {
 namespace {

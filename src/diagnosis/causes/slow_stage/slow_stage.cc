@@ -1,6 +1,5 @@
 // Slow stage: its compute takes longer than that of the other stages, with all its work, one chunk, or one kind of it.
 #include "diagnosis/causes/replica_levels.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/measure/op_values.h"
 

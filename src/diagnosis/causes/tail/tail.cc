@@ -1,5 +1,4 @@
 // The exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
-#include "base/text.h"
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"

@@ -1,7 +1,5 @@
 #include "readers/common/rows/arg_keys.h"
 
-#include "base/number.h"
-
 namespace stageline::rows {
 namespace {
 

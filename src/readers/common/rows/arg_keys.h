@@ -1,7 +1,7 @@
 // The arguments of an event that Stageline keeps, by Kineto's names, and how they are stored.
 #pragma once
 
-#include "base/std.h"
+#include "base/vocabulary.h"
 
 namespace stageline::rows {
 

@@ -1,4 +1,3 @@
-#include "base/by_enum.h"
 #include "readers/common/op_names.h"
 #include "readers/common/rows/file_rows.h"
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/result.h"
 #include "base/text_interner.h"
 #include "model/trace.h"
 #include "readers/common/rows/arg_keys.h"

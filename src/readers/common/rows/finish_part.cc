@@ -1,6 +1,5 @@
 #include "readers/common/rows/finish_part.h"
 
-#include "base/number.h"
 #include "model/lanes.h"
 #include "readers/common/absurd_times.h"
 #include "readers/common/order_facts.h"

@@ -1,8 +1,6 @@
 #include "readers/common/rows/identity.h"
 
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/rows/problems.h"
 
 namespace stageline::rows {

@@ -1,6 +1,4 @@
 // Makes rows of a chunk from events.
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/number_map.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/problems.h"

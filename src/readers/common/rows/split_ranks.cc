@@ -1,6 +1,4 @@
 #include "base/json_members.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/reader.h"
 
