@@ -3,8 +3,6 @@
 namespace stageline {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
 // The bytes that matter outside strings.
 constexpr std::array<bool, 256> kOutsideStrings = [] {
   std::array<bool, 256> table{};
@@ -29,7 +27,7 @@ size_t next_object(std::string_view text, size_t from, size_t floor, size_t* end
   for (size_t open = text.find('{', from); open != std::string_view::npos; open = text.find('{', open + 1)) {
     size_t before = open;  // goes backwards over "} , "
     bool comma = false;
-    while (before > floor && (is_space(text[before - 1]) || (text[before - 1] == ',' && !comma)))
+    while (before > floor && (is_blank(text[before - 1]) || (text[before - 1] == ',' && !comma)))
       comma |= text[--before] == ',';
     const bool after_object = comma && before > floor && text[before - 1] == '}';
     if (before == floor || !(after_object || text[open - 1] == '\n')) continue;
@@ -105,7 +103,7 @@ void JsonEvents::scan(std::vector<JsonSpan>& spans) {
       case State::kDone:
         // Text after the end of the array is not read, but it is counted as damage.
         for (; position_ < filled_; ++position_)
-          if (!is_space(buffer_.data[position_]) && !in_garbage_) {
+          if (!is_blank(buffer_.data[position_]) && !in_garbage_) {
             in_garbage_ = true;
             damage_at(position_);
           }
@@ -118,7 +116,7 @@ void JsonEvents::scan_start() {
   const char c = buffer_.data[position_];
   const bool mark =
       base_ + static_cast<int64_t>(position_) < 3 && (c == '\xef' || c == '\xbb' || c == '\xbf');  // byte order mark
-  if (is_space(c) || mark) {
+  if (is_blank(c) || mark) {
     ++position_;
   } else if (layout_ == JsonLayout::kSequence || c == '[') {
     state_ = State::kArray;
@@ -190,7 +188,7 @@ void JsonEvents::scan_array() {
   for (; position_ < filled_; ++position_) {
     const char c = buffer_.data[position_];
     // A sequence of values is read like an array whose brackets may stand anywhere.
-    const bool passes = is_space(c) || c == ',' || (layout_ == JsonLayout::kSequence && (c == '[' || c == ']'));
+    const bool passes = is_blank(c) || c == ',' || (layout_ == JsonLayout::kSequence && (c == '[' || c == ']'));
     if (passes) {
       in_garbage_ = false;
     } else if (c == '{') {

@@ -25,6 +25,10 @@ size_t character_end(std::string_view text, size_t at);
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string to_lower(std::string_view text);
 
+// Whether JSON takes a character as blank.
+constexpr bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+inline bool mentions(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
 int hex_digit(char c);  // 0 to 15; −1: it is none
 // Appends two hexadecimal digits, in small letters.
 void append_hex(std::string& text, unsigned char byte);

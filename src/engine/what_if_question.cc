@@ -15,7 +15,7 @@ Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, 
     const CellScale& scale = own.scales[i];
     const WhatIf::Touched touched = model.touched(scale);
     if (touched.counted > 0) continue;
-    const bool send = scale.kind == CellKind::kSendForward || scale.kind == CellKind::kSendBackward;
+    const bool send = scale.kind && is_send(*scale.kind);
     const std::string what = touched.all > 0 ? " fits only steps that are outliers, which the mean step leaves out"
                              : send          ? " changes nothing: a message takes its time where it is received"
                                              : " fits no operation of this run";

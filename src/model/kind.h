@@ -35,6 +35,14 @@ constexpr bool is_compute(CellKind kind) { return kind <= CellKind::kForwardBack
 // Returns true for B and I: the previous stage waits for their gradient, and they free a micro-batch's activations.
 constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 constexpr bool is_message(CellKind kind) { return kind >= CellKind::kSendForward && kind <= CellKind::kRecvBackward; }
+constexpr bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
+constexpr bool is_receive(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
+// Returns true for SF and RF, the messages of activations.
+constexpr bool is_of_forward(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kRecvForward; }
+// The three kinds of work that a micro-batch has on a chunk: 0 forward, 1 backward (B or I), 2 weight gradient.
+constexpr size_t direction_of(CellKind kind) {
+  return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
+}
 
 // Lane within a rank, by kind: 0 compute and optimizer, 1 messages, 2 collectives, 3 other.
 // Lanes may overlap each other in time; cells within one lane should not.

@@ -8,11 +8,13 @@ struct Call {
   const FlightCall* call;
 };
 
-bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
-
 // Say in which sides of a call all members must agree.
-bool compares_inputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "scatter"; }
-bool compares_outputs(std::string_view op) { return !has(op, "all_to_all") && !has(op, "alltoall") && op != "gather"; }
+bool compares_inputs(std::string_view op) {
+  return !mentions(op, "all_to_all") && !mentions(op, "alltoall") && op != "scatter";
+}
+bool compares_outputs(std::string_view op) {
+  return !mentions(op, "all_to_all") && !mentions(op, "alltoall") && op != "gather";
+}
 bool compares_dtypes(std::string_view op) { return op != "scatter" && op != "gather" && op != "broadcast"; }
 
 std::string list_text(const std::vector<int32_t>& ranks) {
@@ -243,7 +245,7 @@ class Matcher {
   bool exchange_adds_up(const std::vector<Call>& calls, const std::vector<int32_t>& without_dump,
                         FlightProblem& problem) const {
     const std::string_view op = text(problem.op);
-    if (!(has(op, "all_to_all") || has(op, "alltoall")) || !without_dump.empty()) return true;
+    if (!(mentions(op, "all_to_all") || mentions(op, "alltoall")) || !without_dump.empty()) return true;
     int64_t sent = 0, received = 0;
     for (const Call& c : calls) {
       const CollectiveFact* fact = fact_of(part(c.part).collectives, c.call->slice);
@@ -493,7 +495,7 @@ std::string flight_frame_text(const Trace& trace, int32_t part, uint32_t slice) 
   if (!fact) return {};
   const std::vector<std::string_view> frames = split(trace.names.text(fact->stack), ';');
   for (const std::string_view frame : frames)
-    if (!has(frame, "/torch/distributed/") && !has(frame, "/torch/nn/") && !has(frame, "/torch/_"))
+    if (!mentions(frame, "/torch/distributed/") && !mentions(frame, "/torch/nn/") && !mentions(frame, "/torch/_"))
       return std::string(frame);
   return frames.empty() ? std::string() : std::string(frames.front());
 }

@@ -8,21 +8,19 @@
 namespace stageline {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // Returns what a slice's name says about everything inside it.
 IdleCause context_of_name(Category category, std::string_view name) {
-  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleCause::kInput;
+  if (mentions(name, "DataLoader") || mentions(name, "torch/utils/data/")) return IdleCause::kInput;
   if (category == Category::kOverhead && name == "garbage collection") return IdleCause::kCollector;  // GC_RECORD
   if (category == Category::kPythonFunction &&
       (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
-       contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
+       mentions(name, "gc.collect") || (mentions(name, "Garbage") && mentions(name, "ollect"))))
     return IdleCause::kCollector;
   if (is_launch_call(category) && is_allocator_call(name)) return IdleCause::kAllocator;
   if (is_host_message(name)) return IdleCause::kHostCollective;
-  if (contains(name, "distributed_c10d.py"))
+  if (mentions(name, "distributed_c10d.py"))
     for (const char* part : {"_object", "barrier", "store"})
-      if (contains(name, part)) return IdleCause::kHostCollective;
+      if (mentions(name, part)) return IdleCause::kHostCollective;
   return IdleCause::kUnseen;
 }
 
@@ -112,7 +110,7 @@ StringId HostNodes::plain_name(uint32_t slice) {
   return plain_[id] = plain_names_.try_emplace(text, id).first->second;
 }
 
-bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
+bool is_copy_call(std::string_view name) { return mentions(name, "Memcpy") || mentions(name, "memcpy"); }
 
 bool is_allocator_call(std::string_view name) {
   static const AnyOf parts({"alloc", "Alloc", "HostRegister", "HostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap",
@@ -126,7 +124,7 @@ bool is_host_message(std::string_view name) {
 }
 
 bool is_waiting_call(std::string_view name) {
-  if (contains(name, "Synchronize")) return true;
+  if (mentions(name, "Synchronize")) return true;
   if (name == "cudaFree" || name == "hipFree" || name == "cudaFreeHost" || name == "hipHostFree") return true;
   return is_copy_call(name);  // also *Async copies: from pageable memory they block
 }

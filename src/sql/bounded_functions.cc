@@ -15,8 +15,6 @@ bool any_null(int count, sqlite3_value** values) {
   return std::any_of(values, values + count, [](sqlite3_value* v) { return sqlite3_value_type(v) == SQLITE_NULL; });
 }
 
-bool is_inside_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
-
 // instr(text, part) counts letters before the first occurrence, plus one; of two blobs, bytes.
 void instr(sqlite3_context* context, int count, sqlite3_value** values) {
   if (any_null(count, values)) return sqlite3_result_null(context);
@@ -25,7 +23,7 @@ void instr(sqlite3_context* context, int count, sqlite3_value** values) {
   if (part.empty()) return sqlite3_result_int(context, 1);
   const auto* const at = static_cast<const char*>(memmem(text.data(), text.size(), part.data(), part.size()));
   if (!at) return sqlite3_result_int(context, 0);
-  const auto inside = blobs ? 0 : std::count_if(text.data(), at, is_inside_letter);
+  const auto inside = blobs ? 0 : std::count_if(text.data(), at, continues_character);
   sqlite3_result_int64(context, at - text.data() - inside + 1);
 }
 
@@ -61,7 +59,7 @@ void trim_ends(sqlite3_context* context, int count, sqlite3_value** values) {
   if (is_too_much(context, text.size(), set.size())) return;
   std::vector<std::string_view> letters;
   for (size_t i = 0, end = 0; i < set.size(); i = end) {
-    for (end = i + 1; end < set.size() && is_inside_letter(set[end]);) ++end;
+    for (end = i + 1; end < set.size() && continues_character(set[end]);) ++end;
     letters.push_back(set.substr(i, end - i));
   }
   const auto ends = reinterpret_cast<intptr_t>(sqlite3_user_data(context));
@@ -92,10 +90,11 @@ void like(sqlite3_context* context, int count, sqlite3_value** values) {
   unsigned escape = 0;
   if (count > 2) {
     const std::string_view letter = text_of(values[2]);
-    for (const char c : letter) escape = is_inside_letter(c) ? escape << 6 | (c & 0x3f) : static_cast<unsigned char>(c);
+    for (const char c : letter)
+      escape = continues_character(c) ? escape << 6 | (c & 0x3f) : static_cast<unsigned char>(c);
     if (letter.size() > 1)  // the bits of the first byte that say how many follow
       escape &= letter.size() == 2 ? 0x7ff : letter.size() == 3 ? 0xffff : 0x1fffff;
-    if (letter.empty() || std::ranges::count_if(letter, is_inside_letter) + 1 != std::ssize(letter))
+    if (letter.empty() || std::ranges::count_if(letter, continues_character) + 1 != std::ssize(letter))
       return sqlite3_result_error(context, "ESCAPE expression must be a single character", -1);
   }
   sqlite3_result_int(context, sqlite3_strlike(p, t, escape) == 0);
@@ -151,7 +150,7 @@ void print(sqlite3_context* context, int count, sqlite3_value** values) {
       value = argument();
       const std::string text(value ? text_of(value) : "");
       size_t end = text.empty() ? 0 : 1;
-      while (end < text.size() && is_inside_letter(text[end])) ++end;
+      while (end < text.size() && continues_character(text[end])) ++end;
       for (int64_t i = std::max<int64_t>(1, precision); i > 0; --i)
         sqlite3_str_append(out, text.data(), static_cast<int>(end));
     } else {

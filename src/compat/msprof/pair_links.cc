@@ -56,8 +56,6 @@ std::string say(const std::vector<RankPeers>& ranks, const Way& way) {
 // The content of a message, and the part it is on.
 using Carried = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;  // part, step, kind, chunk, micro-batch
 
-bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
-
 // Maps contents to operations; nullptr where two operations claim the same.
 std::map<Carried, const NamelessOp*> operations_by_content(const Trace& trace,
                                                            const std::vector<std::vector<NamelessOp>>& ops) {

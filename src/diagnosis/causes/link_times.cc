@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
-
 int32_t other_end(const StepGraph& g, uint32_t op) {
   for (const uint32_t on : g.waits(op))
     if (g.stage(on) != g.stage(op)) return g.stage(on);
@@ -43,7 +41,7 @@ class BlockEdges {
     if (sends.hidden(op)) return CellTimes::kNone;
     const int32_t other = other_end_read(g, op, scene.times.chunks() > 1);
     if (other == kUnknown) return CellTimes::kNone;
-    const bool in = receives(g.kind[op]);
+    const bool in = is_receive(g.kind[op]);
     const size_t part = g.part[op];
     if (known_.empty()) known_.resize(g.stage_of.size()), oldest_.resize(g.stage_of.size());
     auto& known = known_[part];
@@ -109,7 +107,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
   OpValues received(
       {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
-      [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
+      [&](uint32_t op) { return is_receive(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
         // A gap between cells includes the delay of a late rank, which is not the link's.
         const auto by =
@@ -119,7 +117,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   const std::vector<double> medians = t.median_ns = received.take_medians();
   t.max_ns.assign(t.index.size(), 0);
   scene.each_op([&](uint32_t op, size_t) {
-    if (receives(g.kind[op]) && edge_of[op] != CellTimes::kNone)
+    if (is_receive(g.kind[op]) && edge_of[op] != CellTimes::kNone)
       t.max_ns[edge_of[op]] = std::max(t.max_ns[edge_of[op]], sends.transfer_ns(g, op));
   });
   for (const auto& [edge, number] : t.index)
@@ -183,7 +181,7 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   for (const StagePair& link : link_of) number.push_back(links.try_emplace(link, links.size()).first->second);
   std::vector<std::vector<double>> all(links.size() * g.steps.size());  // by link, then step of the graph
   scene.each_op([&](uint32_t op, size_t step) {
-    if (const uint32_t edge = (*t.edge_of)[op]; receives(g.kind[op]) && edge != CellTimes::kNone)
+    if (const uint32_t edge = (*t.edge_of)[op]; is_receive(g.kind[op]) && edge != CellTimes::kNone)
       all[number[edge] * g.steps.size() + step].push_back(sends.transfer_ns(g, op));
   });
   for (const auto& [link, at] : links) {
@@ -310,7 +308,7 @@ class LateMessages {
     std::map<StagePair, LinkMessages> links;
     scene_.each_op([&](uint32_t op, size_t step) {
       const uint32_t edge = (*t_.edge_of)[op];
-      if (!receives(g_.kind[op]) || edge == CellTimes::kNone) return;
+      if (!is_receive(g_.kind[op]) || edge == CellTimes::kNone) return;
       LinkMessages& link = links[link_of_[edge]];
       LateCount& of_edge = link.by_edge[{edge, step}];
       link.steps.insert(step);
@@ -411,7 +409,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   std::vector<std::pair<int64_t, int64_t>> messages(scene.graph.steps.size());
   scene.each_op([&](uint32_t op, size_t step) {
     const uint32_t edge = (*t.edge_of)[op];
-    if (!receives(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
+    if (!is_receive(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
     messages[step].first += sends.transfer_ns(scene.graph, op) > kSlowLinkRatio * link.others_ns,
         ++messages[step].second;
   });

@@ -174,7 +174,7 @@ class StepSearch {
       if (g_.stage(member) != g_.stage(op)) other = g_.stage(member);
     for (const uint32_t on : g_.waits(op))
       if (other == kUnknown && g_.stage(on) != g_.stage(op)) other = g_.stage(on);
-    const bool sends = g_.kind[op] == CellKind::kSendForward || g_.kind[op] == CellKind::kSendBackward;
+    const bool sends = is_send(g_.kind[op]);
     return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
   }
   size_t replicas_of(const std::vector<uint32_t>& ops) const {

@@ -46,7 +46,7 @@ class Grouper {
   std::pair<int32_t, int32_t> edge_of(uint32_t op) const {
     const CellKind kind = g_.kind[op];
     const int32_t own = g_.stage(op);
-    const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+    const bool sends = is_send(kind);
     int32_t other = kUnknown;
     if (g_.group(op) != kNoGroup) {
       const GraphGroup& group = g_.groups[g_.group(op)];

@@ -109,8 +109,7 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesV
     } else {  // the sender may be late; a receive is posted when its rank has time
       const GraphGroup& group = graph.groups[graph.group(op)];
       for (uint32_t other = group.begin; other < group.end; ++other)
-        if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
-          ns += times.of(graph, other).delay_ns;
+        if (is_send(graph.kind[other])) ns += times.of(graph, other).delay_ns;
     }
     const size_t dp = std::min<size_t>(replicas - 1, std::max(0, graph.dp(op)));
     const size_t edge = (dp * p + graph.stage(op)) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);

@@ -11,7 +11,6 @@
 namespace stageline {
 namespace {
 
-size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted == value; }
 
 }  // namespace

@@ -13,15 +13,14 @@ constexpr double kSmallShare = 0.05;
 constexpr double kForwardShare = 0.5;
 constexpr int kOwnersClimbed = 64;
 
-bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
-
 bool makes_gradients(std::string_view name) {
-  return (has(name, "Grad") || has(name, "Backward") || has(name, "_grad") || has(name, "backward")) &&
-         !has(name, "ClipGrad") && !has(name, "clip_grad");
+  return (mentions(name, "Grad") || mentions(name, "Backward") || mentions(name, "_grad") ||
+          mentions(name, "backward")) &&
+         !mentions(name, "ClipGrad") && !mentions(name, "clip_grad");
 }
 bool is_optimizer(std::string_view name) {
   for (const std::string_view word : {"Adam", "adam", "Momentum", "ApplySgd", "SGD", "Lamb", "Muon", "ForeachNorm"})
-    if (has(name, word)) return true;
+    if (mentions(name, word)) return true;
   return false;
 }
 
@@ -29,7 +28,7 @@ enum class Talk : uint8_t { kNone, kSend, kReceive, kBoth };
 Talk talk_of(std::string_view name) {
   std::string low = to_lower(name);
   if (low.starts_with("hccl")) low.erase(0, 4);
-  if (has(low, "batchsendrecv")) return Talk::kBoth;
+  if (mentions(low, "batchsendrecv")) return Talk::kBoth;
   if (low.starts_with("send")) return Talk::kSend;
   return low.starts_with("recv") || low.starts_with("receive") ? Talk::kReceive : Talk::kNone;
 }
@@ -38,7 +37,7 @@ Talk talk_of(std::string_view name) {
 // empty description counts as well, since the caller knows that there are stages.
 bool is_pipeline_group(std::string_view description) {
   return description.empty() || description == "pp" || description.ends_with("_pp") || description.starts_with("pp_") ||
-         has(description, "pipeline") || has(description, "PIPELINE");
+         mentions(description, "pipeline") || mentions(description, "PIPELINE");
 }
 
 struct Kernel {
@@ -88,7 +87,7 @@ class BlockFinder {
     uint32_t at = s_.parent[slice];
     for (int climbed = 0; at != kNoSliceIndex && climbed < kOwnersClimbed; ++climbed, at = s_.parent[at]) {
       const auto [owner, fresh] = backward_name_.try_emplace(s_.name_id[at]);
-      if (fresh) owner->second = has(trace_.names.text(s_.name_id[at]), "Backward");
+      if (fresh) owner->second = mentions(trace_.names.text(s_.name_id[at]), "Backward");
       if (owner->second) return true;
     }
     return false;

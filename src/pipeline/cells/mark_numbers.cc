@@ -34,7 +34,7 @@ CellKind family(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind:
 
 // The work whose result a message carries, or whose input it brings.
 CellKind work_of(CellKind message) {
-  const bool forward = message == CellKind::kSendForward || message == CellKind::kRecvForward;
+  const bool forward = is_of_forward(message);
   return forward ? CellKind::kForward : CellKind::kBackward;
 }
 
@@ -239,8 +239,8 @@ void number_interleaved_messages(const std::vector<uint32_t>& order, const std::
   for (const uint32_t m : order) {
     const CellKind kind = marks[m].kind;
     if (!sent[m] || marks[m].step == kUnknown) continue;
-    const bool forward = kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
-    const bool send = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+    const bool forward = kind == CellKind::kForward || is_of_forward(kind);
+    const bool send = is_send(kind);
     Step& step = steps[marks[m].step];
     if (is_compute(kind)) step.work[forward].push_back(m);
     if (is_message(kind)) (send ? step.sends : step.receives)[forward].push_back(m);

@@ -167,11 +167,7 @@ class CellMaker {
   std::vector<bool> messages_sent(const std::vector<uint32_t>& order, const std::vector<CellMark>& marks,
                                   const WorkSpans& spans, int32_t stage, int32_t stages, int32_t chunks) const {
     const auto is_forward = [&](uint32_t m) {
-      const CellKind kind = marks[m].kind;
-      return kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
-    };
-    const auto is_send = [&](uint32_t m) {
-      return marks[m].kind == CellKind::kSendForward || marks[m].kind == CellKind::kSendBackward;
+      return marks[m].kind == CellKind::kForward || is_of_forward(marks[m].kind);
     };
     struct Near {
       uint32_t of_way = UINT32_MAX, any = UINT32_MAX;  // the nearest work of its direction, and of either
@@ -182,14 +178,14 @@ class CellMaker {
       for (size_t k = 0; k < order.size(); ++k) {
         const uint32_t m = order[send ? k : order.size() - 1 - k];
         if (is_compute(marks[m].kind)) any = last[is_forward(m)] = m;
-        if (is_message(marks[m].kind) && is_send(m) == send) near[m] = {last[is_forward(m)], any};
+        if (is_message(marks[m].kind) && is_send(marks[m].kind) == send) near[m] = {last[is_forward(m)], any};
       }
     }
     // Work at an end of the pipeline has no message on that side.
     const auto is_due = [&](uint32_t m) {
       if (near[m].of_way == UINT32_MAX || chunks == 0) return near[m].of_way != UINT32_MAX;
       const int32_t place = marks[near[m].of_way].chunk * stages + stage;
-      return is_forward(m) == is_send(m) ? place < chunks * stages - 1 : place > 0;
+      return is_forward(m) == is_send(marks[m].kind) ? place < chunks * stages - 1 : place > 0;
     };
     std::map<uint32_t, std::vector<uint32_t>> calls;
     for (uint32_t m = 0; m < marks.size(); ++m)
@@ -199,7 +195,7 @@ class CellMaker {
       for (const bool send : {true, false}) {
         std::vector<uint32_t> own;
         for (const uint32_t m : halves)
-          if (is_send(m) == send) own.push_back(m);
+          if (is_send(marks[m].kind) == send) own.push_back(m);
         const WorkSpan& span = spans.spans[halves[0]];
         size_t count = static_cast<size_t>(send ? span.sends : span.receives);
         if (!spans.has_messages) count = own.size() < 2 ? own.size() : send ? 0 : 1;
@@ -266,7 +262,7 @@ class CellMaker {
         cell.kind = what.kind;
         if (around != nullptr) {
           cell.chunk = chunk_of(*around, unsure);
-          const bool forward = what.kind == CellKind::kSendForward || what.kind == CellKind::kRecvForward;
+          const bool forward = is_of_forward(what.kind);
           if (is_message(what.kind) && forward == (around->kind == CellKind::kForward))
             cell.micro_batch = around->micro_batch;
         }

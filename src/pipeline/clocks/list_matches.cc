@@ -201,8 +201,8 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
     const size_t own = cells.part[i];
     const CollectiveFact* fact = fact_of(trace.parts[own].collectives, cells.slice[i]);
     if (!fact || fact->seq < 0 || fact->src_rank < 0 || fact->dst_rank < 0 || !numbered_alike(trace, *fact)) continue;
-    const bool send = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward;
-    const bool forward = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kRecvForward;
+    const bool send = is_send(cells.kind[i]);
+    const bool forward = is_of_forward(cells.kind[i]);
     const int64_t other_rank = send ? fact->dst_rank : fact->src_rank;
     if (other_rank > INT32_MAX) continue;
     const size_t other = part_of_rank(trace, static_cast<int32_t>(other_rank));

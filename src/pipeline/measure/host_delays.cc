@@ -23,7 +23,7 @@ size_t sort_of(const StepGraph& graph, uint32_t op) {
   for (const uint32_t on : graph.waits(op))
     if (last == kNoCell || graph.ended_ns(on) >= graph.ended_ns(last)) last = on;
   if (last == kNoCell || !is_message(graph.kind[last])) return 0;
-  return graph.kind[last] == CellKind::kRecvForward || graph.kind[last] == CellKind::kSendForward ? 1 : 2;
+  return is_of_forward(graph.kind[last]) ? 1 : 2;
 }
 
 }  // namespace

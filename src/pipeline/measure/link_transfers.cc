@@ -6,9 +6,6 @@
 namespace stageline {
 namespace {
 
-bool is_forward(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kRecvForward; }
-bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }
-
 // Bytes of the message that a cell stands for, as its profiler recorded them; −1: not recorded.
 double message_bytes(const Trace& trace, uint32_t cell) {
   const uint32_t slice = cell < trace.cells.size() ? trace.cells.slice[cell] : kNoSlice;
@@ -43,7 +40,7 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
         // message's end.
         const int64_t took =
             std::min(graph.ended_ns(send), graph.ended_ns(recv)) - std::max(graph.start_ns[send], graph.start_ns[recv]);
-        out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
+        out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_of_forward(graph.kind[send]),
                                 static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
                                 std::fabs(graph.ended_ns(send) - graph.ended_ns(recv)), graph.cell[send],
                                 graph.cell[recv]});
@@ -91,7 +88,7 @@ void from_messages(const Trace& trace, LinkTransfers& out) {
       const int64_t start = std::max(trace.common_ns(from, m.send_start_ns), trace.common_ns(to, m.recv_start_ns));
       const int64_t send_end = trace.common_ns(from, m.send_end_ns), recv_end = trace.common_ns(to, m.recv_end_ns);
       if (trace.cells.step[m.tag] == kUnknown) return;
-      out.messages.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
+      out.messages.push_back({from, to, trace.cells.step[m.tag], is_of_forward(trace.cells.kind[m.tag]),
                               static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
                               std::fabs(send_end - recv_end),
                               sends.find(from, m.send_start_ns, m.send_end_ns, trace.cells.micro_batch[m.tag]), m.tag});

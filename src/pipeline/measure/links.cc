@@ -239,14 +239,14 @@ class LinkFinder {
     for (const GraphStep& step : graph_.steps)
       for (uint32_t i = step.begin; i < step.end; ++i) {
         const CellKind kind = graph_.kind[i];
-        const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+        const bool forward = is_of_forward(kind);
         if (is_message(kind) && graph_.cell[i] == kNoCell && !graph_.waits(i).empty()) {
           edge_of_op_[i] = edge_of(graph_.part[graph_.waits(i)[0]], graph_.part[i], forward);
         } else if (is_message(kind) && graph_.group(i) != kNoGroup) {
           const GraphGroup& group = graph_.groups[graph_.group(i)];
           if (group.end - group.begin != 2) continue;
           const uint32_t peer = group.begin == i ? i + 1 : group.begin;
-          const bool sends = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+          const bool sends = is_send(kind);
           edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
                                  : edge_of(graph_.part[peer], graph_.part[i], forward);
         } else if (is_compute(kind)) {

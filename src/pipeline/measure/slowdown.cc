@@ -165,7 +165,7 @@ void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& 
 
 std::string slowdown_group(const GraphType& type, GraphSource source) {
   if (source == GraphSource::kComputeCells || !is_message(type.kind)) return type.name;
-  const bool forward = type.kind == CellKind::kSendForward || type.kind == CellKind::kRecvForward;
+  const bool forward = is_of_forward(type.kind);
   return forward ? "forward-pp-comm" : "backward-pp-comm";
 }
 

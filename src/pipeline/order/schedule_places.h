@@ -35,10 +35,6 @@ class SchedulePlaces {
   }
 
  private:
-  // F, B or I, and W: the three kinds of work that one micro-batch has on one chunk.
-  static size_t direction_of(CellKind kind) {
-    return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
-  }
   size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
     return (chunk * static_cast<size_t>(micro_batches_) + micro_batch) * 3 + direction_of(kind);
   }
@@ -53,7 +49,6 @@ class SchedulePlaces {
 // Megatron's overlap_moe_expert_parallel_comm and Paddle's enable_backward_forward_overlap keep the order and run a
 // forward and a backward of the steady phase as one cell. A replay that runs these one after the other would be slower
 // than the run itself.
-
 // Neighbours that more than half of the stage's lists ran as one become one cell. Returns `schedule` unchanged when it
 // has such cells itself, or when no list with its number of micro-batches has. O(tokens + cells).
 Schedule fuse_pairs(Schedule schedule, const RankLists& lists);

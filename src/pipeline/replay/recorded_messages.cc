@@ -8,12 +8,11 @@ RecordedMessages::RecordedMessages(const Trace& trace) {
   for (size_t i = 0; i < cells.size(); ++i) {
     const CellKind kind = cells.kind[i];
     if (!is_message(kind) || cells.micro_batch[i] == kUnknown) continue;
-    const bool receives = kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
-    const bool forward = kind == CellKind::kRecvForward || kind == CellKind::kSendForward;
-    (receives ? received_ : sent_)
-        .push_back({{cells.part[i], cells.step[i], forward, std::max(cells.chunk[i], 0), cells.micro_batch[i]},
-                    cells.start_ns[i],
-                    cells.end_ns[i]});
+    (is_receive(kind) ? received_ : sent_)
+        .push_back(
+            {{cells.part[i], cells.step[i], is_of_forward(kind), std::max(cells.chunk[i], 0), cells.micro_batch[i]},
+             cells.start_ns[i],
+             cells.end_ns[i]});
   }
   for (std::vector<Stamp>* stamps : {&received_, &sent_})
     std::stable_sort(stamps->begin(), stamps->end(), [](const Stamp& a, const Stamp& b) { return a.place < b.place; });

@@ -5,12 +5,10 @@
 namespace stageline::ascend {
 namespace {
 
-bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
 // Finds the kind of a device stream's task from its "Task Type" (source: the task types in the profiler's own tables).
 RowKind stream_kind(std::string_view type, std::string_view name) {
-  if (has(type, "MEMCPY") || type == "SDMA_SQE") return RowKind::kMemcpy;
-  if (has(type, "MEMSET")) return RowKind::kMemset;
+  if (mentions(type, "MEMCPY") || type == "SDMA_SQE") return RowKind::kMemcpy;
+  if (mentions(type, "MEMSET")) return RowKind::kMemset;
   if (type == "MsTx" || type == "MSTX") return RowKind::kDeviceRange;
   if (type == "HCCL" || type == "COMMUNICATION") return RowKind::kTransfer;
   static constexpr std::string_view kKernels[] = {"AI_CORE", "AI_VECTOR_CORE", "AI_CPU", "MIX_",     "KERNEL_",
@@ -19,14 +17,16 @@ RowKind stream_kind(std::string_view type, std::string_view name) {
     if (type.starts_with(kernel)) return RowKind::kKernel;
   // Custom operators have the type "Other": the profiler's own Overlap Analysis counts them as computing. Waits and
   // records of events have names like their types, in capitals (EVENT_WAIT).
-  const bool event = has(name, "EVENT") || has(name, "Event") || has(name, "NOTIFY") || has(name, "Notify");
+  const bool event =
+      mentions(name, "EVENT") || mentions(name, "Event") || mentions(name, "NOTIFY") || mentions(name, "Notify");
   if (type == "Other" || type == "OTHER") return event ? RowKind::kDeviceSync : RowKind::kKernel;
   return type.empty() || type == "N/A" ? RowKind::kKernel : RowKind::kDeviceSync;
 }
 
 RowKind host_kind(const TraceThread& thread, std::string_view category, std::string_view name) {
   if (thread.kind == ThreadKind::kCann) return RowKind::kCannApi;
-  if (has(category, "mstx") || has(thread.process, "mstx") || has(thread.process, "MSTX")) return RowKind::kRange;
+  if (mentions(category, "mstx") || mentions(thread.process, "mstx") || mentions(thread.process, "MSTX"))
+    return RowKind::kRange;
   if (thread.process == "Python GC") return RowKind::kGarbage;
   if (category == "python_function") return RowKind::kPython;
   if (category == "cpu_op" && !name.starts_with("ProfilerStep#")) return RowKind::kOperator;

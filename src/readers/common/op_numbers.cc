@@ -39,7 +39,7 @@ bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work,
   for (size_t k = 0; k < work.size(); ++k) {
     const Op& cell = ops[work[k]];
     const Op& message = ops[messages[k]];
-    const bool send = message.kind == CellKind::kSendForward || message.kind == CellKind::kSendBackward;
+    const bool send = is_send(message.kind);
     if (cell.micro_batch == kUnknown || cell.chunk > 0) return false;
     if (k > 0 && message.start_ns < ops[messages[k - 1]].start_ns) return false;
     if (send ? message.start_ns < cell.start_ns : message.end_ns > cell.end_ns) return false;
@@ -126,7 +126,7 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
           const auto begin = std::ranges::find_if(group, [&](uint32_t i) { return ops[i].kind == kind; });
           const auto end = std::find_if(begin, group.end(), [&](uint32_t i) { return ops[i].kind != kind; });
           const std::span<const uint32_t> messages(begin, end);
-          const bool forward = kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+          const bool forward = is_of_forward(kind);
           const std::vector<uint32_t>& work = forward ? forwards : backwards;
           if (messages.empty() || !belong_together(ops, work, messages)) continue;
           for (size_t k = 0; k < work.size(); ++k) {

@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
 constexpr int64_t kMaxElements = int64_t{1} << 60;
 
-bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
-
 // Parses "[0, 1, 2, 3]" or a list of numbers; anything else gives no ranks.
 std::vector<int32_t> ranks_of(Value value) {
   std::vector<int32_t> ranks;
@@ -302,14 +300,15 @@ int32_t rank_of_name(const std::string& path) {
 bool looks_like_dump(std::string_view head) {
   // Each part alone may be longer than a head: the groups of a job of thousands of ranks, or its calls where they come
   // first. So a dump is known by the names within either part, too.
-  const bool groups = has(head, "pg_config") &&
-                      (has(head, "entries") || has(head, "pg_status") || (has(head, "desc") && has(head, "ranks")));
-  const bool calls = has(head, "entries") && has(head, "collective_seq_id") && has(head, "profiling_name");
+  const bool groups = mentions(head, "pg_config") && (mentions(head, "entries") || mentions(head, "pg_status") ||
+                                                      (mentions(head, "desc") && mentions(head, "ranks")));
+  const bool calls =
+      mentions(head, "entries") && mentions(head, "collective_seq_id") && mentions(head, "profiling_name");
   if (begins_pickle(head)) return groups || calls;
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   return at != std::string_view::npos && head[at] == '{' &&
-         ((groups && has(head, "\"pg_config\"")) || (calls && has(head, "\"entries\""))) &&
-         !has(head, "\"traceEvents\"") && !has(head, "\"schemaVersion\"");
+         ((groups && mentions(head, "\"pg_config\"")) || (calls && mentions(head, "\"entries\""))) &&
+         !mentions(head, "\"traceEvents\"") && !mentions(head, "\"schemaVersion\"");
 }
 
 Result<Dump> read_dump(const DumpFile& file, Progress* progress) {

@@ -6,8 +6,6 @@
 namespace stageline::kineto {
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
 // Returns the place after the brace that closes the object at p. An object is damaged if it has a line end inside a
 // text (a quote is missing or one too many). It is also damaged if it has an object without a key within objects (a
 // brace is missing). Then `broken` is set, and the object ends where the next event visibly starts.

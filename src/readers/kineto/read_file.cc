@@ -21,8 +21,6 @@ namespace {
 constexpr size_t kStretchBytes = size_t{1} << 20;  // fits into the second-level cache
 constexpr size_t kMaxMemberBytes = size_t{1} << 24;
 
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
 // A window over the decompressed text: [begin, end), with padding after it.
 class Window {
  public:

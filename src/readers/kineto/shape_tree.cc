@@ -13,7 +13,6 @@ constexpr size_t kMaxChildren = 64;  // children are tried one after another
 constexpr size_t kMaxSkippedBytes = 1 << 20;
 constexpr size_t kPadding = 16;
 
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Both texts have kPadding readable bytes after them.

@@ -6,14 +6,13 @@ namespace {
 
 constexpr size_t kNone = std::string_view::npos;
 
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 size_t skip_space(std::string_view text, size_t at) {
-  while (at < text.size() && is_space(text[at])) ++at;
+  while (at < text.size() && is_blank(text[at])) ++at;
   return at;
 }
 // Returns where a number or bare word ends.
 size_t after_word(std::string_view text, size_t at) {
-  while (at < text.size() && !is_space(text[at]) && std::string_view(",:{}[]\"").find(text[at]) == kNone) ++at;
+  while (at < text.size() && !is_blank(text[at]) && std::string_view(",:{}[]\"").find(text[at]) == kNone) ++at;
   return at;
 }
 // Returns the closing quote of the text that begins at text[at], by JSON's rules.
@@ -276,7 +275,7 @@ class TolerantParser::Anchored {
     text_ = text_.substr(0, end);
     // Finds the brace that closes the event, or that it is missing; it stands outside of every value.
     size_t last = text_.size();
-    while (last > 1 && (is_space(text_[last - 1]) || text_[last - 1] == ',' || text_[last - 1] == ']')) --last;
+    while (last > 1 && (is_blank(text_[last - 1]) || text_[last - 1] == ',' || text_[last - 1] == ']')) --last;
     const bool closed = text_[last - 1] == '}';
     const size_t args = find_args();
     size_t args_end = args;
@@ -328,7 +327,7 @@ class TolerantParser::Anchored {
   size_t event_end() const {
     for (size_t open = text_.find('{', 1); open != kNone; open = text_.find('{', open + 1)) {
       size_t before = open;
-      while (before > 1 && (is_space(text_[before - 1]) || text_[before - 1] == ',')) --before;
+      while (before > 1 && (is_blank(text_[before - 1]) || text_[before - 1] == ',')) --before;
       if (before == open || !is_top_key(open + 1)) continue;
       const size_t phase = text_.find("\"ph\"", open);
       if (phase == kNone) continue;
@@ -340,7 +339,7 @@ class TolerantParser::Anchored {
     size_t stop = text_.size();
     for (size_t close = text_.find(']'); close != kNone; close = text_.find(']', close + 1)) {
       size_t before = close;
-      while (before > 1 && is_space(text_[before - 1])) --before;
+      while (before > 1 && is_blank(text_[before - 1])) --before;
       const size_t after = skip_space(text_, close + 1);
       const bool member = after < text_.size() && text_[after] == ',' && !quoted_key(after + 1).empty() &&
                           text_.substr(before, close - before).find('\n') != kNone;
@@ -355,7 +354,7 @@ class TolerantParser::Anchored {
 
   bool after_separator(size_t quote) const {
     size_t before = quote;
-    while (before > 0 && is_space(text_[before - 1])) --before;
+    while (before > 0 && is_blank(text_[before - 1])) --before;
     return before > 0 && (text_[before - 1] == ',' || text_[before - 1] == '{' || text_[before - 1] == '}' ||
                           (before < quote && text_[before] == '\n'));
   }

@@ -14,7 +14,6 @@ namespace stageline::memory_snapshot {
 namespace {
 
 // Reads one snapshot of PyTorch's allocator (torch.cuda.memory._dump_snapshot), as a pickle or as JSON.
-
 struct SnapshotFile {
   Part part;  // with ids of `names`
   StringPool names;
@@ -25,8 +24,6 @@ struct SnapshotFile {
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
 constexpr int64_t kMaxBytes = int64_t{1} << 60;  // limit for one block; more is damage
 constexpr int64_t kMaxDevices = 4096;
-
-bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 AllocatorAction action_of(std::string_view text) {
   if (text == "alloc" || text == "workspace_snapshot_alloc") return AllocatorAction::kAlloc;
@@ -277,14 +274,14 @@ class SnapshotReader {
 bool looks_like_snapshot(std::string_view head) {
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (begins_pickle(head)) {
-    if (has(head, "pg_config") || has(head, "torch._utils")) return false;
-    return (has(head, "segments") && (has(head, "device_traces") || has(head, "total_size"))) ||
-           (has(head, "device_traces") && has(head, "action")) ||
-           (has(head, "total_size") && has(head, "segment_type") && has(head, "blocks"));
+    if (mentions(head, "pg_config") || mentions(head, "torch._utils")) return false;
+    return (mentions(head, "segments") && (mentions(head, "device_traces") || mentions(head, "total_size"))) ||
+           (mentions(head, "device_traces") && mentions(head, "action")) ||
+           (mentions(head, "total_size") && mentions(head, "segment_type") && mentions(head, "blocks"));
   }
-  return at != std::string_view::npos && head[at] == '{' && !has(head, "\"traceEvents\"") &&
-         ((has(head, "\"segments\"") && has(head, "\"total_size\"")) ||
-          (has(head, "\"device_traces\"") && has(head, "\"action\"")));
+  return at != std::string_view::npos && head[at] == '{' && !mentions(head, "\"traceEvents\"") &&
+         ((mentions(head, "\"segments\"") && mentions(head, "\"total_size\"")) ||
+          (mentions(head, "\"device_traces\"") && mentions(head, "\"action\"")));
 }
 
 // Errors: those of Input and parse_pickle; kBadInput when the file holds nothing of an allocator.

@@ -46,7 +46,7 @@ namespace {
 // it would look like traffic.
 constexpr std::array<const char*, 5> kCellLanes = {"compute", "sends", "receives", "collectives", "other"};
 size_t cell_lane(CellKind kind) {
-  if (kind == CellKind::kSendForward || kind == CellKind::kSendBackward) return 1;
+  if (is_send(kind)) return 1;
   if (is_message(kind)) return 2;
   const int lane = kind_lane(kind);  // 1 are messages
   return lane == 0 ? 0 : lane + 1;
