@@ -29,13 +29,13 @@ enum class CauseUse : uint8_t {
 };
 
 struct CauseKind {
-  std::string_view
-      id;  // "slow_stage": the folder; suspicion.ID in words is what it is called where it is only suspected
+  // "slow_stage": the folder; suspicion.ID in words is what it is called where it is only suspected.
+  std::string_view id;
   std::string_view name;  // "slow stage": what tables call it
   Measured measured = Measured::kInferred;
-  // Lines of the breakdown that its time is taken from; with "replica-jitter" it makes replicas wait for the slowest
-  // one.
-  std::span<const std::string_view> takes_from = {};
+  // Lines of the breakdown that its time is taken from, at most three; with "replica-jitter" it makes replicas wait for
+  // the slowest one.
+  std::array<std::string_view, 3> takes_from = {};
   bool of_work = false;    // compute cells take longer: diff identifies changes of compute by it
   bool of_layers = false;  // its work is layers, which can be moved: it is named even where moving them saves little
   bool of_links = false;   // messages are slow: more micro-batches in flight hide a part of it
@@ -53,8 +53,14 @@ struct CauseKind {
   bool takes(std::string_view line) const;
 };
 
-// A cause refers to its own kind, and the search of one may find another.
-#define CAUSE(id) extern const CauseKind id##_cause;
+// A cause refers to its own kind, and the search of one may find another. Its folder defines the functions that its row
+// of causes.def names.
+#define CAUSE(id, ...)                                               \
+  extern const CauseKind id##_cause;                                 \
+  void suspect_##id(CauseScene& scene, std::vector<Suspect>& out);   \
+  CauseUse judge_##id(Cause& cause, const JudgeFacts& facts);        \
+  void known_##id(const KnownFacts& facts, std::vector<Cause>& out); \
+  Telling tell_##id(std::span<const Cause* const> causes, const TellContext& context);
 #include "diagnosis/causes/causes.def"
 
 // All kinds, in the order of causes.def.

@@ -9,6 +9,10 @@ namespace {
 constexpr double kSureShape = 4;    // a shape that all follow must rise by this many times the scatter of single steps
 constexpr double kNearlyAll = 0.9;  // minimum share of the workers that must become slower where all do
 
+std::string steps_key(const std::string& shape) { return "all " + shape; }
+
+}  // namespace
+
 // All ranks are slower from a step on, until a step, more (or less) with every step, in every n-th step, or in some
 // steps. Possible reasons are a hot device, a slower file system under a lazy loader, longer data, a regular evaluation
 // or profiler, and other jobs on the same machines. In the first steps, warm-up is another.
@@ -56,8 +60,6 @@ void suspect_all_slow(CauseScene& scene, std::vector<Suspect>& out) {
   out.push_back(std::move(suspect));
 }
 
-std::string steps_key(const std::string& shape) { return "all " + shape; }
-
 Telling tell_all_slow(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const Course& course = c.course;
@@ -90,10 +92,5 @@ Telling tell_all_slow(std::span<const Cause* const> causes, const TellContext& c
   telling.table = {"stragglers", ""};
   return telling;
 }
-
-}  // namespace
-
-const CauseKind all_slow_cause = {
-    .id = "all_slow", .name = "all ranks slower", .of_work = true, .suspect = suspect_all_slow, .tell = tell_all_slow};
 
 }  // namespace stageline

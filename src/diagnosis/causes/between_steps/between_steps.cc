@@ -15,9 +15,20 @@ struct BetweenStepsOwn {
 // Share of a period; a usual gap that is shorter is only a line of the breakdown.
 constexpr double kMinGap = 0.02;
 
+}  // namespace
+
+CauseUse judge_between_steps(Cause& cause, const JudgeFacts& facts) {
+  if (cause.sometimes) return CauseUse::kCause;
+  const double usual_ns = facts.periods.usual_ns;
+  const bool short_one = cause.place().name.empty() && usual_ns < facts.shortest_ns;
+  const double min = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
+  return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < min * facts.step_ns ? CauseUse::kLine
+                                                                                             : CauseUse::kCause;
+}
+
 // A gap that has no name and is shorter than a cell belongs to every training loop. As much of a longer gap may belong
 // to it too.
-void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
+void known_between_steps(const KnownFacts& facts, std::vector<Cause>& out) {
   const std::vector<CellKind>& kinds = facts.graph.kind;
   const bool optimizers = std::ranges::find(kinds, CellKind::kOptimizer) != kinds.end();
   for (GapTime& gap : gap_times(facts.periods)) {
@@ -45,15 +56,6 @@ void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
     cause.own = BetweenStepsOwn{std::move(gap.steps), !gap.sometimes && !optimizers && gap.name.empty()};
     out.push_back(std::move(cause));
   }
-}
-
-CauseUse judge_gap(Cause& cause, const JudgeFacts& facts) {
-  if (cause.sometimes) return CauseUse::kCause;
-  const double usual_ns = facts.periods.usual_ns;
-  const bool short_one = cause.place().name.empty() && usual_ns < facts.shortest_ns;
-  const double min = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
-  return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < min * facts.step_ns ? CauseUse::kLine
-                                                                                             : CauseUse::kCause;
 }
 
 Telling tell_between_steps(std::span<const Cause* const> causes, const TellContext& context) {
@@ -84,17 +86,5 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
   telling.table = {"waterfall", "waterfall-periods"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"between"};
-
-}  // namespace
-
-const CauseKind between_steps_cause = {.id = "between_steps",
-                                       .name = "time between steps",
-                                       .measured = Measured::kRecorded,
-                                       .takes_from = kLines,
-                                       .judge = judge_gap,
-                                       .known = known_gaps,
-                                       .tell = tell_between_steps};
 
 }  // namespace stageline

@@ -10,6 +10,8 @@ struct BlockingSendsOwn {
   int64_t ranks = 0;
 };
 
+}  // namespace
+
 void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const StartDelays& starts = scene.measured<StartReasons>().starts;
   if (!starts.known() || !starts.rank_sends()) return;
@@ -48,15 +50,5 @@ Telling tell_blocking_sends(std::span<const Cause* const> causes, const TellCont
   telling.table = {"theory", "late-reasons"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"late"};
-
-}  // namespace
-
-const CauseKind blocking_sends_cause = {.id = "blocking_sends",
-                                        .name = "blocking sends",
-                                        .takes_from = kLines,
-                                        .suspect = suspect_blocking_sends,
-                                        .tell = tell_blocking_sends};
 
 }  // namespace stageline

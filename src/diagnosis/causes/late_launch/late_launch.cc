@@ -124,7 +124,9 @@ class LateRanks {
   std::map<Pair, double> message_ns_;  // median for each pair
 };
 
-void suspect_late_launches(CauseScene& scene, std::vector<Suspect>& out) {
+}  // namespace
+
+void suspect_late_launch(CauseScene& scene, std::vector<Suspect>& out) {
   const StartReasons& reasons = scene.measured<StartReasons>();
   if (!reasons.starts.known() || reasons.everywhere || reasons.starts.late_workers().empty()) return;
   std::map<uint32_t, CauseWorld> begins;
@@ -149,15 +151,5 @@ Telling tell_late_launch(std::span<const Cause* const> causes, const TellContext
   telling.table = {"stragglers", "straggler-workers"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"late", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind late_launch_cause = {.id = "late_launch",
-                                     .name = "late launches",
-                                     .takes_from = kLines,
-                                     .suspect = suspect_late_launches,
-                                     .tell = tell_late_launch};
 
 }  // namespace stageline

@@ -49,6 +49,8 @@ void suspect_by_transfers(const CauseScene& scene, std::vector<Suspect>& out) {
   }
 }
 
+}  // namespace
+
 void suspect_late_messages(CauseScene& scene, std::vector<Suspect>& out) {
   suspect_by_starts(scene, out);
   suspect_by_transfers(scene, out);
@@ -64,17 +66,5 @@ Telling tell_late_messages(std::span<const Cause* const> causes, const TellConte
   telling.table = {"links", ""};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"message", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind late_messages_cause = {.id = "late_messages",
-                                       .name = "late messages",
-                                       .measured = Measured::kCounted,
-                                       .takes_from = kLines,
-                                       .of_events = true,
-                                       .suspect = suspect_late_messages,
-                                       .tell = tell_late_messages};
 
 }  // namespace stageline

@@ -30,6 +30,8 @@ std::vector<uint32_t> same_places(const CauseScene& scene, const std::vector<con
   return fixed_ns >= kEverywhere * all_ns ? cells : std::vector<uint32_t>{};
 }
 
+}  // namespace
+
 void suspect_late_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const LateSends& sends = scene.measured<LateSends>();
   std::map<int32_t, std::vector<const LateSend*>> of_part;
@@ -82,17 +84,5 @@ Telling tell_late_sends(std::span<const Cause* const> causes, const TellContext&
   telling.table = {"links", ""};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"message", "late"};
-
-}  // namespace
-
-const CauseKind late_sends_cause = {.id = "late_sends",
-                                    .name = "late sends",
-                                    .measured = Measured::kRecorded,
-                                    .takes_from = kLines,
-                                    .of_events = true,
-                                    .suspect = suspect_late_sends,
-                                    .tell = tell_late_sends};
 
 }  // namespace stageline

@@ -15,6 +15,8 @@ struct LateStartsOwn {
   double open_share = 0;          // of the time by which they are late: their recorded receives have not ended
 };
 
+}  // namespace
+
 // Suspects late starts other than pauses.
 void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   const StartReasons& reasons = scene.measured<StartReasons>();
@@ -76,16 +78,5 @@ Telling tell_late_starts(std::span<const Cause* const> causes, const TellContext
   telling.table = {"theory", "late-reasons"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"late", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind late_starts_cause = {.id = "late_starts",
-                                     .name = "late starts",
-                                     .measured = Measured::kCounted,
-                                     .takes_from = kLines,
-                                     .suspect = suspect_late_starts,
-                                     .tell = tell_late_starts};
 
 }  // namespace stageline

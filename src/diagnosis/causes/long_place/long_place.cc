@@ -12,7 +12,9 @@ struct LongPlaceOwn {
   double own_ns = 0;         // mean time of one long cell
 };
 
-void suspect_long_places(CauseScene& scene, std::vector<Suspect>& out) {
+}  // namespace
+
+void suspect_long_place(CauseScene& scene, std::vector<Suspect>& out) {
   const CellPositions& positions = scene.times.positions();
   for (size_t i = 0; i < std::min(positions.list.size(), kMaxWorkerCauses); ++i) {
     const CellPosition& position = positions.list[i];
@@ -69,13 +71,5 @@ Telling tell_long_place(std::span<const Cause* const> causes, const TellContext&
   telling.table = {"stragglers", "forward-backward"};
   return telling;
 }
-
-}  // namespace
-
-const CauseKind long_place_cause = {.id = "long_place",
-                                    .name = "long place of a step",
-                                    .of_work = true,
-                                    .suspect = suspect_long_places,
-                                    .tell = tell_long_place};
 
 }  // namespace stageline

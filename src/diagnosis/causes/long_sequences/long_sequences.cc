@@ -22,6 +22,8 @@ int32_t same_in_few_steps(const CauseScene& scene) {
                                                                                                           : kUnknown;
 }
 
+}  // namespace
+
 void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
   const CellTimes::Sequences& all = scene.times.sequences();
   if (!scene.times.sequence_factor_known()) return;
@@ -43,18 +45,5 @@ Telling tell_long_sequences(std::span<const Cause* const> causes, const TellCont
   telling.table = {"stragglers", "forward-backward"};
   return telling;
 }
-
-// If they are distributed evenly, jitter is gone too.
-constexpr std::string_view kLines[] = {"jitter", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind long_sequences_cause = {.id = "long_sequences",
-                                        .name = "long sequences",
-                                        .measured = Measured::kCounted,
-                                        .takes_from = kLines,
-                                        .of_work = true,
-                                        .suspect = suspect_long_sequences,
-                                        .tell = tell_long_sequences};
 
 }  // namespace stageline

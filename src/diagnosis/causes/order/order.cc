@@ -17,8 +17,6 @@ namespace {
 
 constexpr size_t kWays = 3;  // F; B or I; W: these distinguish the work of one micro-batch on one chunk
 
-size_t way_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
-
 // Which stages lack the split that the schedule has there.
 struct StageSplits {
   // For each stage: the schedule has weight gradients there, but the run has whole backwards and no weight gradients.
@@ -54,8 +52,7 @@ StageSplits stage_splits(const StepGraph& g, const std::vector<bool>& counts, co
 double usual_latency_ns(const StepGraph& g) {
   std::vector<double> transfers;
   for (uint32_t op = 0; op < g.size(); ++op)
-    if (g.kind[op] == CellKind::kRecvForward || g.kind[op] == CellKind::kRecvBackward)
-      transfers.push_back(std::max(0.0, g.dur_ns[op]));
+    if (is_receive(g.kind[op])) transfers.push_back(std::max(0.0, g.dur_ns[op]));
   return transfers.empty() ? 0 : median_of(std::move(transfers));
 }
 
@@ -114,8 +111,8 @@ class Orders {
         Slot& at = slots[slot(theory_.lists.lists[first + unit.list].stage, token.chunk, token.micro_batch)];
         // Both halves of an overlapped pair have the pair's interval; each counts half of it, so that the pair counts
         // once.
-        at.ns[way_of(token.kind)] += unit.own_ns / halves;
-        ++at.count[way_of(token.kind)];
+        at.ns[direction_of(token.kind)] += unit.own_ns / halves;
+        ++at.count[direction_of(token.kind)];
       }
     }
     bool whole = last > first;
@@ -126,7 +123,7 @@ class Orders {
       for (const Action& action : cell.actions()) {
         const Slot& at = slots[slot(stage, action.chunk, action.micro_batch)];
         const auto taken = [&](size_t way) { return at.count[way] > 0 ? at.ns[way] / at.count[way] : 0; };
-        const size_t way = way_of(action.kind);
+        const size_t way = direction_of(action.kind);
         const bool half = action.kind == CellKind::kInputGrad || action.kind == CellKind::kWeightGrad;
         if (half && at.count[2] == 0) {  // a part of a whole backward
           ns += taken(1) * (way == 1 ? splits_.input_share : 1 - splits_.input_share);
@@ -178,11 +175,13 @@ std::vector<OrderSpans> step_spans(const StepGraph& g, const TheoryRun& theory, 
   return out;
 }
 
+}  // namespace
+
 // All orders are replayed by the same rules with each cell's own duration, so that they differ only in order; late
 // starts and times of single links are left out. A step counts where all its replicas have every cell that is compared.
 // Adds nothing without a recognised schedule, or where its theory is not known. O(cells log cells) where there is
 // something to price.
-void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
+void known_order(const KnownFacts& facts, std::vector<Cause>& out) {
   const TheoryRun& theory = facts.theory;
   // Where only the warm-up shows that stages at the end are missing, the recognised order is one of fewer stages.
   if (facts.coverage.lacks_end() || !theory.theory.known() || theory.sizes.empty()) return;
@@ -233,9 +232,5 @@ Telling tell_order(std::span<const Cause* const> causes, const TellContext& cont
   telling.table = {"schedule", "divergence"};
   return telling;
 }
-
-}  // namespace
-
-const CauseKind order_cause = {.id = "order", .name = "wrong order", .known = known_orders, .tell = tell_order};
 
 }  // namespace stageline

@@ -262,17 +262,6 @@ class PauseSearch {
   const StepGraph& g_;
 };
 
-void suspect_pauses(CauseScene& scene, std::vector<Suspect>& out) {
-  const StartReasons& reasons = scene.measured<StartReasons>();
-  if (!reasons.starts.known()) return;
-  for (const LateBegins& begins : reasons.begins)
-    if (!begins.as_late) suspect_begins(scene, reasons.starts, begins, out);
-  if (!reasons.everywhere)
-    PauseSearch(reasons.starts).suspect(reasons.linked, out);
-  else if (std::isfinite(reasons.above_ns))
-    suspect_standing_out(reasons.starts, reasons.above_ns, out);
-}
-
 // "rank 1's F0, rank 2's B1 and 3 more"
 Text places_text(const PausesOwn& own, const Trace& trace) {
   constexpr size_t kShown = 2;
@@ -316,6 +305,19 @@ Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext
   return telling;
 }
 
+}  // namespace
+
+void suspect_pauses(CauseScene& scene, std::vector<Suspect>& out) {
+  const StartReasons& reasons = scene.measured<StartReasons>();
+  if (!reasons.starts.known()) return;
+  for (const LateBegins& begins : reasons.begins)
+    if (!begins.as_late) suspect_begins(scene, reasons.starts, begins, out);
+  if (!reasons.everywhere)
+    PauseSearch(reasons.starts).suspect(reasons.linked, out);
+  else if (std::isfinite(reasons.above_ns))
+    suspect_standing_out(reasons.starts, reasons.above_ns, out);
+}
+
 Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<PausesOwn>();
@@ -333,17 +335,5 @@ Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& con
   telling.table = {"stragglers", "straggler-workers"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"late", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind pauses_cause = {.id = "pauses",
-                                .name = "pauses",
-                                .measured = Measured::kCounted,
-                                .takes_from = kLines,
-                                .of_events = true,
-                                .suspect = suspect_pauses,
-                                .tell = tell_pauses};
 
 }  // namespace stageline

@@ -42,7 +42,7 @@ Place ranks_place(const CauseScene& scene, const std::set<int32_t>& parts, Place
   return place;
 }
 
-void suspect_pauses(const CauseScene& scene, std::vector<Suspect>& out) {
+void suspect_late_peers(const CauseScene& scene, std::vector<Suspect>& out) {
   const PeerWork::Pauses& pauses = scene.peers.pauses();
   if (pauses.at.empty()) return;
   std::set<int32_t> parts;
@@ -203,9 +203,11 @@ void suspect_exchanges(const CauseScene& scene, std::vector<Suspect>& out) {
   }
 }
 
+}  // namespace
+
 void suspect_peers(CauseScene& scene, std::vector<Suspect>& out) {
   if (!scene.peers.any()) return;
-  suspect_pauses(scene, out);
+  suspect_late_peers(scene, out);
   if (scene.peers.cells().experts) {
     suspect_experts(scene, out);
     suspect_sequences(scene, out);
@@ -258,17 +260,5 @@ Telling tell_peers(std::span<const Cause* const> causes, const TellContext& cont
   telling.table = {"stragglers", "straggler-workers"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"jitter", "imbalance", "replica-jitter"};
-
-}  // namespace
-
-const CauseKind peers_cause = {.id = "peers",
-                               .name = "peers inside cells",
-                               .takes_from = kLines,
-                               .of_work = true,
-                               .suspect = suspect_peers,
-                               .judge = judge_peers,
-                               .tell = tell_peers};
 
 }  // namespace stageline

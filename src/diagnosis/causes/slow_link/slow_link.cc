@@ -140,15 +140,6 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
   }
 }
 
-void suspect_slow_links(CauseScene& scene, std::vector<Suspect>& out) {
-  suspect_by_starts(scene, out);
-  suspect_by_late_messages(scene, out);
-  // With forwards alone, gaps between them may be unrecorded backwards.
-  const std::vector<CellKind>& kinds = scene.graph.kind;
-  if (scene.measured<LinkTimes>().all.recorded || std::ranges::any_of(kinds, is_backward))
-    suspect_by_median(scene, out);
-}
-
 Args args_of(const Cause& c, const TellContext& context) {
   const auto& own = c.own.as<SlowLinkOwn>();
   Args args = context.args(c);
@@ -172,6 +163,17 @@ bool is_one_direction(std::span<const Cause* const> all, const TellContext& cont
   });
 }
 
+}  // namespace
+
+void suspect_slow_link(CauseScene& scene, std::vector<Suspect>& out) {
+  suspect_by_starts(scene, out);
+  suspect_by_late_messages(scene, out);
+  // With forwards alone, gaps between them may be unrecorded backwards.
+  const std::vector<CellKind>& kinds = scene.graph.kind;
+  if (scene.measured<LinkTimes>().all.recorded || std::ranges::any_of(kinds, is_backward))
+    suspect_by_median(scene, out);
+}
+
 Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   Args args = args_of(c, context);
@@ -192,16 +194,5 @@ Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& 
   telling.table = {"links", ""};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"message"};
-
-}  // namespace
-
-const CauseKind slow_link_cause = {.id = "slow_link",
-                                   .name = "slow link",
-                                   .takes_from = kLines,
-                                   .of_links = true,
-                                   .suspect = suspect_slow_links,
-                                   .tell = tell_slow_link};
 
 }  // namespace stageline

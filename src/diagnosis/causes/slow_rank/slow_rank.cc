@@ -445,8 +445,10 @@ Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool who
   return cause;
 }
 
+}  // namespace
+
 // Compares each worker with the same stage's workers in other replicas.
-void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
+void suspect_slow_rank(CauseScene& scene, std::vector<Suspect>& out) {
   const std::vector<CellTimes::Worker>& workers = scene.times.workers();
   if (!levels_are_affordable(scene)) return;
   ByStage by_stage;
@@ -475,16 +477,5 @@ Telling tell_slow_rank(std::span<const Cause* const> causes, const TellContext& 
   telling.table = {"stragglers", "straggler-workers"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"replica-jitter"};
-
-}  // namespace
-
-const CauseKind slow_rank_cause = {.id = "slow_rank",
-                                   .name = "slow worker",
-                                   .takes_from = kLines,
-                                   .of_work = true,
-                                   .suspect = suspect_slow_ranks,
-                                   .tell = tell_slow_rank};
 
 }  // namespace stageline

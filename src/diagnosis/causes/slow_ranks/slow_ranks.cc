@@ -85,9 +85,17 @@ CauseWorld divided_by(const CauseScene& scene, std::vector<double> factors) {
   };
 }
 
+Telling tell_graded(const Cause& c, const TellContext& context) {
+  Args args = context.args(c);
+  args.set("fastest", int64_t{c.own.as<SlowRanksOwn>().fastest}).set("otherwise", context.share(c.price.otherwise_ns));
+  return say_cause("ranks.slow", "ranks.slow.graded", args);
+}
+
+}  // namespace
+
 // Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
 // slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
-void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
+void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
   if (!levels_are_affordable(scene)) return;
   const Ratios loads = scene.times.worker_loads();
   const ReplicaLevels levels = levels_of(scene, loads);
@@ -117,12 +125,6 @@ void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
   for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, factors->to_fastest[w]);
 }
 
-Telling tell_graded(const Cause& c, const TellContext& context) {
-  Args args = context.args(c);
-  args.set("fastest", int64_t{c.own.as<SlowRanksOwn>().fastest}).set("otherwise", context.share(c.price.otherwise_ns));
-  return say_cause("ranks.slow", "ranks.slow.graded", args);
-}
-
 Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext& context) {
   constexpr size_t kShown = 8;
   const Cause& c = *causes.front();
@@ -150,16 +152,5 @@ Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext&
   telling.table = {"stragglers", "straggler-workers"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"replica-jitter"};
-
-}  // namespace
-
-const CauseKind slow_ranks_cause = {.id = "slow_ranks",
-                                    .name = "slow ranks together",
-                                    .takes_from = kLines,
-                                    .of_work = true,
-                                    .suspect = suspect_graded_replicas,
-                                    .tell = tell_slow_ranks};
 
 }  // namespace stageline

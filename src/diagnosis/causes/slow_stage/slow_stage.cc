@@ -374,57 +374,6 @@ void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
     }
 }
 
-// Compares each stage with the others kind by kind and, where there are chunks, chunk by chunk.
-void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
-  if (scene.times.stages() < 2) return;
-  const PlaceTimes t = place_times(scene);
-  const auto to_others = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
-  const auto to_even = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
-  for (size_t p = 0; p < t.mean.size(); ++p) {
-    if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
-    if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
-  }
-  const StageSteps steps(scene, t.others);
-  const StageScatter cells(scene);
-  std::vector<Slow> slow;
-  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
-      slow.push_back(std::move(found));
-  if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
-  std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
-  if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
-  for (const Slow& found : slow) {
-    Suspect suspect{.cause = found.cause};
-    suspect.cause.kind = &slow_stage_cause;
-    suspect.cause.together = {"slow_stage", Together::Role::kEqual};
-    const Place& place = found.cause.place();
-    const int32_t mirror = found.cause.places.size() > 1 ? found.cause.places[1].stage : kUnknown;
-    // A stage that is slow in some steps only becomes faster by the step's level in all its kinds alike; otherwise each
-    // kind takes what the others' means say.
-    const bool varies = slow_course(found.cause.course) && mirror == kUnknown;
-    suspect.without = [&scene, stage = place.stage, chunk = place.chunk, mirror, to_others,
-                       course = varies ? found.cause.course : Course{}](uint32_t op, double& dur, double&) {
-      const int32_t own = scene.graph.stage(op);
-      if (scene.times.worker_of(op) == CellTimes::kNone || (own != stage && own != mirror)) return;
-      const double to = (*to_others)[scene.times.place_of(op)];
-      if (!course.varies()) {
-        dur *= to;
-        return;
-      }
-      if (chunk != kUnknown && scene.graph.chunk[op] != chunk) return;
-      const double factor = course_factor(course, step_of(scene.graph, op));
-      if (factor > 1) dur /= factor;
-    };
-    // Evening out is unknown where only a part of the run was read, and moving layers does not help against what is
-    // slow in some steps only.
-    if (scene.coverage.whole() && !varies)
-      suspect.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
-        if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];
-      };
-    out.push_back(std::move(suspect));
-  }
-}
-
 // Returns whether the stage, or its chunk, holds the end (or, with `end` false, the start) of the model.
 bool is_end(const Place& place, const TellContext& context, bool end) {
   const bool known = !context.recognition.candidates.empty();
@@ -484,6 +433,59 @@ Text stages_alike(std::span<const Cause* const> causes) {
   return stages.size() > 1 ? joined(numbers, {", ", "、"}) : Text();
 }
 
+}  // namespace
+
+// Compares each stage with the others kind by kind and, where there are chunks, chunk by chunk.
+void suspect_slow_stage(CauseScene& scene, std::vector<Suspect>& out) {
+  if (scene.times.stages() < 2) return;
+  const PlaceTimes t = place_times(scene);
+  const auto to_others = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  const auto to_even = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  for (size_t p = 0; p < t.mean.size(); ++p) {
+    if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
+    if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
+  }
+  const StageSteps steps(scene, t.others);
+  const StageScatter cells(scene);
+  std::vector<Slow> slow;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
+    if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
+      slow.push_back(std::move(found));
+  if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
+  std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
+  if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
+  for (const Slow& found : slow) {
+    Suspect suspect{.cause = found.cause};
+    suspect.cause.kind = &slow_stage_cause;
+    suspect.cause.together = {"slow_stage", Together::Role::kEqual};
+    const Place& place = found.cause.place();
+    const int32_t mirror = found.cause.places.size() > 1 ? found.cause.places[1].stage : kUnknown;
+    // A stage that is slow in some steps only becomes faster by the step's level in all its kinds alike; otherwise each
+    // kind takes what the others' means say.
+    const bool varies = slow_course(found.cause.course) && mirror == kUnknown;
+    suspect.without = [&scene, stage = place.stage, chunk = place.chunk, mirror, to_others,
+                       course = varies ? found.cause.course : Course{}](uint32_t op, double& dur, double&) {
+      const int32_t own = scene.graph.stage(op);
+      if (scene.times.worker_of(op) == CellTimes::kNone || (own != stage && own != mirror)) return;
+      const double to = (*to_others)[scene.times.place_of(op)];
+      if (!course.varies()) {
+        dur *= to;
+        return;
+      }
+      if (chunk != kUnknown && scene.graph.chunk[op] != chunk) return;
+      const double factor = course_factor(course, step_of(scene.graph, op));
+      if (factor > 1) dur /= factor;
+    };
+    // Evening out is unknown where only a part of the run was read, and moving layers does not help against what is
+    // slow in some steps only.
+    if (scene.coverage.whole() && !varies)
+      suspect.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
+        if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];
+      };
+    out.push_back(std::move(suspect));
+  }
+}
+
 Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<SlowStageOwn>();
@@ -520,17 +522,5 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext&
   telling.table = {"waterfall", "waterfall-stages"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"imbalance"};
-
-}  // namespace
-
-const CauseKind slow_stage_cause = {.id = "slow_stage",
-                                    .name = "slow stage",
-                                    .takes_from = kLines,
-                                    .of_work = true,
-                                    .of_layers = true,
-                                    .suspect = suspect_slow_stages,
-                                    .tell = tell_slow_stage};
 
 }  // namespace stageline

@@ -190,9 +190,11 @@ CauseWorld shortened(const CauseScene& scene, std::function<double(uint32_t)> sa
   };
 }
 
+}  // namespace
+
 // For each name, a world without its tails. Where one stage takes far longer than all others, its extra time is a cause
 // of its own.
-void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
+void suspect_tail(CauseScene& scene, std::vector<Suspect>& out) {
   const StepGraph& g = scene.graph;
   const auto tails = std::make_shared<const Tails>(find_tails(scene));
   if (tails->names.empty()) return;
@@ -282,17 +284,5 @@ Telling tell_tail(std::span<const Cause* const> causes, const TellContext& conte
   telling.table = {"waterfall", "waterfall"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"tail"};
-
-}  // namespace
-
-const CauseKind tail_cause = {.id = "tail",
-                              .name = "exposed tail",
-                              .measured = Measured::kRecorded,
-                              .takes_from = kLines,
-                              .suspect = suspect_tails,
-                              .judge = judge_tail,
-                              .tell = tell_tail};
 
 }  // namespace stageline

@@ -11,6 +11,8 @@ struct UnevenDataOwn {
   double deviation = 0;    // relative standard deviation of a cell's work
 };
 
+}  // namespace
+
 void suspect_uneven_data(CauseScene& scene, std::vector<Suspect>& out) {
   const CellTimes::Routing& routing = scene.times.routing();
   if (!routing.known()) return;
@@ -54,16 +56,5 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext
   telling.table = {"stragglers", "forward-backward"};
   return telling;
 }
-
-constexpr std::string_view kLines[] = {"replica-jitter"};
-
-}  // namespace
-
-const CauseKind uneven_data_cause = {.id = "uneven_data",
-                                     .name = "uneven data",
-                                     .takes_from = kLines,
-                                     .of_work = true,
-                                     .suspect = suspect_uneven_data,
-                                     .tell = tell_uneven_data};
 
 }  // namespace stageline

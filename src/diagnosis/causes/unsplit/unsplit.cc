@@ -2,7 +2,6 @@
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {
-namespace {
 
 Telling tell_unsplit(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
@@ -13,9 +12,5 @@ Telling tell_unsplit(std::span<const Cause* const> causes, const TellContext& co
   telling.table = {"schedule", "recognition"};
   return telling;
 }
-
-}  // namespace
-
-const CauseKind unsplit_cause = {.id = "unsplit", .name = "unsplit backwards", .tell = tell_unsplit};
 
 }  // namespace stageline
