@@ -398,11 +398,11 @@ def check_list_of_analyses(write):
 def check_routes(write):
     """docs/viewer-protocol.md lists the paths that the viewer's table of routes has (`tidy.py --write` makes the lists), and has one
     heading for each path that takes parameters, with those parameters in the table's order."""
-    table = re.search(r'kRoutes\[\] = \{(.*?)\n\};', (SRC / 'server/page/routes.cc').read_text(), re.S)[1]
+    table = (SRC / 'server/page/routes.def').read_text()
     table = re.sub(r'(?<=[\w ])"\n\s*"', '', table)  # a long text is written as two
-    routes = re.findall(r'\{"([^"]+)",\s*"([^"]*)",\s*(k\w+),\s*[^"]*?"([^"]+)"\}', table)
-    if len(routes) != len(re.findall(r'^    \{"', table, re.M)):
-        problem(SRC / 'server/page/routes.cc', 0, 'a line of kRoutes is not of the form {"path", "parameters", needs, handler, "summary"}')
+    routes = re.findall(r'^ROUTE\("([^"]+)",\s*"([^"]*)",\s*(k\w+),\s*[^"]*?"([^"]+)"\)$', table, re.M)
+    if len(routes) != len(re.findall(r'^ROUTE\("', table, re.M)):
+        problem(SRC / 'server/page/routes.def', 0, 'a row is not of the form ROUTE("path", "parameters", needs, handler, "summary")')
     path = ROOT / 'docs/viewer-protocol.md'
     text = path.read_text()
     lists = {'kRun': [], 'kShelf': []}  # of a run that goes on and of the start page; the rest is of any run
@@ -416,15 +416,15 @@ def check_routes(write):
     elif expected != parts and write:
         path.write_text(''.join(expected))
     elif expected != parts:
-        problem(path, 0, 'the lists of paths are not those of src/server/page/routes.cc; python3 tools/tidy.py --write makes them')
+        problem(path, 0, 'the lists of paths are not those of src/server/page/routes.def; python3 tools/tidy.py --write makes them')
     headed = re.findall(r'`(?:PUT )?(/[\w./-]*)(?:\?([^`]*))?`', '\n'.join(re.findall(r'^### .*', text, re.M)))
     for name, parameters, _, _ in routes:
         wanted = '&'.join('OPTION=' if one == '*' else one + '=' for one in parameters.split())
         found = [query for one, query in headed if one == name]
         if (wanted or found) and found != [wanted]:
-            problem(path, 0, f'one heading "### `{name}{"?" * bool(wanted)}{wanted}`" is wanted, as src/server/page/routes.cc has it')
+            problem(path, 0, f'one heading "### `{name}{"?" * bool(wanted)}{wanted}`" is wanted, as src/server/page/routes.def has it')
     for name in {one for one, _ in headed} - {one for one, *_ in routes}:
-        problem(path, 0, f'has a heading for {name}, which src/server/page/routes.cc does not have')
+        problem(path, 0, f'has a heading for {name}, which src/server/page/routes.def does not have')
 
 
 def check_tracked_files():
