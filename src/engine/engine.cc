@@ -100,6 +100,53 @@ Status take_file_ranks(const std::vector<std::string>& paths, const std::vector<
   return {};
 }
 
+struct ExplainedFact {
+  using Value = Explanation;
+  static Value make(const Run& run) { return explain(run, true); }
+};
+
+void say_no_theory(Diagnostics& notes, const Theory* theory, Ghosts ghosts) {
+  if (!theory || theory->known()) return;
+  notes.add(problem::theory_none_ghosts.as(ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo),
+            Args().set("why_not", theory->why_not));
+}
+
+Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnostics& notes, const std::string& path,
+                    ExportOptions options, std::vector<std::string>& written) {
+  std::vector<size_t> parts;
+  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    if (wanted.empty() || std::ranges::binary_search(wanted, trace.parts[p].rank)) parts.push_back(p);
+  if (parts.empty())
+    return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
+                      "stageline info lists the ranks");
+  if (parts.size() > 1 && path == "-")
+    return make_error(
+        ErrorCode::kUsage, std::string(exporter.name) + " writes one file per rank, and stdout takes one",
+        "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …");
+  OutputSet together;
+  for (const size_t p : parts) {
+    options.part = p;
+    written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
+    const std::vector<Table> no_tables;
+    const Findings no_findings;
+    const ExportInput input{trace, notes, no_tables, no_findings.headline, no_findings.list, options};
+    TRY_OK(exporter.write(input, written.back()));
+  }
+  return together.commit();
+}
+
+// Counts the slices of profiles that no cell stands for.
+int64_t slices_beside_cells(const Trace& trace) {
+  std::vector<uint64_t> of_cells;
+  for (size_t i = 0; i < trace.cells.size(); ++i)
+    if (trace.cells.slice[i] != kNoSlice)
+      of_cells.push_back(static_cast<uint64_t>(trace.cells.part[i]) << 32 | trace.cells.slice[i]);
+  std::ranges::sort(of_cells);
+  const auto distinct = std::unique(of_cells.begin(), of_cells.end()) - of_cells.begin();
+  return static_cast<int64_t>(trace.slice_count()) - distinct;
+}
+
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -235,62 +282,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   return tables;
 }
 
-namespace {
-
-struct ExplainedFact {
-  using Value = Explanation;
-  static Value make(const Run& run) { return explain(run, true); }
-};
-
-}  // namespace
-
 const Explanation& explained_run(const Run& run) { return run.fact<ExplainedFact>(); }
-
-namespace {
-
-void say_no_theory(Diagnostics& notes, const Theory* theory, Ghosts ghosts) {
-  if (!theory || theory->known()) return;
-  notes.add(problem::theory_none_ghosts.as(ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo),
-            Args().set("why_not", theory->why_not));
-}
-
-Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnostics& notes, const std::string& path,
-                    ExportOptions options, std::vector<std::string>& written) {
-  std::vector<size_t> parts;
-  const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
-  for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (wanted.empty() || std::ranges::binary_search(wanted, trace.parts[p].rank)) parts.push_back(p);
-  if (parts.empty())
-    return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
-                      "stageline info lists the ranks");
-  if (parts.size() > 1 && path == "-")
-    return make_error(
-        ErrorCode::kUsage, std::string(exporter.name) + " writes one file per rank, and stdout takes one",
-        "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …");
-  OutputSet together;
-  for (const size_t p : parts) {
-    options.part = p;
-    written.push_back(parts.size() == 1 ? path : rank_path(path, trace.parts[p].rank));
-    const std::vector<Table> no_tables;
-    const Findings no_findings;
-    const ExportInput input{trace, notes, no_tables, no_findings.headline, no_findings.list, options};
-    TRY_OK(exporter.write(input, written.back()));
-  }
-  return together.commit();
-}
-
-// Counts the slices of profiles that no cell stands for.
-int64_t slices_beside_cells(const Trace& trace) {
-  std::vector<uint64_t> of_cells;
-  for (size_t i = 0; i < trace.cells.size(); ++i)
-    if (trace.cells.slice[i] != kNoSlice)
-      of_cells.push_back(static_cast<uint64_t>(trace.cells.part[i]) << 32 | trace.cells.slice[i]);
-  std::ranges::sort(of_cells);
-  const auto distinct = std::unique(of_cells.begin(), of_cells.end()) - of_cells.begin();
-  return static_cast<int64_t>(trace.slice_count()) - distinct;
-}
-
-}  // namespace
 
 Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& options) {
   const std::vector<Table> tables;

@@ -376,6 +376,28 @@ void read_layer_list(Sizes& s, Model& m, Value list) {
   if (m.kind_of.empty()) s.fail("layers is empty");
 }
 
+// Per token, in units of one multiplication for each weight; the cost of attention to a sequence is apart.
+double megatron_mixer(const Model& m, const LayerKind& kind) {
+  if (kind.mixer == Mixer::kDelta)
+    return mixer_weights(m, kind) + 4 * m.delta->value_heads * m.delta->value_dim * m.delta->value_dim;
+  if (kind.mixer == Mixer::kMamba) {  // its convolution is not counted, and the inner width is always 2 · hidden
+    const double h = m.hidden, inner = 2 * h;
+    return h * (2 * inner + 2 * m.mamba->groups * m.mamba->state + m.mamba->heads) + inner * h +
+           3.5 * inner * m.mamba->state;
+  }
+  const double norms = m.mla ? m.mla->q_rank + m.mla->kv_rank : 0;
+  return mixer_weights(m, kind) + (kind.mixer == Mixer::kNone ? 0 : norms);
+}
+
+double megatron_mlp(const Model& m, const LayerKind& kind) {
+  if (!kind.mlp) return 0;
+  const double h = m.hidden, w = m.mlp_weights();
+  if (!kind.moe) return w * h * m.ffn;
+  const Experts& e = *m.moe;
+  const double routed = e.ffn * e.top_k * w;
+  return h * w * e.shared + (e.latent > 0 ? e.latent * (routed + 2 * h) : h * routed);
+}
+
 }  // namespace
 
 Result<Model> read_model(std::string_view json, const std::string& path, ModelUse use) {
@@ -467,32 +489,6 @@ double total_parameters(const Model& m) {
   for (const uint8_t kind : m.kind_of) sum += of_kind[kind];
   return sum;
 }
-
-namespace {
-
-// Per token, in units of one multiplication for each weight; the cost of attention to a sequence is apart.
-double megatron_mixer(const Model& m, const LayerKind& kind) {
-  if (kind.mixer == Mixer::kDelta)
-    return mixer_weights(m, kind) + 4 * m.delta->value_heads * m.delta->value_dim * m.delta->value_dim;
-  if (kind.mixer == Mixer::kMamba) {  // its convolution is not counted, and the inner width is always 2 · hidden
-    const double h = m.hidden, inner = 2 * h;
-    return h * (2 * inner + 2 * m.mamba->groups * m.mamba->state + m.mamba->heads) + inner * h +
-           3.5 * inner * m.mamba->state;
-  }
-  const double norms = m.mla ? m.mla->q_rank + m.mla->kv_rank : 0;
-  return mixer_weights(m, kind) + (kind.mixer == Mixer::kNone ? 0 : norms);
-}
-
-double megatron_mlp(const Model& m, const LayerKind& kind) {
-  if (!kind.mlp) return 0;
-  const double h = m.hidden, w = m.mlp_weights();
-  if (!kind.moe) return w * h * m.ffn;
-  const Experts& e = *m.moe;
-  const double routed = e.ffn * e.top_k * w;
-  return h * w * e.shared + (e.latent > 0 ? e.latent * (routed + 2 * h) : h * routed);
-}
-
-}  // namespace
 
 double layer_flops(const Model& m, const LayerKind& kind, double sequence) {
   if (kind.custom) return kind.flops_per_token;

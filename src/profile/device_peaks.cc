@@ -24,6 +24,14 @@ bool names(std::string_view device, std::string_view model) {
   return device[end] == '-' && size > end + 1 && size != std::string_view::npos && device.substr(size) == "GB";
 }
 
+constexpr std::string_view kParts[] = {
+#include "profile/tensor_kernels.def"
+};
+
+constexpr std::string_view kOperators[] = {
+#include "profile/tensor_operators.def"
+};
+
 }  // namespace
 
 std::string_view precision_name(Precision precision) {
@@ -54,18 +62,6 @@ std::optional<Precision> precision_of(std::string_view type, bool on_tensor_core
   if (type.starts_with("c10::Float4")) return Precision::kFp4;
   return std::nullopt;
 }
-
-namespace {
-
-constexpr std::string_view kParts[] = {
-#include "profile/tensor_kernels.def"
-};
-
-constexpr std::string_view kOperators[] = {
-#include "profile/tensor_operators.def"
-};
-
-}  // namespace
 
 bool uses_tensor_cores(std::string_view kernel) {
   static const AnyOf units({std::begin(kParts), std::end(kParts)});

@@ -130,12 +130,6 @@ class LongStepWords {
   const Trace& trace_;
 };
 
-}  // namespace
-
-LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
-
-namespace {
-
 std::vector<Place> all_places(std::vector<Place> places, const std::vector<Place>& or_else) {
   places.insert(places.end(), or_else.begin(), or_else.end());
   return places;
@@ -232,6 +226,8 @@ Finding finding_of(const Group& group, const Trace& trace, const CauseList& caus
 }
 
 }  // namespace
+
+LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes) {
   const LongStepWords words_of(trace);

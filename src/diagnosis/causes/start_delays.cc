@@ -21,12 +21,15 @@ struct Send {
 std::vector<Send> sorted_sends(const Cells& cells) {
   std::vector<Send> sends;
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
+    if (is_send(cells.kind[i]))
       sends.push_back(
           {cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i], cells.kind[i] == CellKind::kSendForward});
   std::ranges::sort(sends, {}, [](const Send& a) { return std::tuple(a.part, a.step, a.end_ns, a.start_ns); });
   return sends;
 }
+
+constexpr size_t kMinCells = 4;
+constexpr uint32_t kNone = CellTimes::kNone;
 
 }  // namespace
 
@@ -76,13 +79,6 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
     if (all.waits() || rank.waits()) found->blocked.merge(rank.blocked);
   return found->blocked.empty() ? nullptr : found;
 }
-
-namespace {
-
-constexpr size_t kMinCells = 4;
-constexpr uint32_t kNone = CellTimes::kNone;
-
-}  // namespace
 
 double launched_late(double by, double more) { return more <= kMaxOfUsual * by ? std::max(0.0, more) : by; }
 

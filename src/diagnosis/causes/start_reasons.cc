@@ -69,34 +69,6 @@ LateBegins describe(const CauseScene& scene, uint32_t worker, const BeginsOfWork
   return out;
 }
 
-}  // namespace
-
-std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns) {
-  constexpr double kAsLate = 2;  // factor within which beginnings are as late as the rank's other cells
-  const std::vector<BeginsOfWorker> begins = compare_begins(scene, kLateStart * cell_ns);
-  std::vector<std::pair<double, uint32_t>> worst;  // (sum of delays, negated; worker)
-  for (uint32_t w = 0; w < begins.size(); ++w)
-    if (std::ssize(begins[w].usual) >= kMinLateCells) worst.emplace_back(-begins[w].sum_ns(), w);
-  std::ranges::sort(worst);
-  if (worst.size() > kMaxWorkerCauses) worst.resize(kMaxWorkerCauses);
-  std::vector<LateBegins> found;
-  for (const auto& [sum_ns, w] : worst) {
-    found.push_back(describe(scene, w, begins[w]));
-    LateBegins& own = found.back();
-    for (const auto& [worker, ns] : late)
-      if (worker == w) own.as_late = own.each_ns <= kAsLate * ns && kAsLate * own.each_ns >= ns;
-  }
-  return found;
-}
-
-CauseWorld LateBegins::without() const {
-  return [less = late_ns](uint32_t op, double&, double& delay) {
-    if (const auto at = less->find(op); at != less->end()) delay -= at->second;
-  };
-}
-
-namespace {
-
 // From this share of late cells of one direction of a worker on, its message is the cause.
 constexpr double kMinOneWay = 0.3;
 // Share of the delays of one direction during which their messages must have been under way.
@@ -309,6 +281,30 @@ double standing_out_above_ns(const StartDelays& starts) {
 }
 
 }  // namespace
+
+std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns) {
+  constexpr double kAsLate = 2;  // factor within which beginnings are as late as the rank's other cells
+  const std::vector<BeginsOfWorker> begins = compare_begins(scene, kLateStart * cell_ns);
+  std::vector<std::pair<double, uint32_t>> worst;  // (sum of delays, negated; worker)
+  for (uint32_t w = 0; w < begins.size(); ++w)
+    if (std::ssize(begins[w].usual) >= kMinLateCells) worst.emplace_back(-begins[w].sum_ns(), w);
+  std::ranges::sort(worst);
+  if (worst.size() > kMaxWorkerCauses) worst.resize(kMaxWorkerCauses);
+  std::vector<LateBegins> found;
+  for (const auto& [sum_ns, w] : worst) {
+    found.push_back(describe(scene, w, begins[w]));
+    LateBegins& own = found.back();
+    for (const auto& [worker, ns] : late)
+      if (worker == w) own.as_late = own.each_ns <= kAsLate * ns && kAsLate * own.each_ns >= ns;
+  }
+  return found;
+}
+
+CauseWorld LateBegins::without() const {
+  return [less = late_ns](uint32_t op, double&, double& delay) {
+    if (const auto at = less->find(op); at != less->end()) delay -= at->second;
+  };
+}
 
 StartReasons::StartReasons(const CauseScene& scene) : starts(scene) {
   if (!starts.known()) return;

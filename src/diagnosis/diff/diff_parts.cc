@@ -41,6 +41,17 @@ Shape shape_of(const Trace& trace, const StepGraph& graph, DiffRun& run) {
   return shape;
 }
 
+bool is_same(const Cause& a, const Cause& b) { return a.kind == b.kind && same_place(a.place(), b.place()); }
+
+// Whether a cause is about the work of a stage, or of one rank of it.
+bool is_about(const Cause& cause, const DiffGroup& group, const Trace& trace) {
+  const Place& place = cause.place();
+  if (!cause.kind->of_work || place.stage != group.stage) return false;
+  if (place.kind == PlaceKind::kStage) return true;
+  return place.kind == PlaceKind::kRanks &&
+         (group.part == kUnknown || place.ranks.front() == trace.parts[group.part].rank);
+}
+
 }  // namespace
 
 void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, const StepGraph& graph_b,
@@ -68,21 +79,6 @@ void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, c
   if (shape_a.messages != shape_b.messages)
     diff.notes.add(problem::diff_messages, Args().flag("in_a", shape_a.messages));
 }
-
-namespace {
-
-bool is_same(const Cause& a, const Cause& b) { return a.kind == b.kind && same_place(a.place(), b.place()); }
-
-// Whether a cause is about the work of a stage, or of one rank of it.
-bool is_about(const Cause& cause, const DiffGroup& group, const Trace& trace) {
-  const Place& place = cause.place();
-  if (!cause.kind->of_work || place.stage != group.stage) return false;
-  if (place.kind == PlaceKind::kStage) return true;
-  return place.kind == PlaceKind::kRanks &&
-         (group.part == kUnknown || place.ranks.front() == trace.parts[group.part].rank);
-}
-
-}  // namespace
 
 NewCauses::NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace, const Trace& b_trace)
     : graph_(graph), trace_(b_trace), everywhere_(kNoCause) {

@@ -22,6 +22,19 @@ std::string cut_path(const std::string& frame) {
   return cut + frame.substr(begin);
 }
 
+// A name that fits a title: without template arguments and parameters, then its last components, so that none is cut;
+// empty if even the last is too long.
+std::string title_name(std::string name) {
+  const size_t arguments = std::min(name.find('<'), name.ends_with(')') ? name.find('(') : name.size());
+  if (name.size() > kMaxInTitle && arguments > 0) name.resize(std::min(arguments, name.size()));
+  while (name.size() > kMaxInTitle) {
+    const size_t at = name.find_first_of("#/|:. ");
+    if (at == std::string::npos) return {};
+    name.erase(0, name.find_first_not_of("#/|:. ", at));
+  }
+  return name;
+}
+
 }  // namespace
 
 Text Culprit::text() const {
@@ -39,23 +52,6 @@ Text Culprit::text() const {
   add(cut_path(frame), " from ");
   return out;
 }
-
-namespace {
-
-// A name that fits a title: without template arguments and parameters, then its last components, so that none is cut;
-// empty if even the last is too long.
-std::string title_name(std::string name) {
-  const size_t arguments = std::min(name.find('<'), name.ends_with(')') ? name.find('(') : name.size());
-  if (name.size() > kMaxInTitle && arguments > 0) name.resize(std::min(arguments, name.size()));
-  while (name.size() > kMaxInTitle) {
-    const size_t at = name.find_first_of("#/|:. ");
-    if (at == std::string::npos) return {};
-    name.erase(0, name.find_first_not_of("#/|:. ", at));
-  }
-  return name;
-}
-
-}  // namespace
 
 std::string Culprit::name() const {
   std::string name;

@@ -165,6 +165,55 @@ Waits read_waits(const ProfileSums& sums) {
   return w;
 }
 
+// Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
+// on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
+// longer what all wait for. Empty where the replay cannot say it.
+std::map<int32_t, double> saved_without_slowness(const JobReplay& job, const Part& slow, const SharedKernels& shared) {
+  if (!job.usable()) return {};
+  std::vector<TakenOut> out(job.timelines().size());
+  for (size_t r = 0; r < out.size(); ++r)
+    if (job.timelines()[r].part == &slow)
+      for (const DeviceTimeline::DeviceItem& item : job.timelines()[r].device)
+        out[r].device_ns.push_back(shared.shorter_ns[item.slice]);
+  return job.saved(out, job.meetings());
+}
+
+// Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
+void price_slowness(const JobReplay& job, const Part& part, const SharedKernels& shared, ProfileFacts& f) {
+  const std::map<int32_t, double> saved = saved_without_slowness(job, part, shared);
+  if (saved.empty()) return;
+  double sum = 0;
+  for (RankFacts& r : f.ranks) {
+    const auto own = saved.find(r.rank);
+    if (own == saved.end()) continue;
+    sum += own->second;
+    if (r.rank == part.rank) continue;
+    const double waited = std::clamp(own->second, r.comm_wait_ns, std::max(r.comm_wait_ns, r.exposed_comm_ns));
+    f.comm_wait_ns += waited - r.comm_wait_ns;
+    r.comm_wait_ns = waited;
+  }
+  f.slow.saved = std::max(0.0, share_or_zero(sum, f.whole.span_ns));
+}
+
+// Whether the others wait for a rank by more than what it waits itself, beyond the scatter over the steps.
+bool late_in_all_steps(const ProfileSums& sums, const DeviceSums& rank) {
+  std::vector<double> net;
+  for (const TbStepWait& step : rank.step_waits)
+    net.push_back(step.others_ns / (sums.ranks.size() - 1.0) - static_cast<double>(step.own_ns));
+  const auto count = static_cast<int64_t>(net.size());
+  return count > 1 && mean_of(net) > 0 && beyond_noise(mean_of(net), sample_std(net) / std::sqrt(count), count);
+}
+
+// Says why a rank computes longer, as far as its kernels and its clock show it.
+Text why_slow(const ProfileFacts& f) {
+  if (!f.slow.compared) return words("profile.slow.unknown");
+  if (!f.slow.by_kernels) return words("profile.slow.more");
+  Args args;
+  args.set("longer", percent(f.slow.longer)).flag("clock", f.slow.mhz > 0);
+  return words("profile.slow.same",
+               args.set("mhz", fixed(f.slow.mhz, 0)).set("others_mhz", fixed(f.slow.others_mhz, 0)));
+}
+
 }  // namespace
 
 void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
@@ -201,40 +250,6 @@ void see_late_rank(const LedgerOfRun* ledger, ProfileFacts& f) {
   }
 }
 
-namespace {
-
-// Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
-// on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
-// longer what all wait for. Empty where the replay cannot say it.
-std::map<int32_t, double> saved_without_slowness(const JobReplay& job, const Part& slow, const SharedKernels& shared) {
-  if (!job.usable()) return {};
-  std::vector<TakenOut> out(job.timelines().size());
-  for (size_t r = 0; r < out.size(); ++r)
-    if (job.timelines()[r].part == &slow)
-      for (const DeviceTimeline::DeviceItem& item : job.timelines()[r].device)
-        out[r].device_ns.push_back(shared.shorter_ns[item.slice]);
-  return job.saved(out, job.meetings());
-}
-
-// Without its slowness the others compute as long as before, so what their windows lose was exposed waiting for it.
-void price_slowness(const JobReplay& job, const Part& part, const SharedKernels& shared, ProfileFacts& f) {
-  const std::map<int32_t, double> saved = saved_without_slowness(job, part, shared);
-  if (saved.empty()) return;
-  double sum = 0;
-  for (RankFacts& r : f.ranks) {
-    const auto own = saved.find(r.rank);
-    if (own == saved.end()) continue;
-    sum += own->second;
-    if (r.rank == part.rank) continue;
-    const double waited = std::clamp(own->second, r.comm_wait_ns, std::max(r.comm_wait_ns, r.exposed_comm_ns));
-    f.comm_wait_ns += waited - r.comm_wait_ns;
-    r.comm_wait_ns = waited;
-  }
-  f.slow.saved = std::max(0.0, share_or_zero(sum, f.whole.span_ns));
-}
-
-}  // namespace
-
 void see_why_slow(const Trace& trace, JobOnce& job, ProfileFacts& f) {
   if (!f.slow_rank) return;
   const auto part = std::ranges::find(trace.parts, *f.slow_rank, &Part::rank);
@@ -255,29 +270,6 @@ void see_why_slow(const Trace& trace, JobOnce& job, ProfileFacts& f) {
   if (mhz < kLowClock * usual) f.slow.mhz = mhz, f.slow.others_mhz = usual;
   price_slowness(job(), *part, shared, f);
 }
-
-namespace {
-
-// Whether the others wait for a rank by more than what it waits itself, beyond the scatter over the steps.
-bool late_in_all_steps(const ProfileSums& sums, const DeviceSums& rank) {
-  std::vector<double> net;
-  for (const TbStepWait& step : rank.step_waits)
-    net.push_back(step.others_ns / (sums.ranks.size() - 1.0) - static_cast<double>(step.own_ns));
-  const auto count = static_cast<int64_t>(net.size());
-  return count > 1 && mean_of(net) > 0 && beyond_noise(mean_of(net), sample_std(net) / std::sqrt(count), count);
-}
-
-// Says why a rank computes longer, as far as its kernels and its clock show it.
-Text why_slow(const ProfileFacts& f) {
-  if (!f.slow.compared) return words("profile.slow.unknown");
-  if (!f.slow.by_kernels) return words("profile.slow.more");
-  Args args;
-  args.set("longer", percent(f.slow.longer)).flag("clock", f.slow.mhz > 0);
-  return words("profile.slow.same",
-               args.set("mhz", fixed(f.slow.mhz, 0)).set("others_mhz", fixed(f.slow.others_mhz, 0)));
-}
-
-}  // namespace
 
 void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   // Devices leave a collective together, hosts one by one: only starts on one clock say how long they waited.

@@ -85,32 +85,6 @@ void add_data_parallel(int32_t rank, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-}  // namespace
-
-void add_step_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
-                       std::vector<Finding>& out) {
-  if (!facts.accounted) add_input_loading(facts, sums, out);  // with an account, the owner is known gap by gap
-  struct Worst {
-    double share = 0;
-    int32_t rank = -1;
-  };
-  Worst eligible, parallel, full;  // the worst rank stands for all
-  const auto take = [](Worst& worst, int32_t rank, double share) {
-    if (worst.rank < 0 || share > worst.share) worst = {share, rank};
-  };
-  for (const DeviceSums& rank : sums.ranks)
-    for (const TbAdvice& advice : rank.advice) {
-      if (advice.id == "tensor-cores") take(eligible, rank.rank, advice.share);
-      if (advice.id == "memory-full") take(full, rank.rank, advice.share);
-      if (advice.id == "data-parallel") take(parallel, rank.rank, 0);
-    }
-  if (eligible.rank >= 0) add_tensor_cores(eligible.share, out);
-  if (parallel.rank >= 0) add_data_parallel(parallel.rank, out);
-  if (full.rank >= 0) add_full_memory(trace, full.share, full.rank, out);
-}
-
-namespace {
-
 // The share of operators in the mean steps, and that of communication during which none runs.
 std::pair<double, double> operators_and_rest(const ProfileSums& sums) {
   double all = 0, operators = 0, communication = 0;
@@ -123,10 +97,6 @@ std::pair<double, double> operators_and_rest(const ProfileSums& sums) {
   }
   return {share_or_zero(operators, all), share_or_zero(communication, all)};
 }
-
-}  // namespace
-
-namespace {
 
 // The bar of phases, the longest first, where a host's trace names some.
 bool add_phases(const Trace& trace, Headline& h) {
@@ -150,6 +120,28 @@ bool add_phases(const Trace& trace, Headline& h) {
 }
 
 }  // namespace
+
+void add_step_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                       std::vector<Finding>& out) {
+  if (!facts.accounted) add_input_loading(facts, sums, out);  // with an account, the owner is known gap by gap
+  struct Worst {
+    double share = 0;
+    int32_t rank = -1;
+  };
+  Worst eligible, parallel, full;  // the worst rank stands for all
+  const auto take = [](Worst& worst, int32_t rank, double share) {
+    if (worst.rank < 0 || share > worst.share) worst = {share, rank};
+  };
+  for (const DeviceSums& rank : sums.ranks)
+    for (const TbAdvice& advice : rank.advice) {
+      if (advice.id == "tensor-cores") take(eligible, rank.rank, advice.share);
+      if (advice.id == "memory-full") take(full, rank.rank, advice.share);
+      if (advice.id == "data-parallel") take(parallel, rank.rank, 0);
+    }
+  if (eligible.rank >= 0) add_tensor_cores(eligible.share, out);
+  if (parallel.rank >= 0) add_data_parallel(parallel.rank, out);
+  if (full.rank >= 0) add_full_memory(trace, full.share, full.rank, out);
+}
 
 void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   const StepShares steps = step_shares(sums);

@@ -20,6 +20,38 @@ uint8_t column_of(CellKind kind) {
   }
 }
 
+// The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
+// cannot run together.
+std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
+  std::vector<const WorkList*> max(schedule.ranks.size(), nullptr);
+  const WorkLists work = work_lists(lists);
+  for (const WorkList& list : work.lists) {
+    if (list.stage < 0 || static_cast<size_t>(list.stage) >= max.size() ||
+        list.micro_batches != schedule.sizes.micro_batches)
+      continue;
+    const WorkList*& best = max[list.stage];
+    if (!best || list.count > best->count) best = &list;
+  }
+  for (size_t stage = 0; stage < max.size(); ++stage) {
+    if (!max[stage]) return std::nullopt;
+    RankOrder order;
+    const std::vector<WorkToken>& tokens = max[stage]->tokens;
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
+      const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
+      if (tokens[t].fused && t + 1 < tokens.size() && tokens[t + 1].fused) {
+        ++t;
+        order.emplace_back(action, Action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk});
+      } else {
+        order.emplace_back(action);
+      }
+    }
+    schedule.ranks[stage] = std::move(order);
+  }
+  if (!check_order(schedule)) return std::nullopt;
+  return schedule;
+}
+
 }  // namespace
 
 Result<OrderPlan> compile_schedule(Schedule schedule) {
@@ -78,42 +110,6 @@ Result<OrderPlan> compile_schedule(Schedule schedule) {
   plan.schedule = std::move(schedule);
   return plan;
 }
-
-namespace {
-
-// The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
-// cannot run together.
-std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
-  std::vector<const WorkList*> max(schedule.ranks.size(), nullptr);
-  const WorkLists work = work_lists(lists);
-  for (const WorkList& list : work.lists) {
-    if (list.stage < 0 || static_cast<size_t>(list.stage) >= max.size() ||
-        list.micro_batches != schedule.sizes.micro_batches)
-      continue;
-    const WorkList*& best = max[list.stage];
-    if (!best || list.count > best->count) best = &list;
-  }
-  for (size_t stage = 0; stage < max.size(); ++stage) {
-    if (!max[stage]) return std::nullopt;
-    RankOrder order;
-    const std::vector<WorkToken>& tokens = max[stage]->tokens;
-    for (size_t t = 0; t < tokens.size(); ++t) {
-      if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
-      const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
-      if (tokens[t].fused && t + 1 < tokens.size() && tokens[t + 1].fused) {
-        ++t;
-        order.emplace_back(action, Action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk});
-      } else {
-        order.emplace_back(action);
-      }
-    }
-    schedule.ranks[stage] = std::move(order);
-  }
-  if (!check_order(schedule)) return std::nullopt;
-  return schedule;
-}
-
-}  // namespace
 
 Result<Schedule> order_of(std::string_view name, const ScheduleSizes& sizes) {
   // The size is checked before the order is made: there are a forward and a backward for every chunk of every

@@ -14,6 +14,24 @@ Error bad_scale(std::string_view text, const std::string& why) {
       "micro-batch, step, by, set");
 }
 
+Table base_table(const WhatIf* model, const FixList& list) {
+  Table base(declared_table("what-if/what-if-base"));
+  if (!model) {
+    base.add_row({whole_ns(list.step_ns), list.steps > 0 ? list.steps : kNullInteger, kNullInteger, kNaN, kNullInteger,
+                  kNaN, std::string(), kNaN});
+    return base;
+  }
+  const ModelError& error = model->error();
+  const OrderModel& order = model->order();
+  const int64_t steps = sum_over<int64_t>(model->counts());
+  base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
+                share_of(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
+                share_of(error.order_ns - error.recorded_ns, error.recorded_ns),
+                order.known() ? order.recognition().best().name : std::string(),
+                order.known() ? order.present().max_held() : kNaN});
+  return base;
+}
+
 }  // namespace
 
 Result<CellScale> parse_scale(std::string_view text) {
@@ -66,28 +84,6 @@ Result<CellScale> parse_scale(std::string_view text) {
   if (!said) return bad_scale(text, "it says no by=FACTOR or set=TIME");
   return scale;
 }
-
-namespace {
-
-Table base_table(const WhatIf* model, const FixList& list) {
-  Table base(declared_table("what-if/what-if-base"));
-  if (!model) {
-    base.add_row({whole_ns(list.step_ns), list.steps > 0 ? list.steps : kNullInteger, kNullInteger, kNaN, kNullInteger,
-                  kNaN, std::string(), kNaN});
-    return base;
-  }
-  const ModelError& error = model->error();
-  const OrderModel& order = model->order();
-  const int64_t steps = sum_over<int64_t>(model->counts());
-  base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
-                share_of(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
-                share_of(error.order_ns - error.recorded_ns, error.recorded_ns),
-                order.known() ? order.recognition().best().name : std::string(),
-                order.known() ? order.present().max_held() : kNaN});
-  return base;
-}
-
-}  // namespace
 
 Table memory_table(const std::vector<MeasuredStage>& memory) {
   constexpr double kGiB = 1 << 30;

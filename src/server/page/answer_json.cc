@@ -124,6 +124,25 @@ Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudge
   return std::move(wire).with_header(json.take());
 }
 
+// `first` is the run that notes and times belong to. Notes and errors of the analysis go to `told`, if it is
+// given.
+Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
+                              const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
+  const bool huge = first.slice_count() > kMaxEventRows;
+  input.for_report = input.brief = huge;
+  input.rows_later = true;
+  Result<AnalysisResult> result = analysis.run(input);
+  if (reported && analysis.in_report) {
+    if (result)
+      merge_notes(reported->notes, result->notes);
+    else
+      add_not_possible(analysis, result.error(), reported->failed);
+  }
+  if (!result) return std::move(result).error();
+  if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", analysis.name));
+  return result_json(analysis.name, *result, origin_of(first), limit, part, form);
+}
+
 }  // namespace
 
 bool is_offered(const Analysis& analysis, const Trace& trace) {
@@ -149,29 +168,6 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
   json.end_object();
   return json.take();
 }
-
-namespace {
-
-// `first` is the run that notes and times belong to. Notes and errors of the analysis go to `told`, if it is
-// given.
-Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
-                              const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
-  const bool huge = first.slice_count() > kMaxEventRows;
-  input.for_report = input.brief = huge;
-  input.rows_later = true;
-  Result<AnalysisResult> result = analysis.run(input);
-  if (reported && analysis.in_report) {
-    if (result)
-      merge_notes(reported->notes, result->notes);
-    else
-      add_not_possible(analysis, result.error(), reported->failed);
-  }
-  if (!result) return std::move(result).error();
-  if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", analysis.name));
-  return result_json(analysis.name, *result, origin_of(first), limit, part, form);
-}
-
-}  // namespace
 
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
                                   const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part,

@@ -22,6 +22,26 @@ NameSet matching(const Timeline& timeline, const NamePattern& pattern) {
   return out;
 }
 
+// Returns how often each of the names occurs among slices that have the facets. O(slices of the lanes that may match),
+// parallel.
+std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
+  const FacetTest test(timeline.trace(), timeline.lanes(), meant.facets);
+  const size_t lanes = timeline.lanes().size();
+  const size_t tasks = std::clamp<size_t>(lanes, 1, static_cast<size_t>(thread_count()));
+  std::vector<std::vector<uint64_t>> own(tasks, std::vector<uint64_t>(meant.names.size()));
+  parallel_for(tasks, [&](size_t task) {
+    for (auto l = static_cast<uint32_t>(task); l < lanes; l += static_cast<uint32_t>(tasks)) {
+      if (!test.lane_may(l)) continue;
+      const ViewLane& lane = timeline.lanes()[l];
+      for (size_t i = 0; i < lane.count; ++i)
+        if (meant.names.has(lane.names[i]) && test.has(l, i)) ++own[task][lane.names[i]];
+    }
+  });
+  for (size_t task = 1; task < tasks; ++task)
+    for (size_t name = 0; name < own[0].size(); ++name) own[0][name] += own[task][name];
+  return std::move(own[0]);
+}
+
 }  // namespace
 
 Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
@@ -53,30 +73,6 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
   }
   return out;
 }
-
-namespace {
-
-// Returns how often each of the names occurs among slices that have the facets. O(slices of the lanes that may match),
-// parallel.
-std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
-  const FacetTest test(timeline.trace(), timeline.lanes(), meant.facets);
-  const size_t lanes = timeline.lanes().size();
-  const size_t tasks = std::clamp<size_t>(lanes, 1, static_cast<size_t>(thread_count()));
-  std::vector<std::vector<uint64_t>> own(tasks, std::vector<uint64_t>(meant.names.size()));
-  parallel_for(tasks, [&](size_t task) {
-    for (auto l = static_cast<uint32_t>(task); l < lanes; l += static_cast<uint32_t>(tasks)) {
-      if (!test.lane_may(l)) continue;
-      const ViewLane& lane = timeline.lanes()[l];
-      for (size_t i = 0; i < lane.count; ++i)
-        if (meant.names.has(lane.names[i]) && test.has(l, i)) ++own[task][lane.names[i]];
-    }
-  });
-  for (size_t task = 1; task < tasks; ++task)
-    for (size_t name = 0; name < own[0].size(); ++name) own[0][name] += own[task][name];
-  return std::move(own[0]);
-}
-
-}  // namespace
 
 Result<std::string> search_answer(const Timeline& timeline, const Query& query) {
   TRY(limit, integer_parameter(query, "limit", 200, 1, 10'000));
