@@ -23,7 +23,6 @@ constexpr auto texts_by(const Text (&texts)[N]) {
 }
 
 // Tables of words: each row has a key and all its words, with blanks between them.
-
 template <class Key>
 struct WordRow {
   Key key;

@@ -6,7 +6,6 @@
 namespace stageline {
 
 // SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), with which requests to S3 are signed.
-
 using Sha256 = std::array<uint8_t, 32>;
 
 Sha256 sha256(std::string_view bytes);
@@ -16,7 +15,6 @@ std::string hex_of(const Sha256& digest);  // 64 digits in lower case
 
 // One random number for each process, for tables whose keys come from files: whoever writes a file cannot choose keys
 // that all fall into one place. No output depends on it.
-
 uint64_t hash_seed();  // not 0
 
 // Returns a hash of 64 bits. The seed makes different keys collide in each process.
@@ -34,7 +32,6 @@ struct SeededHash {
 };
 
 // Base64 writes bytes as text of 64 letters (RFC 4648), padded.
-
 std::string base64(std::string_view bytes);
 
 }  // namespace stageline

@@ -7,7 +7,6 @@ namespace stageline {
 
 // Sorts what is nearly sorted: rows of several tables that were each written in order. The order must be total, because
 // equal elements may change places.
-
 template <class Iterator, class Before>
 void sort_runs(Iterator begin, Iterator end, Before before) {
   constexpr size_t kMaxRuns = 16;           // merging them two by two still costs less than sorting
@@ -35,8 +34,6 @@ void sort_runs(Iterator begin, Iterator end, Before before) {
     ends.swap(merged);
   }
 }
-
-// Sorting by small whole numbers: by counting, where comparing would be several times slower.
 
 // Sorts rows stably by numbers: key(row) is an array of int32_t, the first one counts most. It counts where the numbers
 // lie close together, else it compares. O(rows), or O(rows log rows).

@@ -78,7 +78,6 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
 Result<TimeRange> parse_time_range(std::string_view text);
 
 // The explanation of a run, as a fact of it: explain, SQL, figures and the server share one.
-
 // Computed once per Run, with offers.
 const Explanation& explained_run(const Run& run);
 

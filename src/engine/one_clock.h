@@ -65,8 +65,6 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
 Result<AlignMode> parse_align_mode(std::string_view text);
 Result<align::ByHand> parse_align_on(std::string_view text);
 
-// Clocks by a manifest of Perfetto (perfetto_manifest.json), which lies next to the traces of a run.
-
 // Moves the parts of a profile onto the clock of the file that a manifest relates them to, and names their machines.
 // The run's clock is then shared if one file is the reference of all. A manifest in a circle, or no JSON, is a problem.
 void apply_clock_manifest(const Source& source, Trace& trace);

@@ -16,7 +16,6 @@ namespace stageline {
 // Every field is a varint key (the field number shifted left by 3 bits, plus the wire type) and a value. Values are a
 // varint (0), eight bytes little endian (1), or a length and bytes (2). Bytes are made by shifting, so the file is the
 // same on any machine.
-
 class ProtoWriter {
  public:
   void varint(uint64_t value) {

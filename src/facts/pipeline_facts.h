@@ -42,7 +42,6 @@ const Slowdown& slowdown_of(const Run& run);
 const StepPeriods& periods_of(const Run& run);
 
 // Finds which ranks hold up the others (pipeline/measure/stragglers), as a fact of a run.
-
 // Computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph). S_w is not in it; slowdown_of() has
 // it.
 const Stragglers& stragglers_of(const Run& run);

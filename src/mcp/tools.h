@@ -18,9 +18,6 @@
 
 namespace stageline::mcp {
 
-// The tools and their arguments, declared in words.json of this room; requests are checked against this table, and
-// schemas are written from it.
-
 // An argument of a tool: values that are sent are checked against it, and its schema is written from it.
 struct Argument {
   std::string name;

@@ -5,8 +5,6 @@
 
 namespace stageline {
 
-// Which lane of a part holds a slice: lanes stand one after another in the slices.
-
 // Returns the lane's index; SIZE_MAX when none holds the slice. O(log lanes).
 inline size_t lane_of(const Part& part, size_t slice) {
   const auto at = std::ranges::upper_bound(part.lanes, slice, {}, &Lane::end);
@@ -14,7 +12,6 @@ inline size_t lane_of(const Part& part, size_t slice) {
 }
 
 // Finds which slice of a thread is open at given times.
-
 struct SliceQuestion {
   size_t lane = 0;  // lane of the part; it must be a host thread's
   int64_t time_ns = 0;

@@ -31,8 +31,6 @@ Rgb chunk_fill(const Theme& theme, KindGroup group, int32_t chunk, int32_t chunk
 // White or near-black, whichever reads better on `fill`.
 Rgb text_on(Rgb fill);
 
-// Writes the palette as JSON for the pages; a report contains it, and the server sends it to the viewer.
-
 // Returns the colour as "#0b5cad".
 std::string hex(Rgb colour);
 

@@ -42,7 +42,6 @@ bool of_hosts_alone(const Trace& trace);
 
 // Whether a trace has communication and nothing else (NCCL Inspector's logs), as open_trace() found and noted: nothing
 // says what computing covers, or how long devices are idle.
-
 inline bool is_only_communication(const Trace& trace) {
   return trace.diagnostics.count("source.only_communication") > 0;
 }

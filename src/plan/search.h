@@ -167,7 +167,6 @@ int64_t step_of(const Wish& wish, const PlanProblem& problem, const Layout& layo
 Candidate priced(const Wish& wish, const PlanProblem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
 
 // What to type in a framework for a plan. Every split that is written reads back as the same split.
-
 // Lines to type; the first ones are comments with what the plan costs. Errors: kUsage for a framework that is not
 // known or that has no such schedule.
 Result<std::string> emit_plan(std::string_view framework, const Wish& wish, const Candidate& plan);

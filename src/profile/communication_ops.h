@@ -93,7 +93,6 @@ std::vector<OpTime> op_times(const TorchRun& run, const std::vector<Communicatio
 // Which rank the others wait for in collectives.
 //
 // Clocks of ranks are not compared: the rank with the shortest operation came last (communication_ops.h).
-
 struct RankWaits {
   int64_t collectives = 0, last = 0, wait_ns = 0, caused_ns = 0;
   int64_t transfer_ns = 0;  // what the fastest rank of each of its collectives took
@@ -113,7 +112,6 @@ CollectiveSums collective_sums(const TorchRun& run, const Matched& matched);
 
 // A collective that was open when a capture began. The earlier work of the last rank to record is not known. So the
 // collective shows when the profilers were started, and no waiting.
-
 // Removes the first collective from the device work of all ranks if two things hold. It is the first work of each
 // device, and the rank with the shortest kernel, which came last, recorded nothing before it. Profiler steps begin at a
 // known time, so runs with steps keep it. O(slices).

@@ -30,7 +30,6 @@ std::optional<Precision> precision_of(std::string_view type, bool on_tensor_core
 // Finds by names which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
 //
 // A trace does not say this, so names are all there is. Definitions and limits: docs/analyses/tb-kernel.md.
-
 // Knows names of cuBLAS, cuDNN, CUTLASS, FlashAttention, of Hopper's and Blackwell's instructions, of
 // Tensile with matrix instructions, and of Composable Kernel. Kernels whose names say nothing (Triton's) are not
 // recognised. O(length).

@@ -29,7 +29,6 @@ struct DeviceTime {
 DeviceTime device_time(const TorchRun& run, const TorchRank& rank);
 
 // The profiler steps of a rank, on its host and on its devices.
-
 // Times count from the run's zero.
 struct DeviceStep {
   int32_t rank = 0;
@@ -45,7 +44,6 @@ struct DeviceStep {
 std::vector<DeviceStep> device_steps(const TorchRun& run, size_t part);
 
 // The clock of a rank's device over time, and how long kernels take that its peers run too.
-
 struct ClockTime {
   double mhz = 0;
   int64_t values = 0;        // how often it was recorded

@@ -24,8 +24,6 @@ DeviceTimeline device_timeline(const Trace& trace, const Part& part);
 // Returns the number of the stream that device work on this lane belongs to; −1: none is known.
 int64_t stream_of(const Part& part, size_t slice, size_t lane);
 
-// The window of a timeline of devices: which time counts, and what of it was not recorded.
-
 // Chooses the window of the device work in `out`, without the work that belongs to no step of it, and finds what was
 // not recorded. Returns the end of the last step, up to which the host counts; INT64_MIN without steps.
 int64_t choose_window(const Trace& trace, const Part& part, DeviceTimeline& out);

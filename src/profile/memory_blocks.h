@@ -62,8 +62,6 @@ int64_t peak_device_memory(const Part& part);
 // Returns for each stage the largest peak of its ranks; −1 where none is known. Empty where no rank has any.
 std::vector<int64_t> peak_memory_of_stages(const Trace& trace);
 
-// Estimates the purpose of a block of memory, from the operator that allocated it, the time, and its lifetime.
-
 // torch.profiler._memory_profiler's categories, in its order.
 enum class MemoryClass : uint8_t {
   kParameter,
@@ -105,7 +103,6 @@ MemoryClassSeries memory_class_series(const Part& part, const MemoryHistory& his
                                       MemoryDevice device, int64_t zero_ns);
 
 // The facts from which tb-memory makes its tables.
-
 struct MemoryOperator {  // one for each device and operator name
   MemoryDevice device;
   StringId name = 0;

@@ -52,7 +52,6 @@ std::string shapes_text(std::string_view dims);
 //   backwards  2·heads·pairs·(3·D + 2·Dv)      the scores are computed anew
 //
 // Of packed sequences a trace has their number, their sum and the longest, but not each length, so only bounds follow.
-
 struct AttentionWork {
   uint64_t flops = 0, max_flops = 0;  // they differ where only bounds follow
   uint64_t written = 0;               // elements

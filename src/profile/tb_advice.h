@@ -9,7 +9,6 @@ namespace stageline {
 
 // The operator calls of a rank with their host, device and tensor-core time. They are the rows of tb-operator, and the
 // overview uses them to judge operators that could use tensor cores. Definitions: docs/analyses/tb-operator.md.
-
 struct TbOperator {
   StringId name = 0;
   uint32_t slice = kNoSliceIndex;

@@ -26,14 +26,12 @@ int add_functions(sqlite3* db);
 
 // The rights of a query: to read, call functions of a list, and keep temporary tables and views. Everything else is
 // refused, and the refusal gives the reason.
-
 // The callback for sqlite3_set_authorizer(). `stopped` is a Stopped, which gets the reason of a refusal.
 int authorize(void* stopped, int action, const char* first, const char* second, const char* database,
               const char* trigger);
 
 // SQLite's own functions on texts, with a bound on the time of one call. A call cannot be interrupted, so a query with
 // a long text would outlive its timeout.
-
 // Replaces instr, replace, trim, like, glob, printf and format. Returns SQLITE_OK, or SQLite's error code.
 int add_bounded_functions(sqlite3* db);
 

@@ -13,7 +13,6 @@
 namespace stageline::sql {
 
 // The filter of a query on slices: constraints that SQLite pushes down, as the cursor tests them.
-
 // For each KernelClass whether it passes.
 using ClassSet = std::array<bool, kKernelClassCount>;
 

@@ -27,21 +27,15 @@ int64_t sum_of(const std::vector<int64_t>& ns);
 // Returns the standard deviation of a whole population (n), as numpy.std does. `values` is not empty.
 double population_std(const std::vector<double>& values);
 
-// cluster-time-summary as msprof-analyze answers it (--compat msprof).
-
 // Returns msprof-analyze's ClusterTimeSummary, in microseconds. It is based on the profiler's own sums (analysis.db).
 // It has no rows if these are missing, or if no group has all of its ranks in the trace.
 Table msprof_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
-
-// slow-rank as msprof-analyze answers it (--compat msprof).
 
 // Returns msprof-analyze's SlowRank and SlowOpStats. Numbers are microseconds, although names of columns say Ns.
 std::vector<Table> msprof_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 // Returns FreeFrequencyRanks and AbnormalFrequencyRanks of its mode freq_analysis in one table.
 Table msprof_clocks(const TorchRun& run);
-
-// expert-load as msprof-analyze answers it (--compat msprof).
 
 // Returns EPTokensSummary and TopEPTokensInfo of ep_load_balance. They count kernels of type GroupedMatmul of all
 // steps, forward and backward. Groups are those that parallel_group_info calls "exp"; where it calls none so, all ranks

@@ -97,8 +97,6 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   return result.with(exact_memory_bw_summary_table(*torch, ranks), bin_table(*torch, ranks));
 }
 
-// Every change of the bandwidth of copies and memsets. Definitions: docs/analyses/memory-bandwidth.md.
-
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result = answer_of(*torch);

@@ -75,8 +75,6 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   return table;
 }
 
-// Every change of the number of launched operations that wait on a stream. Definitions: docs/analyses/queue-length.md.
-
 Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table(declared_table("queue-length-time-series/queue-length-time-series/hta"));
   for (size_t k = 0; k < ranks.size(); ++k) {

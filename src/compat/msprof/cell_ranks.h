@@ -11,7 +11,6 @@
 namespace stageline {
 
 // Makes blocks of StepTaskInfo from the cells of a pipeline; every name says what is known of the cell.
-
 struct LabelPlan {
   bool dualpipev = false;
   bool apart = false;         // nothing is overlapped: a forward and a backward stand for each pair
@@ -35,7 +34,6 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
 
 // Links sends and receives that do not name their peer (Level_none of older torch_npu). The pipeline's cells identify
 // them: a send carries the result of one micro-batch, and the receive is the one whose cell waits for it.
-
 struct NamelessOp {
   int64_t row = 0;  // index into RankTables::ops
   int64_t start_ns = 0, end_ns = 0;
@@ -52,7 +50,6 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
 
 // Finds which send of one rank is which receive of another, over all ranks. A link is a text that occurs at both ends
 // and nowhere else.
-
 struct RankPeers {
   int32_t rank = 0;
   // Distinguishes ranks of different pipelines whose groups have the same name: "[0,2,4,6]"; "" when unknown.
@@ -77,13 +74,11 @@ PairedLinks pair_links(const std::vector<RankPeers>& ranks);
 // Reports forwards without a backward, since a chart of such a profile looks complete and is not. The usual case is
 // MindSpeed's DualPipeV without --moe-fb-overlap, where the functions that were marked are not the ones that run
 // backwards.
-
 // Counts them, and names rank and step of the first one in `notes` (pp_chart.no_backwards). A rank's last step may have
 // been cut by the end of the profile, so it counts only where the rank has no other. O(cells).
 void say_missing_backwards(const Trace& trace, Diagnostics& notes);
 
 // Makes our own tables of every rank: blocks from the pipeline's cells, and links from who sends to whom.
-
 using CellRanks = std::vector<RankTables>;
 
 // Fills the ranks of `chart`, except for what was written. A rank that cannot be read gets an error, and the others are

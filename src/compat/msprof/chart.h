@@ -41,7 +41,6 @@ struct PpChart {
 };
 
 // Finds which file has which rank of an Ascend cluster's profile.
-
 struct RankDatabase {
   int32_t rank = -1;   // −1 when the file's name has no number
   std::string path;    // the path with which it can be opened
@@ -64,7 +63,6 @@ Result<RankDatabases> find_rank_databases(const std::string& folder, Diagnostics
 //
 // The file stageline_pp_chart.json (kPpChartMark) marks a folder as ours and lists our files in it. So what an earlier
 // run left, and nothing else, can be removed before the next one.
-
 struct PpChartFolder {
   std::string path;
   std::vector<std::string> earlier;  // below path: files of an earlier run that are still there
@@ -88,7 +86,6 @@ Result<int64_t> clear_output_folder(const PpChartFolder& folder);
 Status mark_output_folder(const PpChartFolder& folder, const PpChartOptions& options, const PpChart& chart);
 
 // Lists the steps that exist, for users who asked for another one.
-
 inline constexpr size_t kMaxStepsListed = 10'000;
 
 // Returns "10, 11"; for more than eight steps "8 to 4007".
@@ -108,7 +105,6 @@ inline std::string step_list(const std::set<int64_t>& steps) {
 // message, its order and its messages to other ranks, and one odd block costs only one label. `as_msprof` repeats the
 // rows of msprof-analyze 26.2's `cluster -m pp_chart`, including its bugs (docs/reference/pp-chart.md). One difference
 // remains: communication ranges of Level_none are joined by connectionId alone, as before 18 Aug 2026.
-
 // When no rank has a block, nothing is written or removed. Ranks are processed in parallel; memory is that of the
 // blocks of a few ranks with as_msprof, and that of all cells otherwise. A rank that cannot be read or written gets an
 // error, and the others are done nevertheless. Errors: those of find_rank_databases; kUsage for ranks that do not

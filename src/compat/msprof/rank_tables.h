@@ -8,7 +8,6 @@ namespace stageline {
 
 // StepTaskInfo: the table from which MindStudio Insight draws a pipeline chart. It has one row for each block of work
 // on the device.
-
 struct StepTask {
   int64_t start_ns = 0, end_ns = 0;
   uint32_t name = 0;  // index into StepTasks::names
@@ -30,7 +29,6 @@ struct StepTasks {
 };
 
 // Writes tables into one rank's database, or into a copy of it. (write_in_place() writes into the original.)
-
 struct RankTables {
   bool write_blocks = false;  // rebuilds StepTaskInfo
   StepTasks blocks;

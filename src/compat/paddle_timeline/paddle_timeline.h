@@ -10,8 +10,6 @@
 
 namespace stageline {
 
-// Finds which logs the converter reads, in which order, and what their rows are called.
-
 // A time as Python holds it: a float, or the integer 0 with which a variable was initialised. The two print differently
 // ("0.0", "0") and compare equal.
 struct PyTime {

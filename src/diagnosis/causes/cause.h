@@ -13,7 +13,6 @@ namespace stageline {
 // retransmission do.
 //
 //     late by 8 … 60 ms, thirteen of them        320 ms: one of fourteen by the same law in one run of eight
-
 class LateLengths {
  public:
   LateLengths() = default;

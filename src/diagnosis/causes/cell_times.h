@@ -1,5 +1,5 @@
 // Times of compute cells, with what is known to lengthen them divided out: micro-batches that are long on every stage,
-// slow workers. Part of causes.
+// slow workers.
 #pragma once
 
 #include "pipeline/measure/sequence_lengths.h"
@@ -7,8 +7,6 @@
 #include "pipeline/sums/course.h"
 
 namespace stageline {
-
-// Estimates the times of cells if randomly varying work were distributed evenly. It is part of causes.
 
 // The work of a place of the pipeline (a stage's chunk) in one replica: the mean of its micro-batches and their number.
 struct WorkLevel {
@@ -38,7 +36,6 @@ Largest largest_of_normals(size_t count);
 //
 //   step 1   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        micro-batch 0 is long in every step; a long sequence would be
 //   step 2   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        another one from step to step
-
 struct CellPosition {
   int32_t micro_batch = 0, last_micro_batch = 0;  // neighbours that are equally long are one position
   int32_t stage = kUnknown;                       // kUnknown: on most stages

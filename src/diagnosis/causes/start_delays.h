@@ -1,5 +1,5 @@
 // When compute cells start, and how late they do: what the searches for late ranks, pauses, late starts everywhere and
-// late messages look at. Part of causes.
+// late messages look at.
 //
 //   own     ▐▐▐▐▐▐      ends                        delay: what passes after the last thing that a cell waits for;
 //   input       ────▶│  there     ▐▐▐▐ start        cells that wait for what was not read have none here
@@ -13,11 +13,10 @@
 
 namespace stageline {
 
-// Compute cells that began when a send of their own rank ended, because the rank waits for its sends. Part of causes.
+// Compute cells that began when a send of their own rank ended, because the rank waits for its sends.
 //
 //   cell   ▐▐▐▐                ▐▐▐▐      both inputs were there at the first bar's end; the cell began with the send's
 //   end send       └──────────────┘          a send that does not block would end anywhere
-
 struct RankSends {
   struct Blocked {
     double ns = 0;         // the part of the operation's delay during which a send of its rank was under way

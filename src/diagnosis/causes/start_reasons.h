@@ -14,8 +14,7 @@ namespace stageline {
 //     rank 0   step 7 ▐▐▐▐      ▐▐ first cell of step 8
 //     rank 4   step 7 ▐▐▐▐      ├── late ──▶▐▐
 //
-// Delays that all ranks have are a line of the breakdown. Part of causes.
-
+// Delays that all ranks have are a line of the breakdown.
 struct LateBegins {
   uint32_t worker = 0;
   bool as_late = false;  // its other cells start about as late, which explains these beginnings

@@ -115,7 +115,6 @@ inline constexpr double kMinDiffShare = 0.002;  // share of A's step; a smaller 
 // Every step of B is paired with one of A, by order. A group's effect is the change of the replay of the step graph
 // (pipeline/replay/step_graph.h) when the group's times become B's, as a mean over the pairs. Its uncertainty is the
 // standard error over the pairs. Definitions: docs/reference/diff.md.
-
 // Errors: kBadInput when one of the runs ("A" or "B", which the message says) has no operations with steps, or clocks
 // that cannot be compared. O(operations · log operations + operations · groups).
 Result<RunDiff> diff_runs(const Trace& a, const Trace& b);

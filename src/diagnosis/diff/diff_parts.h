@@ -9,8 +9,7 @@
 namespace stageline {
 
 // Estimates the time of every operation of run B in run A: the time of the operation at the same place or, if there is
-// none, of similar ones. It is part of run_diff.
-
+// none, of similar ones.
 struct DiffMatch {
   OpTimes a_times;             // for each operation of B
   std::vector<bool> is_exact;  // for each operation of B
@@ -31,8 +30,7 @@ struct DiffMatch {
 DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& trace_a, const Trace& trace_b,
                            const std::vector<int64_t>& pair_of, const std::vector<bool>& usual_a);
 
-// Sorts the times of run B's operations into the groups by which run_diff explains a change. Part of run_diff.
-
+// Sorts the times of run B's operations into the groups by which run_diff explains a change.
 struct DiffGroups {
   std::vector<DiffGroup> list;             // cause, place, count, means and part; effects are not yet filled in
   std::vector<uint32_t> of_dur, of_delay;  // for each operation an index into list; list.size() where nothing changes
@@ -58,8 +56,7 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group);
 // "weight gradient", "forward", …
 Text kind_words(CellKind kind);
 
-// Causes that run B has and run A has not, by the operations that they are about. Part of run_diff.
-
+// Causes that run B has and run A has not, by the operations that they are about.
 class NewCauses {
  public:
   NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace, const Trace& b_trace);
@@ -82,8 +79,6 @@ class NewCauses {
   std::map<int32_t, uint32_t> by_micro_batch_, by_part_;
   uint32_t everywhere_;
 };
-
-// Describes two runs, apart from their times: schedule and sizes, and their differences. It is part of run_diff.
 
 // Fills diff.a and diff.b (sizes and schedule) and diff.changes. Changes are another schedule, other stages, chunks,
 // micro-batches, replicas or ranks, and messages recorded in one run only. Lists that follow the schedule in one run

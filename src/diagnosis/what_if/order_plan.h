@@ -38,8 +38,6 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
 // cannot run together.
 std::optional<OrderPlan> compile_as_it_ran(const RankLists& lists, std::string_view name, const ScheduleSizes& sizes);
 
-// A replayed order as cells, for drawing.
-
 // A cell of a replayed order, in time from its step's start; an overlapped pair is two cells.
 struct OrderCell {
   int32_t dp = 0, stage = 0, chunk = 0, micro_batch = 0;

@@ -46,8 +46,6 @@ FixList price_fixes(WhatIf& model, const FixOptions& options);
 Text bytes_of_change(const WhatIf& model, const StageBytes& bytes, const Changes& changes,
                      const std::vector<int32_t>& before, const std::vector<int32_t>& after);
 
-// `stageline what-if`: parses the user's own changes and writes the answer as tables.
-
 // Parses "stage=3,kind=F,by=0.9": keys stage, rank, dp, kind, chunk, micro-batch (mb), step, and by=FACTOR or set=TIME
 // (in milliseconds where it has no unit). Errors: kUsage, which shows the forms.
 Result<CellScale> parse_scale(std::string_view text);

@@ -8,7 +8,6 @@ namespace stageline {
 
 // Figure: a number that several places show. Each has one name, one unit, one base and one owner that computes it. So
 // explain, info, SQL, Python, the page and history cannot disagree. figures.def lists them.
-
 struct Figure {
   std::string name;                                         // "step_period"; of a family: "part.compute"
   double value = std::numeric_limits<double>::quiet_NaN();  // NaN: unknown, and why_unknown gives the reason

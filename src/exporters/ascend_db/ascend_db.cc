@@ -21,7 +21,6 @@ namespace ascend_db {
 namespace {
 
 // The text of a marked range.
-
 // The guide numbers micro-batch i of chunk c in DualPipeV as c·m + i, and it does spell "overlaping" in this way. The
 // chunks of DualPipe are directions, with micro-batches of their own.
 std::string guide_text(const AscendDbOptions& o, const Block& b) {

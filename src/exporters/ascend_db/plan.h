@@ -9,7 +9,6 @@
 namespace stageline {
 
 // Options of a simulated Ascend profile: how much it holds, and which texts its marks have.
-
 enum class AscendLevel : uint8_t {
   kNone,    // marks only: ranges on the host and their intervals on the device
   kLevel0,  // also kernels, operators and communication operations

@@ -102,7 +102,6 @@ class RankRows {
 };
 
 // Writes analysis.db: the sums that Ascend's own profiler computes for one rank.
-
 // Writes the sums of each step. `steps` are the [start, end) of each step on the device. All times in `rows` are true
 // times; `offset_ns` is added to them to give the rank's own stamps. Errors: kIo.
 Status write_analysis_db(const RankRows& rows, const AscendDbOptions& options, const std::vector<Span>& steps,

@@ -180,7 +180,6 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
 //            ├ Step 0 ──────┤├ Step 1 steps
 //   rank 0   ███▅▅█  ▂▂███           each pixel column: the share of its time, from below
 //            ▔▔▔▔▔▔▔▔ ▔▔▔            calls of the host
-
 // Errors: kBadInput when there are no slices of devices or calls, kUsage for an impossible width, kLimit when there
 // are more ranks than fit. O(slices log slices).
 Result<ChartLayout> layout_profile(const Trace& trace, const Theme& theme, const ChartOptions& options,

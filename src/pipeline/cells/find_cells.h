@@ -54,7 +54,6 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
 // kept result feeds the k-th forward of the same rank that sends no gradient. If peers are not recorded (gloo without
 // record_shapes), the ranks are assumed to form a ring in the order of their numbers. This is kept only if every count,
 // order and path agrees with it. Work that does not fit stays kUnknown and is counted.
-
 // Returns marks of the compute cells of all parts, with stage and micro-batch where these follow. The result is empty
 // when no part has sends, receives and backward work. Diagnostics "cells.inferred_*" say what the marks rest on and
 // what stayed unknown. O(slices + work log work).
@@ -97,7 +96,6 @@ bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
 // first gradient kernel. On the first stage a backward may be followed at once by the next forward, which starts after
 // the last gradient kernel. Micro-batches are numbered only if the order of every stage is that of a known schedule,
 // and no block starts before the one that feeds it. Unproven numbers stay unknown and are counted.
-
 // Fills trace.cells, Part::stage and dp, and trace.pipeline_stages. Returns false, having added only diagnostics, if
 // the stages are unknown or there is no gradient kernel. It also does so if no P2P of a pipeline's group was recorded
 // or it overlaps the kernels. Diagnostics are "cells.from_kernels", "cells.kernels_unproven", "cells.kernels_overlap",
@@ -106,7 +104,6 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options);
 
 // Finds cells whose timestamps contradict those of their own rank: a wrong unit, an end that was never written, a
 // timestamp of another clock. One such row can make a step appear to take three years.
-
 // Takes cells out that cannot have run when they say, and counts each as a loss, "cells.impossible_times":
 //
 // - A rank does its steps one after another. This is so when three quarters of its cells of one step are over before

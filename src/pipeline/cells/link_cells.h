@@ -31,7 +31,6 @@ ChunkLayout guess_chunk_layout(const Trace& trace);
 
 // Finds links whose cell begins before the cell it waits for has ended. Either clocks disagree, or cells have wrong
 // labels.
-
 struct EarlyLinks {
   int64_t count = 0, worst_ns = 0;  // how many links are early by more than was asked, and by how much the worst one is
   const Link* first = nullptr;      // the first of them in Trace::links; nullptr when there is none

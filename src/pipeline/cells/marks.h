@@ -25,8 +25,6 @@ struct CellMark {
   bool piece = false;       // one of several slices of the same work, so it must not be counted as a micro-batch
 };
 
-// Finds marks by rules: the slices of a profiler trace whose names say that they are pipeline work.
-
 // A stretch of one part that is one step according to a rule.
 struct StepMark {
   int64_t start_ns = 0, end_ns = 0;
@@ -54,8 +52,6 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
 // Returns the marks of the sets that are used together with any other (optimizer steps).
 std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rules);
 
-// Marks of messages that no rule names: sends and receives of a host without a device, by the work around them.
-
 // Returns one mark for each send and receive of the marked forwards and backwards. A send carries the work before it, a
 // receive brings the input of the work after it, and one inside work belongs to that work. If work has several (other
 // tensors, shapes), the first send and the last receive count. `marks` are ordered by part. Nothing is returned for
@@ -64,7 +60,6 @@ std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMa
 
 // Decides whether messages flow as in a pipeline. It is asked where the only names found are in use outside of
 // pipelines too.
-
 // A send carries the result of the work that began last before it. A pipeline has ends: on the first stage forwards
 // send and backwards do not, on the last stage the other way round, and over all ranks both directions are sent.
 // Without backward work it is enough that one rank sends and another does not. Rings of attention, exchanges between
@@ -75,7 +70,6 @@ bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks);
 
 // Finds the meaning of a communication kernel in the pipeline where no annotation gives it: a message or a collective,
 // and in which direction.
-
 struct MessageKind {
   CellKind kind = CellKind::kCollective;
   bool known = false;  // false for a message of which neither peer nor direction is known
@@ -89,7 +83,6 @@ std::vector<MessageKind> message_kinds(const Trace& trace, size_t part, uint32_t
                                        int32_t chunks);
 
 // Maps the stage numbers that names contain to ranks and chunks.
-
 struct StageMap {
   int32_t stages = 0;   // ranks of one pipeline; 0 when names contain no stages
   int32_t chunks = 1;   // virtual stages of a rank
@@ -105,8 +98,6 @@ struct StageMap {
 // number of stages where it is known otherwise, else 0; it decides where so few ranks are there that both layouts fit.
 // O(marks log marks).
 StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int32_t hint);
-
-// Finds steps and micro-batches of marks whose names do not give them.
 
 enum class StepSource : uint8_t { kProfiler, kNamed, kRepetition, kOptimizer, kOne };
 
@@ -144,7 +135,6 @@ void number_interleaved_messages(const std::vector<uint32_t>& order, const std::
 //
 // A launch belongs to the mark around it on its own thread. On a thread without marks (autograd's) it belongs to the
 // mark that another thread is in at that time, if that is backward work. Communication is not part of a compute cell.
-
 struct WorkSpan {
   int64_t start_ns = 0, end_ns = 0;
   bool found = false;               // false when no work of the mark's kind was recorded within it

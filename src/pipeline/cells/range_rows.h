@@ -14,7 +14,6 @@ namespace stageline {
 //
 // The range on the host only says what the row is; its times are those on the device. A row has one of a pipeline's
 // four kinds (F, B, F&B, W) or, by the user's own rules, any other kind that makes a cell.
-
 struct RangeRow {
   uint32_t slice = kNoSlice;  // the range on the host; a click on the cell leads there
   int64_t start_ns = 0, end_ns = 0;
@@ -45,8 +44,6 @@ struct RangeRows {
 // % of the median pop. O(ranges log ranges + names · rules).
 RangeRows find_range_rows(const Trace& trace, const CellRules& rules, bool staged = false);
 
-// Finds out which rows belong to one step.
-
 // The rows [begin, end) that one part has in one step.
 struct RowList {
   uint32_t part = 0;
@@ -72,7 +69,6 @@ struct RowLists {
 RowLists find_row_lists(const Trace& trace, const RangeRows& rows);
 
 // Computes which rows the ranges of a run that follows a schedule would show, on each rank.
-
 struct ExpectedRow {
   CellKind kind = CellKind::kForward;  // F, B (which also stands for I), W or F&B: all that a range's name can show
   bool head = false;  // the row is the backward of the loss, a range of its own before the B of its micro-batch
@@ -206,8 +202,6 @@ struct RangeLabels {
 // Expects that parts have their stages. `named` is the schedule that metadata name, or "". O(rows · schedules), and
 // O(edits · rows) for rows that leave the schedule.
 RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists& lists, const std::string& named);
-
-// Makes message cells of the sends and receives of a trace whose rows of work have labels.
 
 struct RangeMessages {
   std::vector<Cell> cells;

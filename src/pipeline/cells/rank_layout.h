@@ -6,8 +6,6 @@
 
 namespace stageline {
 
-// The stages of ranks as the user gives them, and the layout that results.
-
 // The user's options; 0 and "" mean that an option was not given.
 struct RankLayoutOptions {
   int32_t pp = 0, tp = 0, dp = 0;
@@ -64,8 +62,6 @@ std::vector<int32_t> expert_ranks(const StringPool& names, const Part& part);
 // Returns the first of these layouts that is known and agrees with options.pp; `stages` is 0 when there is none.
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options);
 
-// Checks whether what the user says about ranks and stages can be true.
-
 // Errors: kUsage where `order` leaves out a dimension whose size the user gives as above 1; other dimensions left out
 // count as 1. Whether the words of the order are dimensions at all is checked by check_rank_order().
 Status check_rank_layout(const RankLayoutOptions& options);
@@ -76,7 +72,6 @@ Status check_rank_layout(const RankLayoutOptions& options);
 Text contradiction_of(const Trace& trace, const RankLayout& stated);
 
 // Finds every rank's place in the parallel strategy: its tensor, context, expert, data and pipeline index.
-
 struct RankPlace {  // kUnknown where nothing gives the index
   int32_t tp = kUnknown, cp = kUnknown, ep = kUnknown, dp = kUnknown, pp = kUnknown;
 };
@@ -103,8 +98,6 @@ int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options
 // nothing contradicts, then groups, distributed_args or messages, and its diagnostics say which ("cells.stages",
 // "cells.layout_contradicted", "cells.ranks_missing"). Returns false where nothing gives the places.
 bool place_ranks(Trace& trace, const RankLayoutOptions& options);
-
-// Infers which stage each rank is, where the source does not say it (Paddle's worker logs do not).
 
 // Fills stage and dp of every part where they are unknown, and says in Diagnostics how they were found:
 //  1. options.pp > 0: the user gave it; ranks count dp-major, then stage, then tensor-parallel peers. If tp, dp

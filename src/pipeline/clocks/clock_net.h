@@ -8,9 +8,6 @@
 
 namespace stageline::align {
 
-// The graph that clock_net.h solves: a node is one segment of one clock, an edge is the ties between two nodes. And the
-// clocks that come out of it.
-
 struct Edge {
   int32_t a = 0, b = 0;  // nodes, a < b
   TieKind kind = TieKind::kMessages;
@@ -42,11 +39,6 @@ struct Solution {
   bool consistent = true;  // the drifts and offsets chosen keep every bound
 };
 
-// Makes a net of clocks, with bounds that agree, from matches. It gathers every tie, finds clocks that were set during
-// the run, and excludes bad matches and collectives that do not span the replicas.
-
-// Solves the clocks of a run: nodes are (clock, segment), edges are ties.
-
 // Fits every edge, in parallel.
 void fit_edges(std::vector<Edge>& edges, double drift_limit);
 
@@ -66,6 +58,8 @@ struct Net {
   size_t domain_of_node(int32_t node) const;
 };
 
+// Gathers every tie, finds clocks that were set during the run, and excludes bad matches and collectives that do not
+// span the replicas.
 Net gather_net(const Matches& matches, bool each_rank_alone, Diagnostics& notes);
 
 // Returns "rank 3", or for a machine "machine1".
@@ -79,7 +73,6 @@ std::string match_name_of(const Matches& matches, const Edge& edge, uint32_t tag
 // Least absolute deviations over the whole graph give robust clocks, which a minority of wrong edges cannot move. They
 // are computed as least squares in which edges with large residuals get less and less weight. A wrong edge then has a
 // conspicuous residual.
-
 // Returns the residual of each edge, its distance from the robust clocks, in the edge's standard errors; 0 for edges
 // that are not used. With `slopes` it compares drifts, without it the offsets in the middle of the run. O(edges · steps
 // of least_squares()).
@@ -104,12 +97,9 @@ bool drop_first(const Edge& x, double x_residual, const Edge& y, double y_residu
 // The error of a clock is the root of the sum of these squares along the best path to the reference; further paths
 // could only improve it. Where ties form cycles, least squares leave residuals. When these are larger than the ties'
 // own errors explain, the ties are worse than they claim, and all errors of the group grow by that factor (Birge 1932).
-
 // Fills NodeClock::offset_error and drift_error of a solution whose clocks and roots are known. An error is never
 // larger than the bound allows. O(edges log nodes).
 void set_likely_errors(const std::vector<Edge>& edges, Solution& solution);
-
-// Finds how finely a source writes time: in whole nanoseconds, in microseconds, or between.
 
 // Returns the largest of 1, 10, 100 and 1000 ns of which every timestamp of the domain's cells and collectives is a
 // multiple, counted from a common zero. Rounding may have moved a timestamp by so much. An end is written as start and

@@ -155,8 +155,6 @@ void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmat
   }
 }
 
-// Adds evidence that is listed match by match, because there is little of it or it has to be looked up in tables.
-
 // Adds gaps along trace.links, for pairs of parts that are not in `joined`.
 void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joined, Matches& matches);
 

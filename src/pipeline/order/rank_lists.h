@@ -77,13 +77,9 @@ RankLists rank_lists(const Trace& trace, LabelRule rule);
 WorkLists work_lists(const RankLists& lists);
 WorkLists work_lists(const Trace& trace, LabelRule rule);
 
-// Finds the position of a rank among the ranks of its stage.
-
 // Returns the tensor-parallel index of each part that has lists: its place among the parts of its (replica, stage);
 // kUnknown for other parts. O(lists).
 std::vector<int32_t> list_positions(const RankLists& lists, size_t parts);
-
-// Measures the difference of two operation orders.
 
 using SameToken = bool (*)(const WorkToken& a, const WorkToken& b);
 
@@ -97,8 +93,6 @@ bool same_work(const WorkToken& a, const WorkToken& b);
 // O(n + d · (n + d)) with d ≤ kExactDistance, usually O(n + d²).
 inline constexpr size_t kExactDistance = 96;
 size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same);
-
-// Finds the first deviation of a rank's operation order from its schedule, and describes it.
 
 // A place where lists first leave the recognised schedule; lists that leave it in the same way are counted together.
 struct Divergence {

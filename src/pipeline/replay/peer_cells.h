@@ -18,7 +18,6 @@ namespace stageline {
 //
 //     rank 4   ▐▐▐▐ own work ▐▐▐▐│ wait │        own work 8 of 12 ms: the cell took 12 ms on both ranks, and only
 //     rank 5   ▐▐▐▐▐▐▐▐ own work ▐▐▐▐▐▐▐▐│       rank 5 is slow
-
 struct InnerMeetings {
   static constexpr uint32_t kNone = UINT32_MAX;
   // Indexed by cell; all are empty where ranks do not meet inside cells.

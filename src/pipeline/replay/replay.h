@@ -34,7 +34,6 @@ struct ReplayCosts {
 Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs);
 
 // A schedule prepared for many replays, for a search that changes costs and nothing else.
-
 class RepeatedReplay {
  public:
   // Expects what replay() expects. Errors: those of replay(). O(cells).

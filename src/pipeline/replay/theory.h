@@ -50,7 +50,6 @@ struct TheoryRun {
 TheoryRun theory_of(const Trace& trace, const PipelineSums& sums);
 
 // How long ranks would wait under the recognised schedule if every stage cost the same and messages took no time.
-
 // Returns the mean over ranks of span bubble ÷ span. It replays the best candidate at its own sizes with the median
 // stage's mean costs of F, B, I, W and F&B; an unmeasured F&B costs F + B. Returns NaN if no schedule is recognised,
 // if a cost that its cells need was not measured, or if it has more than kMaxIdealCells cells. O(cells of the
@@ -66,7 +65,6 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
 inline constexpr int64_t kMaxIdealCells = int64_t{1} << 21;
 
 // Puts a pipeline's own units into the order of the recognised schedule.
-
 class ScheduleSequences {
  public:
   // `theory` must outlive it.

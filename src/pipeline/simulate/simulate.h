@@ -6,8 +6,6 @@
 
 namespace stageline {
 
-// The input of a simulation: a schedule, costs, faults.
-
 // One thing that goes wrong, as parse_fault() reads it. Fields that a kind does not use keep the values given here.
 struct Fault {
   std::string kind;     // "slow-stage", …; fault_forms() lists them
@@ -50,9 +48,6 @@ struct SimulateOptions {
   std::vector<Fault> faults;
   uint64_t seed = 1;
 };
-
-// Faults change a simulated run: its order, the duration of a cell, the time before a cell, or a
-// message.
 
 // Checks that faults name ranks and stages that the run has, and that their numbers are within limits. Errors: kUsage.
 Status check_faults(const SimulateOptions& options);

@@ -37,8 +37,6 @@ double median_in_place(std::span<double> values);  // reorders `values`
 // O(values).
 double percentile_of(std::vector<int64_t>& values, double share);
 
-// The mean times of a pipeline's virtual stages, which the planner and what-if start from.
-
 // The mean time of one micro-batch on a virtual stage, for each direction: forward, backward (B or I), weight gradient.
 inline constexpr size_t kDirections = 3;
 using DirectionCost = std::array<double, kDirections>;

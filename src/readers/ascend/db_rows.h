@@ -38,8 +38,6 @@ class DbTexts {
   NumberMap known_;
 };
 
-// Reads a table of a database row by row; what is wrong with it is counted in the part's notes.
-
 // Counts a scan's rows for the part, and its damage and missing columns in the notes. Returns whether the table exists.
 bool count_scan(PartBuilder& out, std::string_view table, const SqliteRows& rows, const std::string& missing);
 

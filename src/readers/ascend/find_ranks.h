@@ -33,7 +33,6 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
 bool is_profiler_db(std::string_view name);
 
 // Reads a rank's profiler database into a Part.
-
 // The file is not changed. Memory: the columns of the part, and what joins need, at most some 100 bytes a task.
 RankPart read_rank_db(const RankFiles& files, const ReadOptions& options);
 

@@ -28,7 +28,6 @@ std::string_view without_duration(std::string_view name);
 
 // Classifies XLA's ops by the category that XProf gives them ("all-reduce", "copy-done") or, in a profile without it,
 // by their names ("copy-done.3", "%all-reduce.1 = …").
-
 inline std::string_view xla_opcode(std::string_view category, std::string_view name) {
   name = name.substr(name.starts_with('%') ? 1 : 0);
   return category.empty() ? name.substr(0, name.find_first_of(". =")) : category;

@@ -30,7 +30,6 @@ struct PerfettoFiles {
 PerfettoFiles perfetto_files(const Source& source);
 
 // Recognises spans of OpenTelemetry as protobuf by their first bytes, which are also those of Perfetto's packets.
-
 // Returns true where a request begins. It holds the spans of a resource, these hold the resource, and this an attribute
 // with a key in printable characters, each as field 1. In a packet of Perfetto's the third of these is a number.
 inline bool begins_otlp(std::string_view bytes) {

@@ -43,8 +43,6 @@ inline void expect_bytes(const Source& source, const std::vector<size_t>& files,
   for (const size_t i : files) progress->expect(source.files[i].size_bytes);
 }
 
-// Chooses files of formats that are known by their first 64 KiB.
-
 // Certain where `looks` knows the head of a file.
 template <class Looks>
 Match sniff_heads(const Source& source, Looks looks) {

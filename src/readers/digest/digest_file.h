@@ -11,7 +11,6 @@
 namespace stageline::digest {
 
 // A bound for all digests of a run together.
-
 // Shares the remaining memory among threads. A digest of a megabyte can unpack to gigabytes of columns, so room is
 // requested before they are made.
 class MemoryLeft {
@@ -85,7 +84,6 @@ Result<Digest> parse(std::string_view bytes, const std::string& path);
 Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& memory);
 
 // Writes one rank's trace as the body of a digest, and reads it back.
-
 // The trace must have one part. Times that cells share with their slices take no space.
 std::string pack_trace(const Trace& trace);
 

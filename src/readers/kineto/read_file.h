@@ -24,7 +24,6 @@ Result<std::vector<rows::FileRows>> read_file(const std::string& path, size_t wo
                                               const SeeRows& so_far = {});
 
 // Finds which files are Chrome traces, and which of those are PyTorch profiler traces by their own words.
-
 // `head` is the first bytes of the file. kCertain: it has Kineto's own words; kMaybe: it is any other Chrome trace.
 Match sniff_head(std::string_view head);
 // Does the same for a file. It looks further when the head ends before the first event (after long lists of devices,

@@ -13,8 +13,6 @@
 
 namespace stageline::nsys {
 
-// One process of a report while its rows come in.
-
 // The number contains vm, pid and thread: these return the part above the thread, and its pieces.
 inline int64_t process_of(int64_t global) { return static_cast<uint64_t>(global) >> 24; }
 inline int64_t pid_of(int64_t process) { return process & 0xffffff; }
@@ -97,8 +95,6 @@ class Process {
   TextInterner range_texts_;
   std::vector<KnownRange> ranges_;  // by id of range_texts_
 };
-
-// Converts one report: its processes become parts.
 
 // One process of a report.
 struct ProcessPart {
@@ -196,7 +192,6 @@ void read_ranges(Tables& tables);
 
 // One report of Nsight Systems, exported to SQLite: its processes as parts. Tables, columns and what becomes of them:
 // docs/formats/nsys.md.
-
 // Returns true if an SQLite file is such an export.
 bool is_report(const std::string& path);
 

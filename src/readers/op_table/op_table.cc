@@ -14,7 +14,6 @@ namespace stageline::op_table {
 namespace {
 
 // Reads one CSV file into rows.
-
 struct TableRows {
   std::vector<Op> ops;  // Op::lane is kind_lane()
   StringPool names;

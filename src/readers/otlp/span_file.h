@@ -97,8 +97,6 @@ void read_protobuf(std::string_view bytes, SpanSink& sink);
 
 namespace stageline::otlp {
 
-// The pipeline of Megatron's spans: which forward and backward is which micro-batch of which step.
-
 // The spans of a run, whose resources are one run's. Spans are ordered by start.
 struct Run {
   std::vector<Resource> resources;

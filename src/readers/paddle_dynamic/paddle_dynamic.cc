@@ -22,7 +22,6 @@ namespace {
 //
 // tid is stage + 1. The numbers count micro-batches and start again at every step, which is the only sign of a new
 // step. A cell that starts although the step already has it opens the next step.
-
 struct RecordOps {
   std::vector<Op> ops;
   StringPool names;

@@ -60,7 +60,6 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
                                        int64_t newest_bytes = 0);
 
 // Makes complete files from what is left of recordings that were damaged or whose processes were killed.
-
 struct Recovered {
   std::string path;
   int32_t rank = -1;

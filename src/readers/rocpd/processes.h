@@ -40,7 +40,6 @@ Result<Record> read_database(const std::string& path);
 
 // Reads tables of rocprofv3 (--output-format csv) and of rocpd convert: PID_kernel_trace.csv and its neighbours, which
 // together are one process's record. docs/formats/rocpd.md describes the columns and their use.
-
 // The tables that are read. Sums (…_stats.csv) and counters of single dispatches are not among them.
 enum class TableKind : uint8_t { kAgents, kCalls, kKernels, kCopies, kAllocations };
 // Returns the kind of a table by the columns in its first line; nullopt for any other table.

@@ -115,8 +115,6 @@ std::string_view take_arguments(std::string_view name, Facts& facts);
 // A number that fits into 32 bits; −1 for others and for negative ones.
 int32_t small(int64_t value);
 
-// Reads the names of lines, planes and events in profiles of XLA and TensorFlow.
-
 // Spells a frame as Kineto does: "$profiler.py:151 start_trace" → "profiler.py(151): start_trace".
 std::string frame_name(std::string_view name);
 // Spells a copy as Kineto does: "MemcpyH2D" → "Memcpy HtoD".

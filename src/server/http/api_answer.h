@@ -19,8 +19,6 @@ ApiAnswer refused_answer(const Error& error);  // the same, with the status that
 // Returns a file of the page; its ETag is the hash of its text.
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash);
 
-// Why a proper question has no answer, in both languages.
-
 // The answer to a proper question that a run cannot answer: {error, hint, sentences: [[English, Chinese]]}.
 std::string unanswered_json(const Error& error);
 // The same as an answer, with the status that suits the error.

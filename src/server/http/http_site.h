@@ -12,7 +12,6 @@ namespace stageline {
 // Files that are dropped on the start page. Files from the browser are written below one folder, which is removed when
 // the program ends. A drop has a number and contains files with their own names ("machine0/workerlog.1"); a name never
 // leads out of its drop. A drop has at most kMaxFiles files, and all drops together at most kMaxBytes bytes.
-
 class DropBox {
  public:
   static constexpr uint64_t kMaxBytes = uint64_t{16} << 30;

@@ -38,8 +38,6 @@ struct TimeWindow {
 // The window from t0 to t1; by default the whole run. Errors: kUsage when t1 is not after t0.
 Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns);
 
-// Recognises requests that use a name of this machine alone.
-
 // Whether a Host header names the loopback: "localhost", "127.0.0.1" or "[::1]", with any port (tunnels change it).
 bool is_loopback_host(std::string_view host_header);
 

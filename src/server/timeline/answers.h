@@ -7,8 +7,6 @@
 
 namespace stageline {
 
-// Search over all names: which ones match, where the next occurrence is, how long they last.
-
 // The meaning of a request: names, and facets of the slices that bear them. It has q (a text with facets, or with
 // regex=1 an expression) or name_ids; where= may have facets as well. Errors: kUsage, also where neither is given.
 struct Meant {
@@ -21,8 +19,6 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query);
 // The answers to /api/search and /api/find. Errors: kUsage.
 Result<std::string> search_answer(const Timeline& timeline, const Query& query);
 Result<std::string> find_answer(const Timeline& timeline, const Query& query);
-
-// Computes how long the slices of a name last: counts of durations in bins, and the slices of some bins.
 
 inline constexpr size_t kMaxBins = 64;
 
@@ -37,14 +33,11 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
 
 // Counters, and arrows between slices: messages of the pipeline, launches of device work, forward to backward, and the
 // source's own.
-
 // Answers /api/flows: arrows with at least one end in the lanes and the window. Launches are omitted if more than
 // kMaxLaunchSlices slices would have to be read; that number of arrows would hide everything anyway. O(links + slices
 // in the window). Errors: kUsage.
 inline constexpr size_t kMaxLaunchSlices = 500'000;
 Result<std::string> flows_answer(const Timeline& timeline, const Query& query);
-
-// Counters over time, one column of pixels at a time.
 
 // The answer to /api/counter: least, greatest and mean value in each of n columns of the window. A value holds from its
 // sample to the next one, and means are over time. Columns before the first sample are NaN. O(samples in the window +

@@ -53,8 +53,6 @@ inline constexpr size_t kMaxTileColumns = 16384;
 inline constexpr size_t kMaxTileBytes = size_t{1} << 26;
 Result<std::string> tiles_answer(const Timeline& timeline, const Query& query);
 
-// Returns everything about one slice.
-
 // Writes {lane, slice, row, name_id, name, kind, start_ns, dur_ns}.
 void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlace place);
 

@@ -7,7 +7,6 @@ namespace stageline {
 
 // Computes which kinds each name occurs as, and a dense number (a place) for every such pair, so that sums by name and
 // kind are arrays.
-
 class NameKinds {
  public:
   // O(slices), parallel. Takes 8 bytes a name and 5 bytes a pair, and at most 4 MiB for a table that gives places at
@@ -42,7 +41,6 @@ class NameKinds {
 // once its entries are few compared with its slices. Names that repeat give short blocks, while a group of names that
 // never repeat gets none and is read slice by slice. So the sums take at most sizeof(NameSum) / kSlicesPerEntry = 1/2
 // byte per slice in any trace. An area's edge cuts one block of each group, for any number of lanes.
-
 struct NameSum {
   uint32_t place = 0;  // in NameKinds
   uint32_t count = 0;  // 0: slices of the name only hold slices of this block, and themselves are in an earlier one
@@ -87,7 +85,6 @@ class AreaSums {
 //
 // The run is cut into stretches of equally many starts, as many stretches as fit into 1/4 byte per slice. It is one
 // stretch if names and durations are so various that a second one would not fit.
-
 class DurationCounts {
  public:
   struct Count {

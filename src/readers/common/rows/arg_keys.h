@@ -6,7 +6,6 @@
 namespace stageline::rows {
 
 // One event of a Chrome trace, with the fields that Stageline needs.
-
 // Views are valid until the next event is parsed.
 struct Event {
   char phase = '\0';

@@ -233,8 +233,6 @@ bool is_paddle(const std::vector<MetaField>& metadata);
 // To be called once all rows of a file are there, before build_part().
 void translate(FileRows& rows);
 
-// Joins several files of one rank (a profiler's schedule writes one per cycle) into one table of rows.
-
 // Returns true when every time plus `base_ns` stays within the limits of the model.
 bool times_fit(const FileRows& rows, int64_t base_ns);
 
