@@ -326,81 +326,99 @@ Result<std::vector<MeasuredStep>> parse_measured(const std::string& text, const 
   return out;
 }
 
+// Takes the model: from its description or, of a run, by its number of layers alone.
+Status take_model(const Arguments& a, const PlanGiven& given, const std::optional<RecordedRun>& run, Wish& w) {
+  const std::string description = a.operands.empty() ? a.get("model") : a.operands[0];
+  if (!description.empty() || !given.model.empty())
+    return take(described(description, given.model, a.has("tied")), w.model);
+  if (!run) return make_error(ErrorCode::kUsage, "which model?", "stageline plan config.json --gpus N --memory 80GiB");
+  if (run->layers.empty())
+    return make_error(ErrorCode::kUsage, "how many layers has the model?",
+                      "--layers 32, or the description of the model");
+  w.model = nameless_model(sum_over<int64_t>(run->layers));
+  return {};
+}
+
+Status take_batch(const Arguments& a, Wish& w) {
+  TRY(sequence, a.integer("seq", 4096, 1, 1'000'000'000));
+  w.sequence = static_cast<double>(*sequence);
+  TRY_OK(a.take("global-batch", 1, 1'000'000'000, w.global_batch));
+  if (!a.has("global-tokens")) return {};
+  TRY(tokens, a.integer("global-tokens", 1, 1, INT64_MAX));
+  w.global_batch = std::max<int64_t>(1, *tokens / *sequence);
+  return {};
+}
+
+// Where neither an option nor a run gives the number of devices, the fixed degrees do.
+Status count_devices(Wish& w) {
+  int64_t product = 1;
+  for (const auto* list : {&w.tp, &w.cp, &w.pp, &w.dp}) product *= list->empty() ? 1 : list->front();
+  if (w.pp.empty() && w.dp.empty())
+    return make_error(ErrorCode::kUsage, "how many devices?", "--gpus N, or --tp, --pp and --dp");
+  for (auto* list : {&w.tp, &w.dp, &w.pp})
+    if (list->empty()) *list = {1};
+  w.gpus = static_cast<int32_t>(std::min<int64_t>(product, 1'000'000));
+  return {};
+}
+
+// Takes --recompute: a word, or into `counts` the layers that each virtual stage of --split recomputes.
+Status take_recompute(const Arguments& a, Wish& w, std::optional<std::vector<int32_t>>& counts) {
+  constexpr std::pair<std::string_view, RecomputeWish> kWords[] = {{"none", RecomputeWish::kNone},
+                                                                   {"full", RecomputeWish::kFull},
+                                                                   {"selective", RecomputeWish::kSelective},
+                                                                   {"auto", RecomputeWish::kAuto}};
+  if (a.has("recompute-per-stage")) w.per_rank = a.get("recompute-per-stage") == "yes";
+  const std::string asked = a.get("recompute", "auto");
+  for (const auto& [word, wish] : kWords)
+    if (word == asked) {
+      w.recompute = wish;
+      return {};
+    }
+  return take(parse_split(asked, "recompute", 0), counts);
+}
+
+Status take_split(const Arguments& a, std::optional<std::vector<int32_t>> recomputed, Wish& w) {
+  if (a.has("split")) {
+    TRY_OK(take(parse_split(a.get("split"), "split", 0), w.split));
+    if (const int64_t sum = sum_over<int64_t>(w.split); sum != w.model.layers())
+      return make_error(ErrorCode::kUsage, "--split has " + std::to_string(sum) + " layers, the model has " +
+                                               std::to_string(w.model.layers()));
+  }
+  if (!recomputed) return {};
+  if (w.split.empty()) return make_error(ErrorCode::kUsage, "numbers of recomputed layers go with --split");
+  if (recomputed->size() == 1) recomputed->assign(w.split.size(), recomputed->front());
+  if (recomputed->size() != w.split.size())
+    return make_error(ErrorCode::kUsage, "--recompute and --split have different numbers of virtual stages");
+  for (size_t s = 0; s < w.split.size(); ++s) w.split_recompute.push_back({0, std::min(recomputed->at(s), w.split[s])});
+  return {};
+}
+
 Result<Wish> wish_of(const Arguments& a, const Terminal& terminal, const PlanGiven& given, PlanAnswer& answer) {
   TRY_OK(check_choices(a));
-  const bool from = a.has("from") || given.run;
   Wish w;
   std::optional<RecordedRun> run;
   int32_t replicas = 1;
-  if (from) {
+  if (a.has("from") || given.run) {
     TRY(read, given.run ? recorded_run(*given.run, a, replicas) : read_run(a, terminal, replicas));
     run = std::move(*read);
     if (given.trace) run->peak_bytes = peak_memory_of_stages(*given.trace);
   }
-  const std::string description = a.operands.empty() ? a.get("model") : a.operands[0];
-  if (!description.empty() || !given.model.empty()) {
-    TRY_OK(take(described(description, given.model, a.has("tied")), w.model));
-  } else if (run && !run->layers.empty()) {
-    int64_t layers = sum_over<int64_t>(run->layers);
-    w.model = nameless_model(layers);
-  } else {
-    return make_error(
-        ErrorCode::kUsage, run ? "how many layers has the model?" : "which model?",
-        run ? "--layers 32, or the description of the model" : "stageline plan config.json --gpus N --memory 80GiB");
-  }
+  TRY_OK(take_model(a, given, run, w));
   TRY_OK(check_used(a, w.model, run.has_value()));
   w.framework = find_framework(a.get("framework", "any"));
   TRY_OK(a.take("gpus", 1, 1'000'000, w.gpus));
   TRY_OK(a.take("gpus-per-node", 1, 4096, w.per_node));
-  TRY(sequence, a.integer("seq", 4096, 1, 1'000'000'000));
-  w.sequence = static_cast<double>(*sequence);
-  TRY_OK(a.take("global-batch", 1, 1'000'000'000, w.global_batch));
-  if (a.has("global-tokens")) {
-    TRY(tokens, a.integer("global-tokens", 1, 1, INT64_MAX));
-    w.global_batch = std::max<int64_t>(1, *tokens / *sequence);
-  }
+  TRY_OK(take_batch(a, w));
   TRY_OK(take_degrees(a, w));
-  if (!a.has("gpus") && !run) {
-    // Without a number of devices the fixed degrees say it.
-    int64_t product = 1;
-    for (const auto* list : {&w.tp, &w.cp, &w.pp, &w.dp}) product *= list->empty() ? 1 : list->front();
-    if (w.pp.empty() && w.dp.empty())
-      return make_error(ErrorCode::kUsage, "how many devices?", "--gpus N, or --tp, --pp and --dp");
-    if (w.tp.empty()) w.tp = {1};
-    if (w.dp.empty()) w.dp = {1};
-    if (w.pp.empty()) w.pp = {1};
-    w.gpus = static_cast<int32_t>(std::min<int64_t>(product, 1'000'000));
-  }
+  if (!a.has("gpus") && !run) TRY_OK(count_devices(w));
   // All layouts do the same work; otherwise the smallest batch would win.
   if (!run && w.global_batch == 0 && w.micro_batches.empty()) w.global_batch = int64_t{4} * w.gpus;
   TRY_OK(take_hardware(a, w));
   TRY_OK(take_memory(a, w));
   if (!a.has("memory") && a.has("hardware")) w.rates.memory.limit = w.rates.hardware.memory;
-  const std::string recompute = a.get("recompute", "auto");
-  const std::pair<std::string_view, RecomputeWish> wishes[] = {{"none", RecomputeWish::kNone},
-                                                               {"full", RecomputeWish::kFull},
-                                                               {"selective", RecomputeWish::kSelective},
-                                                               {"auto", RecomputeWish::kAuto}};
-  std::optional<std::vector<int32_t>> counts;
-  const auto named = std::ranges::find(wishes, recompute, [](const auto& one) { return one.first; });
-  if (named != std::end(wishes)) w.recompute = named->second;
-  if (named == std::end(wishes)) TRY_OK(take(parse_split(recompute, "recompute", 0), counts));
-  if (a.has("recompute-per-stage")) w.per_rank = a.get("recompute-per-stage") == "yes";
-  if (a.has("split")) {
-    TRY(list, parse_split(a.get("split"), "split", 0));
-    w.split = std::move(*list);
-    const int64_t sum = std::accumulate(w.split.begin(), w.split.end(), int64_t{0});
-    if (sum != w.model.layers())
-      return make_error(ErrorCode::kUsage, "--split has " + std::to_string(sum) + " layers, the model has " +
-                                               std::to_string(w.model.layers()));
-  }
-  if (counts) {
-    if (w.split.empty()) return make_error(ErrorCode::kUsage, "numbers of recomputed layers go with --split");
-    if (counts->size() == 1) counts->assign(w.split.size(), counts->front());
-    if (counts->size() != w.split.size())
-      return make_error(ErrorCode::kUsage, "--recompute and --split have different numbers of virtual stages");
-    for (size_t s = 0; s < w.split.size(); ++s) w.split_recompute.push_back({0, std::min(counts->at(s), w.split[s])});
-  }
+  std::optional<std::vector<int32_t>> recomputed;
+  TRY_OK(take_recompute(a, w, recomputed));
+  TRY_OK(take_split(a, std::move(recomputed), w));
   TRY(top, a.integer("top", 5, 1, 1000));
   w.top = static_cast<size_t>(*top);
   TRY(budget, a.duration_ns("budget", 10'000'000'000));

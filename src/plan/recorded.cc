@@ -39,97 +39,148 @@ int64_t& part_of(LayerTime& time, size_t direction) {
   return direction == 0 ? time.forward : direction == 1 ? time.input : time.weight;
 }
 
+// What a layer of each kind costs, in one direction or (kDirections) in all together.
+struct Prices {
+  std::vector<double> of_kind;
+  bool distinct = true;  // each kind has a price of its own; otherwise all have the mean
+};
+
+// Finds prices of layers from the times of the stages that hold them.
+class StageTimes {
+ public:
+  StageTimes(const RecordedRun& run, const std::vector<uint8_t>& kind_of, size_t kinds)
+      : run_(run), kinds_(kinds), counts_(run.layers.size(), std::vector<double>(kinds, 0)) {
+    for (size_t s = 0, layer = 0; s < counts_.size(); ++s)
+      for (int32_t i = 0; i < run.layers[s]; ++i) counts_[s][kind_of[layer++]] += 1;
+  }
+
+  double cost(size_t s, size_t d) const {
+    const DirectionCost& ns = run_.stages.cost_ns[s];
+    return d < kDirections ? ns[d] : ns[0] + ns[1] + ns[2];
+  }
+
+  Prices prices(const std::vector<size_t>& from, size_t d) const {
+    Rows rows;
+    std::vector<double> wanted;
+    double sum = 0, layers = 0, cheapest = std::numeric_limits<double>::infinity();
+    for (const size_t s : from) {
+      rows.push_back(counts_[s]), wanted.push_back(cost(s, d));
+      if (run_.layers[s] == 0) continue;
+      sum += cost(s, d), layers += run_.layers[s];
+      cheapest = std::min(cheapest, cost(s, d) / run_.layers[s]);
+    }
+    const bool has_middle = counts_.size() > 2;
+    Prices out;
+    if (has_middle && kinds_ > 1) out.of_kind = least_squares(rows, wanted, kinds_);
+    out.distinct =
+        kinds_ == 1 || (!out.of_kind.empty() && std::ranges::all_of(out.of_kind, [](double x) { return x >= 0; }));
+    if (kinds_ == 1 || !out.distinct)
+      out.of_kind.assign(kinds_, layers == 0 ? 0 : has_middle ? sum / layers : cheapest);
+    return out;
+  }
+
+  // What the layers of a stage cost at these prices.
+  double at(const Prices& prices, size_t s) const {
+    double ns = 0;
+    for (size_t k = 0; k < kinds_; ++k) ns += counts_[s][k] * prices.of_kind[k];
+    return ns;
+  }
+
+  // How many times as long as at these prices a stage takes, in all directions together.
+  double excess(const Prices& prices, size_t s) const { return cost(s, kDirections) / std::max(1.0, at(prices, s)); }
+
+  // The stages that show what layers cost: neither embedding nor head is on them (with two stages, both are), and no
+  // slow rank. The slowest leaves as long as it is slow. `whole` becomes their prices.
+  std::vector<size_t> usual_stages(Prices& whole) const {
+    const size_t stages = counts_.size(), outside = stages > 2 ? 1 : 0;
+    std::vector<size_t> usual(stages - 2 * outside);
+    std::iota(usual.begin(), usual.end(), outside);
+    whole = prices(usual, kDirections);
+    while (stages > 2 && usual.size() > kinds_ && whole.distinct) {
+      const auto worst = std::ranges::max_element(usual, {}, [&](size_t s) { return excess(whole, s); });
+      // If one of two is above the other by x, it is above their mean by x ÷ 2.
+      if (excess(whole, *worst) <= 1 + kSlow / 2) break;
+      std::vector<size_t> others = usual;
+      std::erase(others, *worst);
+      Prices next = prices(others, kDirections);
+      if (!next.distinct) break;
+      usual = std::move(others), whole = std::move(next);
+    }
+    // No layer costs more than one of the ends, which have embedding or head besides.
+    for (const size_t end : {size_t{0}, stages - 1})
+      if (stages > 2 && kinds_ == 1 && cost(end, kDirections) * (1 + kSlow) < at(whole, end))
+        usual = {end}, whole = prices(usual, kDirections);
+    return usual;
+  }
+
+ private:
+  const RecordedRun& run_;
+  size_t kinds_;
+  Rows counts_;  // for each stage, its layers of each kind
+};
+
+// Layers by kind, embedding and head, in each direction.
+void take_layers(const StageTimes& times, const std::vector<size_t>& usual, size_t stages, size_t kinds,
+                 RecordedTimes& out) {
+  out.times.kinds.assign(kinds, {});
+  for (size_t d = 0; d < kDirections; ++d) {
+    const Prices prices = times.prices(usual, d);
+    out.kinds_distinct &= prices.distinct;
+    for (size_t k = 0; k < kinds; ++k) part_of(out.times.kinds[k], d) = std::llround(prices.of_kind[k]);
+    const auto beyond = [&](size_t s) { return std::llround(std::max(0.0, times.cost(s, d) - times.at(prices, s))); };
+    if (stages > 1) part_of(out.times.embedding, d) = beyond(0), part_of(out.times.head, d) = beyond(stages - 1);
+    for (const size_t s : usual)
+      if (const double cost = times.cost(s, d); stages > 2 && cost > 0)
+        out.residual = std::max(out.residual, std::abs(times.at(prices, s) / cost - 1));
+  }
+}
+
+// A run that does not record weight gradients apart has them in the backward: its share of them is known.
+void divide_backward(double weight_share, RecordedTimes& out) {
+  const auto divide = [&](LayerTime& t) {
+    t.weight = std::llround(static_cast<double>(t.input) * weight_share);
+    t.input -= t.weight;
+  };
+  std::ranges::for_each(out.times.kinds, divide);
+  std::ranges::for_each(out.stages, divide);
+  divide(out.times.embedding), divide(out.times.head);
+}
+
+void take_messages(const RecordedRun& run, Times& times) {
+  double sum = 0;
+  for (size_t s = 0; s < run.there.size(); ++s) {
+    times.there.push_back(std::llround(run.there[s]));
+    times.back.push_back(std::llround(run.back[s]));
+    sum += run.there[s] + run.back[s];
+  }
+  if (!run.there.empty()) times.latency = std::llround(sum / static_cast<double>(2 * run.there.size()));
+}
+
 }  // namespace
 
 RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& kind_of, size_t kinds) {
-  RecordedTimes out;
   const size_t stages = run.layers.size();
-  Rows counts(stages, std::vector<double>(kinds, 0));
-  for (size_t s = 0, layer = 0; s < stages; ++s)
-    for (int32_t i = 0; i < run.layers[s]; ++i) counts[s][kind_of[layer++]] += 1;
-  const auto cost = [&](size_t s, size_t d) {
-    const DirectionCost& ns = run.stages.cost_ns[s];
-    return d < kDirections ? ns[d] : ns[0] + ns[1] + ns[2];
-  };
-  // The prices of the kinds in one direction, or in all together, from these stages; `distinct`: whether each kind has
-  // a price of its own.
-  bool distinct = true;
-  const auto prices = [&](const std::vector<size_t>& from, size_t d) {
-    Rows rows;
-    std::vector<double> wanted, price;
-    double sum = 0, layers = 0, cheapest = std::numeric_limits<double>::infinity();
-    for (const size_t s : from) {
-      rows.push_back(counts[s]), wanted.push_back(cost(s, d));
-      if (run.layers[s] == 0) continue;
-      sum += cost(s, d), layers += run.layers[s];
-      cheapest = std::min(cheapest, cost(s, d) / run.layers[s]);
-    }
-    if (stages > 2 && kinds > 1) price = least_squares(rows, wanted, kinds);
-    distinct = kinds == 1 || (!price.empty() && std::ranges::all_of(price, [](double x) { return x >= 0; }));
-    if (kinds == 1 || !distinct) price.assign(kinds, layers == 0 ? 0 : stages > 2 ? sum / layers : cheapest);
-    return price;
-  };
-  const auto fit = [&](const std::vector<double>& price, size_t s) {
-    double ns = 0;
-    for (size_t k = 0; k < kinds; ++k) ns += counts[s][k] * price[k];
-    return ns;
-  };
-  // Stages that hold neither embedding nor head; with two stages, both. The slowest leaves as long as it is slow.
-  std::vector<size_t> rows;
-  for (size_t s = stages > 2 ? 1 : 0; s < (stages > 2 ? stages - 1 : stages); ++s) rows.push_back(s);
-  std::vector<double> whole = prices(rows, kDirections);
-  while (stages > 2 && rows.size() > kinds && distinct) {
-    const auto excess = [&](size_t s) { return cost(s, kDirections) / std::max(1.0, fit(whole, s)); };
-    const auto worst = std::ranges::max_element(rows, {}, excess);
-    // If one of two is above the other by x, it is above their mean by x ÷ 2.
-    if (excess(*worst) <= 1 + kSlow / 2) break;
-    std::vector<size_t> others = rows;
-    std::erase(others, *worst);
-    const std::vector<double> next = prices(others, kDirections);
-    if (distinct) rows = others, whole = next;
-  }
-  // No layer costs more than one of the ends, which have embedding or head besides.
-  for (const size_t end : {size_t{0}, stages - 1})
-    if (stages > 2 && kinds == 1 && cost(end, kDirections) * (1 + kSlow) < fit(whole, end))
-      rows = {end}, whole = prices(rows, kDirections);
-  out.times.kinds.assign(kinds, {});
-  for (size_t d = 0; d < kDirections; ++d) {
-    const std::vector<double> price = prices(rows, d);
-    out.kinds_distinct &= distinct;
-    for (size_t k = 0; k < kinds; ++k) part_of(out.times.kinds[k], d) = std::llround(price[k]);
-    if (stages > 1) {
-      part_of(out.times.embedding, d) = std::llround(std::max(0.0, cost(0, d) - fit(price, 0)));
-      part_of(out.times.head, d) = std::llround(std::max(0.0, cost(stages - 1, d) - fit(price, stages - 1)));
-    }
-    for (const size_t s : rows)
-      if (stages > 2 && cost(s, d) > 0) out.residual = std::max(out.residual, std::abs(fit(price, s) / cost(s, d) - 1));
-  }
+  const StageTimes times(run, kind_of, kinds);
+  Prices whole;
+  const std::vector<size_t> usual = times.usual_stages(whole);
+  RecordedTimes out;
+  take_layers(times, usual, stages, kinds, out);
   for (size_t s = 1; s + 1 < stages; ++s) {
-    const double more = cost(s, kDirections) / std::max(1.0, fit(whole, s)) - 1;
+    const double more = times.excess(whole, s) - 1;
+    if (more <= kSlow || std::ranges::count(usual, s)) continue;
     const int32_t rank = run.stages.owner[s];
     const auto known = std::ranges::find(out.slow, rank, &std::pair<int32_t, double>::first);
-    if (more <= kSlow || std::ranges::count(rows, s)) continue;
-    known == out.slow.end() ? out.slow.emplace_back(rank, more) : * known = {rank, std::max(known->second, more)};
+    if (known == out.slow.end())
+      out.slow.emplace_back(rank, more);
+    else
+      known->second = std::max(known->second, more);
   }
   out.stages.assign(stages, {});
   for (size_t s = 0; s < stages; ++s)
-    for (size_t d = 0; d < kDirections; ++d) part_of(out.stages[s], d) = std::llround(cost(s, d));
-  if (std::ranges::all_of(run.stages.cost_ns, [](const DirectionCost& ns) { return ns[2] <= 0; })) {
-    const auto divide = [&](LayerTime& t) {
-      t.weight = std::llround(static_cast<double>(t.input) * run.weight_share);
-      t.input -= t.weight;
-    };
-    for (auto* list : {&out.times.kinds, &out.stages})
-      for (LayerTime& time : *list) divide(time);
-    divide(out.times.embedding), divide(out.times.head);
-  }
-  double sum = 0;
-  for (size_t s = 0; s < run.there.size(); ++s) {
-    out.times.there.push_back(std::llround(run.there[s]));
-    out.times.back.push_back(std::llround(run.back[s]));
-    sum += run.there[s] + run.back[s];
-  }
-  if (!run.there.empty()) out.times.latency = std::llround(sum / static_cast<double>(2 * run.there.size()));
+    for (size_t d = 0; d < kDirections; ++d) part_of(out.stages[s], d) = std::llround(times.cost(s, d));
+  if (std::ranges::all_of(run.stages.cost_ns, [](const DirectionCost& ns) { return ns[2] <= 0; }))
+    divide_backward(run.weight_share, out);
+  take_messages(run, out.times);
   out.times.overlap = run.overlap;
   return out;
 }

@@ -39,72 +39,98 @@ int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   return half_a < 0 || half_b < 0 ? -1 : sum_or_limit(half_a, half_b);
 }
 
-// Looks at the first forwards of chunk 0 of each (replica, stage) in a step; where a stage has several ranks, at those
-// of the first one. Timestamps are put on common time.
-void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
-  const Cells& cells = trace.cells;
-  if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
-  std::vector<int64_t> last_end(trace.parts.size(), INT64_MIN);
-  std::map<int32_t, Lateness> by_stage;
-  for (const StepRange& step : step_ranges(cells)) {
-    std::map<std::pair<int32_t, int32_t>, FirstForwards> first;
-    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+// Compares when the stages of a pipeline start their first forwards, step by step. Timestamps are put on common time.
+class StageStarts {
+ public:
+  explicit StageStarts(const Trace& trace) : trace_(trace), last_end_(trace.parts.size(), INT64_MIN) {
+    for (const StepRange& step : step_ranges(trace.cells)) {
+      look_at(step);
+      for (size_t i = step.begin; i < step.end; ++i) {
+        int64_t& end = last_end_[trace.cells.part[i]];
+        end = std::max(end, trace.common_end_ns(i));
+      }
+    }
+  }
+
+  // The stages that start late in most of their steps.
+  std::map<int32_t, Lateness> late_stages() const {
+    std::map<int32_t, Lateness> late = by_stage_;
+    std::erase_if(late, [](const auto& entry) {
+      const Lateness& one = entry.second;
+      return one.steps < static_cast<int64_t>(kMinSteps) || one.late < kMinLateSteps * one.steps;
+    });
+    return late;
+  }
+
+ private:
+  using ByPlace = std::map<std::pair<int32_t, int32_t>, FirstForwards>;  // (replica, stage)
+
+  // The first forwards of chunk 0 of each place; where a stage has several ranks, those of the first one.
+  ByPlace first_forwards(const StepRange& step) const {
+    const Cells& cells = trace_.cells;
+    ByPlace first;
     FirstForwards* of_rank = nullptr;  // of the current rank, from its first forward on
     for (size_t i = step.begin; i < step.end; ++i) {
       if (i > step.begin && cells.part[i] != cells.part[i - 1]) of_rank = nullptr;
-      const int64_t own_start_ns = trace.common_start_ns(i), own_end_ns = trace.common_end_ns(i);
-      begin_ns = std::min(begin_ns, own_start_ns);
-      end_ns = std::max(end_ns, own_end_ns);
-      const size_t p = cells.part[i];
-      const Part& part = trace.parts[p];
+      const int32_t p = cells.part[i];
+      const Part& part = trace_.parts[p];
       if (step.step == kUnknown || part.stage == kUnknown || cells.kind[i] != CellKind::kForward ||
           cells.micro_batch[i] == kUnknown || cells.chunk[i] > 0)
         continue;
       if (!of_rank)
-        of_rank =
-            &first.try_emplace({part.dp, part.stage}, FirstForwards{cells.part[i], last_end[p], {}}).first->second;
-      FirstForwards& own = *of_rank;
-      if (own.part == cells.part[i] && own.forwards.size() < kLookAhead)
-        own.forwards.emplace_back(cells.micro_batch[i], std::pair(own_start_ns, own_end_ns));
+        of_rank = &first.try_emplace({part.dp, part.stage}, FirstForwards{p, last_end_[p], {}}).first->second;
+      if (of_rank->part == p && of_rank->forwards.size() < kLookAhead)
+        of_rank->forwards.emplace_back(cells.micro_batch[i],
+                                       std::pair(trace_.common_start_ns(i), trace_.common_end_ns(i)));
     }
+    return first;
+  }
+
+  void look_at(const StepRange& step) {
+    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
     for (size_t i = step.begin; i < step.end; ++i) {
-      int64_t& end = last_end[cells.part[i]];
-      end = std::max(end, trace.common_end_ns(i));
+      begin_ns = std::min(begin_ns, trace_.common_start_ns(i));
+      end_ns = std::max(end_ns, trace_.common_end_ns(i));
     }
-    for (const auto& [place, own] : first) {
-      const auto before = first.find({place.first, place.second - 1});
-      if (before == first.end()) continue;
-      const Part &a = trace.parts[before->second.part], &b = trace.parts[own.part];
-      const int64_t apart = apart_ns(trace, a, b);
-      if (apart < 0) continue;
-      const auto& [micro_batch, times] = own.forwards.front();
-      const auto sent =
-          std::ranges::find_if(before->second.forwards, [&, mb = micro_batch](const auto& f) { return f.first == mb; });
-      if (sent == before->second.forwards.end()) continue;
-      Lateness& late = by_stage[place.second];
-      ++late.steps;
-      // The uncertainty of the clocks is counted against the finding.
-      const int64_t starts_ns = sum_or_limit(times.first, -apart);
-      if (own.free_at_ns > sum_or_limit(sent->second.second, -apart) || sent + 1 == before->second.forwards.end() ||
-          (sent + 1)->second.second > starts_ns)
-        continue;
-      auto last = sent + 1;
-      while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= starts_ns) ++last;
-      if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
-      late.delay_ns += times.first - sent->second.second;
-      late.step_ns += end_ns - begin_ns;
-    }
+    const ByPlace first = first_forwards(step);
+    for (const auto& [place, own] : first)
+      if (const auto before = first.find({place.first, place.second - 1}); before != first.end())
+        compare(before->second, own, end_ns - begin_ns, by_stage_[place.second]);
   }
-  const std::pair<const int32_t, Lateness>* worst = nullptr;
-  size_t stages = 0;
-  for (const auto& entry : by_stage) {
-    const Lateness& late = entry.second;
-    if (late.steps < static_cast<int64_t>(kMinSteps) || late.late < kMinLateSteps * late.steps) continue;
-    ++stages;
-    if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
+
+  // Whether a rank was free and its first input there, and the stage before has finished a later forward too.
+  void compare(const FirstForwards& before, const FirstForwards& own, int64_t step_ns, Lateness& late) const {
+    const int64_t apart = apart_ns(trace_, trace_.parts[before.part], trace_.parts[own.part]);
+    if (apart < 0) return;
+    const auto& [micro_batch, times] = own.forwards.front();
+    const auto sent =
+        std::ranges::find_if(before.forwards, [&, mb = micro_batch](const auto& f) { return f.first == mb; });
+    if (sent == before.forwards.end()) return;
+    ++late.steps;
+    // The uncertainty of the clocks is counted against the finding.
+    const int64_t starts_ns = sum_or_limit(times.first, -apart);
+    const auto ended = [&](auto forward) {
+      return forward != before.forwards.end() && forward->second.second <= starts_ns;
+    };
+    if (own.free_at_ns > sum_or_limit(sent->second.second, -apart) || !ended(sent + 1)) return;
+    auto last = sent + 1;
+    while (ended(last + 1)) ++last;
+    if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
+    late.delay_ns += times.first - sent->second.second;
+    late.step_ns += step_ns;
   }
-  if (!worst) return;
-  const auto& [stage, late] = *worst;
+
+  const Trace& trace_;
+  std::vector<int64_t> last_end_;  // for each part, when its work of earlier steps ended
+  std::map<int32_t, Lateness> by_stage_;
+};
+
+void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
+  if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;
+  const std::map<int32_t, Lateness> stages = StageStarts(trace).late_stages();
+  if (stages.empty()) return;
+  const auto share = [](const auto& entry) { return entry.second.delay_ns / entry.second.step_ns; };
+  const auto& [stage, late] = *std::ranges::max_element(stages, {}, share);
   const std::string delay = human_duration(late.delay_ns / late.late);
   Finding f;
   f.id = "schedule.late_start";
@@ -113,7 +139,9 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   Args args;
   args.set("stage", int64_t{stage}).set("before", int64_t{stage - 1}).set("delay", delay);
   args.set("first", "F" + std::to_string(late.micro_batch)).set("later", "F" + std::to_string(late.later));
-  args.set("late", late.late).set("steps", late.steps).set("stages", stages > 1 ? std::to_string(stages) : "");
+  args.set("late", late.late)
+      .set("steps", late.steps)
+      .set("stages", stages.size() > 1 ? std::to_string(stages.size()) : "");
   say(f, "finding.late_start", args);
   out.push_back(std::move(f));
 }

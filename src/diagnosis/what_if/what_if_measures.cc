@@ -26,6 +26,71 @@ struct PlacedOp {
   }
 };
 
+// Finds the ranks at both ends of messages.
+class MessageEnds {
+ public:
+  MessageEnds(const Trace& trace, const StepGraph& graph) : graph_(graph) {
+    for (uint32_t p = 0; p < trace.parts.size(); ++p) {
+      part_of_.try_emplace({trace.parts[p].dp, trace.parts[p].stage}, static_cast<int32_t>(p));
+      last_stage_ = std::max(last_stage_, trace.parts[p].stage);
+    }
+  }
+
+  // The receiver, the sender, and the kind of a message; a sender that was not recorded is the neighbouring stage of
+  // the same replica.
+  std::tuple<int32_t, int32_t, CellKind> of(uint32_t op) const {
+    int32_t from = kUnknown, to = graph_.part[op];
+    CellKind kind = graph_.kind[op];
+    if (graph_.group(op) != kNoGroup) {
+      const GraphGroup& group = graph_.groups[graph_.group(op)];
+      for (uint32_t other = group.begin; other < group.end; ++other)
+        if (is_receive(graph_.kind[other]))
+          to = graph_.part[other], kind = graph_.kind[other];
+        else
+          from = graph_.part[other];
+    } else if (graph_.cell[op] == kNoCell && !graph_.waits(op).empty()) {
+      from = graph_.part[graph_.waits(op).front()];
+    }
+    if (from == kUnknown) from = neighbour(op, kind == CellKind::kRecvForward ? -1 : 1);
+    return {to, from, kind};
+  }
+
+ private:
+  int32_t neighbour(uint32_t op, int32_t by) const {
+    const int32_t stage = graph_.stage(op) + by;
+    const auto part = part_of_.find({graph_.dp(op), stage < 0 ? last_stage_ : stage > last_stage_ ? 0 : stage});
+    return part == part_of_.end() ? kUnknown : part->second;
+  }
+
+  const StepGraph& graph_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> part_of_;  // key: replica and stage
+  int32_t last_stage_ = 0;
+};
+
+// The messages of a receiver from a sender in one direction.
+struct OneLink {
+  int32_t receiver = 0, sender = kUnknown;
+  bool across = false;  // of two machines
+  double ns = 0;
+  int64_t count = 0;
+  double mean() const { return count > 0 ? ns / count : 0; }
+};
+
+// An unrecorded message includes the delay of a late receiver. If messages from several senders are all longer, the
+// least excess among them is the receiver's and not a link's. `usual_ns`: of links within and across machines.
+std::map<int32_t, double> receiver_delays(const std::vector<OneLink>& links, const double (&usual_ns)[2]) {
+  std::map<int32_t, std::set<int32_t>> senders;
+  std::map<int32_t, double> min_ns;
+  for (const OneLink& link : links) {
+    if (link.sender != kUnknown) senders[link.receiver].insert(link.sender);
+    const double excess_ns = std::max(0.0, link.mean() - usual_ns[link.across]);
+    const auto [least, fresh] = min_ns.try_emplace(link.receiver, excess_ns);
+    least->second = std::min(least->second, excess_ns);
+  }
+  std::erase_if(min_ns, [&](const auto& entry) { return senders[entry.first].size() < 2; });
+  return min_ns;
+}
+
 }  // namespace
 
 // Compares cells with the same cells of other replicas: same step, stage, type, chunk and micro-batch.
@@ -83,53 +148,16 @@ void WhatIf::measure_usual() {
 
 // A link is a receiver and a sender in one direction; its class is whether both are on one machine.
 void WhatIf::measure_links(const Trace& trace) {
-  struct OneLink {
-    double ns = 0;
-    int64_t count = 0;
-    bool across = false;
-    double mean() const { return count > 0 ? ns / count : 0; }
-  };
-  const auto is_receive = [](CellKind kind) {
-    return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;
-  };
-  // The sender and receiver of a message; an end that was not recorded is the neighbouring stage of the same replica.
-  std::map<std::pair<int32_t, int32_t>, int32_t> part_of;
-  int32_t last_stage = 0;
-  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
-    part_of.try_emplace({trace.parts[p].dp, trace.parts[p].stage}, static_cast<int32_t>(p));
-    last_stage = std::max(last_stage, trace.parts[p].stage);
-  }
-  const auto ends = [&](uint32_t op) {
-    int32_t from = kUnknown, to = graph_->part[op];
-    CellKind kind = graph_->kind[op];
-    if (graph_->group(op) != kNoGroup) {
-      const GraphGroup& group = graph_->groups[graph_->group(op)];
-      for (uint32_t other = group.begin; other < group.end; ++other)
-        if (is_receive(graph_->kind[other]))
-          to = graph_->part[other], kind = graph_->kind[other];
-        else
-          from = graph_->part[other];
-    } else if (graph_->cell[op] == kNoCell && !graph_->waits(op).empty()) {
-      from = graph_->part[graph_->waits(op).front()];
-    }
-    if (from == kUnknown) {
-      int32_t stage = graph_->stage(op) + (kind == CellKind::kRecvForward ? -1 : 1);
-      if (stage < 0) stage = last_stage;
-      if (stage > last_stage) stage = 0;
-      const auto sender = part_of.find({graph_->dp(op), stage});
-      if (sender != part_of.end()) from = sender->second;
-    }
-    return std::tuple(to, from, kind);
-  };
+  const MessageEnds ends(trace, *graph_);
   std::map<std::tuple<int32_t, int32_t, CellKind>, uint32_t> index;
   std::vector<OneLink> links;
   size_t step = 0;
   for (uint32_t op = 0; op < graph_->size(); ++op) {
     while (op >= graph_->steps[step].end) ++step;
     if (!is_message(graph_->kind[op])) continue;
-    const auto [to, from, kind] = ends(op);
+    const auto [to, from, kind] = ends.of(op);
     const auto [at, fresh] = index.try_emplace({to, from, kind}, static_cast<uint32_t>(links.size()));
-    if (fresh) links.push_back({0, 0, from != kUnknown && trace.parts[from].machine != trace.parts[to].machine});
+    if (fresh) links.push_back({to, from, from != kUnknown && trace.parts[from].machine != trace.parts[to].machine});
     place_of_[op] = at->second;
     if (!is_receive(graph_->kind[op]) || !counts_[step]) continue;
     links[at->second].ns += graph_->dur_ns[op];
@@ -139,28 +167,14 @@ void WhatIf::measure_links(const Trace& trace) {
   for (const OneLink& link : links)
     if (link.count > 0) means[link.across].push_back(link.mean());
   const double median[2] = {median_of(means[0]), median_of(means[1])};
-  // An unrecorded message includes the delay of a late receiver. If messages from several senders are all longer, the
-  // least excess among them is the receiver's and not a link's.
-  struct Receiver {
-    int32_t sender = kUnknown;
-    bool several = false;
-    double min_ns = std::numeric_limits<double>::infinity();
-  };
-  std::map<int32_t, Receiver> receivers;
+  std::map<int32_t, double> late_ns;
   if (graph_->source == GraphSource::kComputeCells && !graph_->messages_recorded)
-    for (const auto& [key, number] : index) {
-      const auto [to, from, kind] = key;
-      Receiver& receiver = receivers[to];
-      receiver.several |= receiver.sender != kUnknown && receiver.sender != from;
-      receiver.sender = from;
-      receiver.min_ns = std::min(receiver.min_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
-    }
+    late_ns = receiver_delays(links, median);
   link_factor_.assign(links.size(), 1);
-  for (const auto& [key, number] : index) {
-    const auto receiver = receivers.find(std::get<0>(key));
-    const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.min_ns : 0;
-    const double usual = median[links[number].across] + late, mean = links[number].mean();
-    if (mean > usual && mean > 0) link_factor_[number] = static_cast<float>(usual / mean);
+  for (size_t i = 0; i < links.size(); ++i) {
+    const auto late = late_ns.find(links[i].receiver);
+    const double usual = median[links[i].across] + (late == late_ns.end() ? 0 : late->second), mean = links[i].mean();
+    if (mean > usual && mean > 0) link_factor_[i] = static_cast<float>(usual / mean);
   }
 }
 

@@ -15,20 +15,13 @@ constexpr double kBandLine = 20;
 
 void ink(cairo_t* cr, Rgb c) { cairo_set_source_rgb(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0); }
 
-}  // namespace
+struct BandKey {
+  double x, line;
+  size_t colour;
+};
 
-int bands_columns(int width) { return std::max(1, width - static_cast<int>(kBandLabel + 2 * kBandMargin)); }
-
-Result<BandsPng> bands_png(const Bands& bands) {
-  const ChartFonts fonts;
-  const Theme& theme = light_theme();
-  const int columns = bands_columns(bands.width);
-  const double left = kBandMargin + kBandLabel, right = left + columns;
-  // The legend breaks into lines where it is too wide.
-  struct BandKey {
-    double x, line;
-    size_t colour;
-  };
+// Places the keys of the legend, which breaks into lines where it is too wide.
+std::vector<BandKey> place_keys(const Bands& bands, const ChartFonts& fonts, double right) {
   std::vector<BandKey> keys;
   double x = kBandMargin, line = 0;
   for (size_t c = 0; c < bands.colours.size(); ++c) {
@@ -40,7 +33,35 @@ Result<BandsPng> bands_png(const Bands& bands) {
     keys.push_back({x, line, c});
     x += wide;
   }
-  const double top = kBandMargin + kBandTitle + 10 + (line + 1) * kBandLine;
+  return keys;
+}
+
+// Draws the shares of a row, a column of pixels at a time, from below.
+void draw_shares(cairo_t* cr, const Bands& bands, const BandRow& row, double left, double bottom, size_t columns) {
+  for (size_t column = 0; column < std::min(row.shares.size(), columns); ++column) {
+    double below = bottom;
+    for (size_t c = 0; c < row.shares[column].size(); ++c) {
+      const double high = std::clamp(row.shares[column][c], 0.0, 1.0) * kBandRow;
+      if (high <= 0) continue;
+      ink(cr, bands.colours[c].second);
+      cairo_rectangle(cr, left + column, below - high, 1, high);
+      cairo_fill(cr);
+      below -= high;
+    }
+  }
+}
+
+}  // namespace
+
+int bands_columns(int width) { return std::max(1, width - static_cast<int>(kBandLabel + 2 * kBandMargin)); }
+
+Result<BandsPng> bands_png(const Bands& bands) {
+  const ChartFonts fonts;
+  const Theme& theme = light_theme();
+  const int columns = bands_columns(bands.width);
+  const double left = kBandMargin + kBandLabel, right = left + columns;
+  const std::vector<BandKey> keys = place_keys(bands, fonts, right);
+  const double top = kBandMargin + kBandTitle + 10 + (keys.empty() ? 1 : keys.back().line + 1) * kBandLine;
   const double bottom = top + bands.rows.size() * (kBandRow + kBandGap);
   BandsPng png;
   png.width = bands.width;
@@ -64,17 +85,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
     const double y = top + r * (kBandRow + kBandGap);
     ink(cr, theme.ink);
     fonts.show(cr, kBandMargin, y + kBandRow / 2 + kBandText / 3, row.label, kBandText, false);
-    for (size_t column = 0; column < row.shares.size() && column < static_cast<size_t>(columns); ++column) {
-      double below = y + kBandRow;
-      for (size_t c = 0; c < row.shares[column].size(); ++c) {
-        const double high = std::clamp(row.shares[column][c], 0.0, 1.0) * kBandRow;
-        if (high <= 0) continue;
-        ink(cr, bands.colours[c].second);
-        cairo_rectangle(cr, left + column, below - high, 1, high);
-        cairo_fill(cr);
-        below -= high;
-      }
-    }
+    draw_shares(cr, bands, row, left, y + kBandRow, static_cast<size_t>(columns));
     ink(cr, theme.line);
     cairo_set_line_width(cr, 1);
     cairo_rectangle(cr, left - 0.5, y - 0.5, columns + 1, kBandRow + 1);

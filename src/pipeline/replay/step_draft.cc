@@ -330,6 +330,74 @@ std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collect
   return last;
 }
 
+// Describes the ranks and types of a graph without operations, and what ordering the operations needs of them.
+OrderFacts describe_ranks(const Trace& trace, StepGraph& graph) {
+  OrderFacts facts;
+  graph.stage_count = graph.dp_count = 1;
+  std::map<int32_t, uint32_t> pipelines;
+  for (const Part& part : trace.parts) {
+    graph.stage_count = std::max(graph.stage_count, part.stage + 1);
+    graph.dp_count = std::max(graph.dp_count, part.dp + 1);
+    graph.stage_of.push_back(part.stage);
+    graph.dp_of.push_back(part.dp);
+    // Recorded collectives connect the pipelines, so all are ordered as one.
+    const int32_t pipeline = graph.source == GraphSource::kComputeCells ? part.dp : 0;
+    facts.pipeline_of.push_back(pipelines.try_emplace(pipeline, pipelines.size()).first->second);
+  }
+  for (const GraphType& type : graph.types) {
+    graph.closes_of.push_back(is_message(type.kind) ? 0 : 1);
+    facts.communicates.push_back(type.communicates ? 1 : 0);
+  }
+  facts.pipelines = static_cast<uint32_t>(pipelines.size());
+  if (std::ranges::find(graph.closes_of, 1) == graph.closes_of.end()) graph.closes_of.assign(graph.types.size(), 1);
+  return facts;
+}
+
+// Makes room for n operations. For a large run this is gigabytes, which the kernel clears page by page, so columns are
+// made in parallel.
+void make_columns(size_t n, bool grouped, StepGraph& graph) {
+  const bool ends_differ = grouped || graph.source != GraphSource::kComputeCells;
+  const std::initializer_list<std::function<void()>> columns = {
+      [&] { graph.cell.resize(n); },
+      [&] { graph.part.resize(n); },
+      [&] { graph.chunk.resize(n); },
+      [&] { graph.micro_batch.resize(n); },
+      [&] { graph.wait_begin.resize(n + 1); },
+      [&] { graph.start_ns.resize(n); },
+      [&] { graph.stored_end_ns.resize(ends_differ ? n : 0); },
+      [&] { graph.dur_ns.resize(n); },
+      [&] { graph.delay_ns.resize(n); },
+      [&] { graph.type.resize(n); },
+      [&] { graph.kind.resize(n); },
+      [&] { graph.group_of.assign(grouped ? n : 0, kNoGroup); }};
+  parallel_for(columns.size(), [&](size_t c) { columns.begin()[c](); });
+}
+
+// Joins what the steps, ordered one by one, say of their waits and groups. Step s begins with operation base[s].
+void join_steps(std::vector<OrderedStep>& ordered, const std::vector<uint32_t>& base, StepGraph& graph) {
+  const size_t steps = ordered.size();
+  std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
+  for (size_t s = 0; s < steps; ++s) {
+    wait_base[s + 1] = wait_base[s] + static_cast<uint32_t>(ordered[s].wait_on.size());
+    group_base[s + 1] = group_base[s] + static_cast<uint32_t>(ordered[s].groups.size());
+    graph.steps.push_back({ordered[s].step, base[s], base[s + 1], ordered[s].start_ns, ordered[s].span_ns});
+  }
+  graph.wait_begin[base.back()] = wait_base.back();
+  graph.wait_on.resize(wait_base.back());
+  graph.groups.resize(group_base.back());
+  parallel_for(steps, [&](size_t s) {
+    OrderedStep& step = ordered[s];
+    for (size_t i = base[s]; i < base[s + 1]; ++i) {
+      graph.wait_begin[i] += wait_base[s];
+      if (graph.group(i) != kNoGroup) graph.group_of[i] += group_base[s];
+    }
+    for (size_t w = 0; w < step.wait_on.size(); ++w) graph.wait_on[wait_base[s] + w] = base[s] + step.wait_on[w];
+    for (size_t g = 0; g < step.groups.size(); ++g)
+      graph.groups[group_base[s] + g] = {base[s] + step.groups[g].begin, base[s] + step.groups[g].end};
+    std::vector<uint32_t>().swap(step.wait_on);
+  });
+}
+
 }  // namespace
 
 GraphType gradients_type() { return {"gradients, all ranks", CellKind::kCollective, true}; }
@@ -383,45 +451,11 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   graph.source = source;
   graph.messages_recorded = drafts.messages_recorded;
   graph.types = std::move(drafts.types);
-  graph.stage_count = graph.dp_count = 1;
-  OrderFacts facts;
-  std::map<int32_t, uint32_t> pipelines;
-  for (const Part& part : trace.parts) {
-    graph.stage_count = std::max(graph.stage_count, part.stage + 1);
-    graph.dp_count = std::max(graph.dp_count, part.dp + 1);
-    graph.stage_of.push_back(part.stage);
-    graph.dp_of.push_back(part.dp);
-    // Recorded collectives connect the pipelines, so all are ordered as one.
-    const int32_t pipeline = source == GraphSource::kComputeCells ? part.dp : 0;
-    facts.pipeline_of.push_back(pipelines.try_emplace(pipeline, pipelines.size()).first->second);
-  }
-  for (const GraphType& type : graph.types) {
-    graph.closes_of.push_back(is_message(type.kind) ? 0 : 1);
-    facts.communicates.push_back(type.communicates ? 1 : 0);
-  }
-  facts.pipelines = static_cast<uint32_t>(pipelines.size());
-  if (std::ranges::find(graph.closes_of, 1) == graph.closes_of.end()) graph.closes_of.assign(graph.types.size(), 1);
-
+  const OrderFacts facts = describe_ranks(trace, graph);
   const size_t steps = drafts.op_count.size();
   std::vector<uint32_t> base(steps + 1, 0);
   std::partial_sum(drafts.op_count.begin(), drafts.op_count.end(), base.begin() + 1);
-  const size_t n = base.back();
-  const bool ends_differ = drafts.grouped || source != GraphSource::kComputeCells;
-  // For a large run this is gigabytes, which the kernel clears page by page, so columns are made in parallel.
-  const std::initializer_list<std::function<void()>> columns = {
-      [&] { graph.cell.resize(n); },
-      [&] { graph.part.resize(n); },
-      [&] { graph.chunk.resize(n); },
-      [&] { graph.micro_batch.resize(n); },
-      [&] { graph.wait_begin.resize(n + 1); },
-      [&] { graph.start_ns.resize(n); },
-      [&] { graph.stored_end_ns.resize(ends_differ ? n : 0); },
-      [&] { graph.dur_ns.resize(n); },
-      [&] { graph.delay_ns.resize(n); },
-      [&] { graph.type.resize(n); },
-      [&] { graph.kind.resize(n); },
-      [&] { graph.group_of.assign(drafts.grouped ? n : 0, kNoGroup); }};
-  parallel_for(columns.size(), [&](size_t c) { columns.begin()[c](); });
+  make_columns(base.back(), drafts.grouped, graph);
   std::vector<OrderedStep> ordered(steps);
   auto spaces = std::make_unique<Spares<OrderSpace>>();
   parallel_for(steps, [&](size_t s) {
@@ -434,29 +468,9 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   drafts.make = nullptr;
   spaces.reset();
   return_much_freed_memory(trace.cells.size() * kGraphBytes);
-  std::vector<uint32_t> wait_base(steps + 1, 0), group_base(steps + 1, 0);
-  int64_t cut = 0, negative = 0;
-  for (size_t s = 0; s < steps; ++s) {
-    wait_base[s + 1] = wait_base[s] + static_cast<uint32_t>(ordered[s].wait_on.size());
-    group_base[s + 1] = group_base[s] + static_cast<uint32_t>(ordered[s].groups.size());
-    graph.steps.push_back({ordered[s].step, base[s], base[s + 1], ordered[s].start_ns, ordered[s].span_ns});
-    cut += ordered[s].cut;
-    negative += ordered[s].negative;
-  }
-  graph.wait_begin[n] = wait_base.back();
-  graph.wait_on.resize(wait_base.back());
-  graph.groups.resize(group_base.back());
-  parallel_for(steps, [&](size_t s) {
-    OrderedStep& step = ordered[s];
-    for (size_t i = base[s]; i < base[s + 1]; ++i) {
-      graph.wait_begin[i] += wait_base[s];
-      if (graph.group(i) != kNoGroup) graph.group_of[i] += group_base[s];
-    }
-    for (size_t w = 0; w < step.wait_on.size(); ++w) graph.wait_on[wait_base[s] + w] = base[s] + step.wait_on[w];
-    for (size_t g = 0; g < step.groups.size(); ++g)
-      graph.groups[group_base[s] + g] = {base[s] + step.groups[g].begin, base[s] + step.groups[g].end};
-    std::vector<uint32_t>().swap(step.wait_on);
-  });
+  join_steps(ordered, base, graph);
+  const auto cut = sum_over<int64_t>(ordered, &OrderedStep::cut);
+  const auto negative = sum_over<int64_t>(ordered, &OrderedStep::negative);
   std::vector<OrderedStep>().swap(ordered);
   return_much_freed_memory(trace.cells.size() * kGraphBytes);
   if (cut > 0) notes.add(problem::graph_cut_waits, {}, cut);
