@@ -15,7 +15,6 @@
 
 #include "base/parallel.h"
 #include "base/system_calls.h"
-#include "base/text.h"
 #include "server/http/http_session.h"
 
 namespace stageline {

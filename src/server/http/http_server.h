@@ -10,7 +10,6 @@
 // a few threads.
 #pragma once
 
-#include "base/result.h"
 #include "server/http/http_site.h"
 
 namespace stageline {
