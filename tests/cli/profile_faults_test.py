@@ -162,6 +162,29 @@ class ProfileFaults(Case):
         self.assertAlmostEqual(parts['idle-kernel'], 75 * 20 / (100 * 100 + 75 * 20 + 24 * 39), delta=0.005)
         self.assertIn('between kernels (%.1f\u202f%%)' % (100 * parts['idle-kernel']), reported['closing_en'])
 
+    def test_idle_time_of_two_kinds_is_told_apart(self):
+        def x(cat, name, ts, dur, pid, tid, **args):
+            return {'ph': 'X', 'cat': cat, 'name': name, 'ts': ts, 'dur': dur, 'pid': pid, 'tid': tid, 'args': args}
+        for silent, waits, kinds in ((3000, 250, 1), (200, 900, 1), (2000, 800, 2)):  # µs of a step of 10 ms
+            events = []
+            for step in range(6):
+                begin = 10 ** 9 + step * 10000
+                events.append(x('user_annotation', f'ProfilerStep#{step}', begin, 10000, 1, 1))
+                at, device = begin + silent, begin + silent + 30
+                for k in range(4):
+                    link = step * 4 + k + 1
+                    device += waits if k == 2 else 0  # launched long before
+                    length = (9700 - silent - waits) // 4
+                    events += [x('cpu_op', 'aten::mm', at, 20, 1, 1, **{'External id': link}), x('cuda_runtime', 'cudaLaunchKernel', at + 5, 8, 1, 1, correlation=link),
+                               x('kernel', 'gemm', device, length, 0, 7, correlation=link, stream=7, device=0)]
+                    at, device = at + 25, device + length
+            self.write('run.json', json.dumps({'schemaVersion': 1, 'deviceProperties': [{'id': 0, 'name': 'NVIDIA H100'}], 'traceEvents': events}))
+            told = json.loads(run('explain', self.dir / 'run.json', '--json', '-q', check=0).out)
+            idle = [f['lost_share'] for f in told['findings'] if f['id'] == 'device.idle']
+            self.assertEqual(len(idle), kinds, told['closing_en'])
+            found = re.search(r'what the findings are about \(([\d.]+)\u202f%\)', told['closing_en'])
+            self.assertAlmostEqual(float(found[1]), 100 * sum(idle), delta=0.1)
+
     def test_one_short_kernel_is_one(self):
         path = self.write('one.json', self.launches(2, call_us=20, kernel_us=16, period_us=60))
         launch = next(f for f in json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)['findings'] if f['id'] == 'launch.bound')

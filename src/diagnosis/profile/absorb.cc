@@ -129,7 +129,7 @@ std::vector<std::string> absorb(const ProfileFacts& f, const ProfileAccount& acc
   const auto take_in = [&](auto&& owner_of) {
     const auto it = std::ranges::find_if(list, [&](Finding& x) { return owner_of(x) != nullptr; });
     if (it == list.end()) return;
-    covered.push_back(it->id);
+    covered.push_back(line_id(*it));
     list.erase(it);
   };
   take_in([&](const Finding& x) { return owner_of_copies(list, x); });

@@ -301,7 +301,7 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
 // Says what every loss costs as time of a step, and what of the bar no finding covers.
 void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings& out) {
   for (Finding& x : out.list) {
-    covered.push_back(x.id);
+    covered.push_back(line_id(x));
     if (!facts.accounted) continue;
     x.lost_ns_per_step = x.weight * facts.step_ns;
     if (!(x.weight > 0)) continue;

@@ -66,7 +66,7 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   }
 }
 
-// Whether findings with this id are about a line of the bar.
+// Whether findings with this line_id() are about a line of the bar.
 bool tells(std::string_view id, std::string_view part) {
   struct Pair {
     std::string_view part, id;
@@ -86,9 +86,9 @@ bool tells(std::string_view id, std::string_view part) {
                                     {"idle-collector", "host.collector"},
                                     {"idle-allocator", "host.allocator"},
                                     {"idle-host-collective", "host.collective"},
-                                    {"idle", "device.idle"},
+                                    {"idle", "device.idle.streams"},
                                     {"idle-unseen", "device.idle"},
-                                    {"idle-other", "device.idle"}};
+                                    {"idle-other", "device.idle.streams"}};
   // A wait runs the device dry. Pauses between work that had been launched are none of it.
   if (id == "host.sync") return part.starts_with("idle-") && part != "idle-kernel" && part != "idle-other";
   return std::any_of(std::begin(kPairs), std::end(kPairs),
