@@ -116,8 +116,10 @@ class PerfettoPackets {
                  std::to_string(part.device) + "\t" + device;
     for (const Part& part : trace.parts)
       if (kernels_are_missing(part)) facts += "\n" + std::string(kNoKernelsFact) + "\t" + std::to_string(part.rank);
+    std::string prefix = trace.format + ".";
+    std::ranges::replace(prefix, '-', '_');
     for (const Diagnostic& d : trace.diagnostics.items())
-      if (d.name.starts_with(trace.format + "."))
+      if (d.name.starts_with(prefix))
         facts += "\n" + std::string(kProblemFact) + "\t" + d.name + "\t" +
                  std::to_string(static_cast<int>(d.severity)) + "\t" + std::to_string(d.count) + "\t" + d.message.en +
                  "\t" + d.message.zh;

@@ -170,6 +170,7 @@ class SliceWriter : PerfettoPackets {
     text("Comms Id", fact.comms_id);
     number("In msg nelems", fact.in_elements);
     number("Out msg nelems", fact.out_elements);
+    if (fact.in_elements <= 0 && fact.out_elements <= 0) number("bytes", fact.bytes);
     number("Group size", fact.group_size);
     number("Rank", fact.peer);
     number("Src Rank", fact.src_rank);

@@ -97,6 +97,18 @@ class NcclInspectorTest(Case):
         names = [c[2] for c in nccl_inspector.calls() if c[0] == 0]
         self.assertEqual([name for _, name, _, _ in sorted((s for s in slices(self.dir / 'run') if s[0] == 0), key=lambda s: s[2])], ['nccl' + name for name in names])
 
+    def test_an_export_without_times_keeps_clocks_sizes_and_notes(self):
+        nccl_inspector.write(self.dir / 'run', steps=4, late=2, plain=True)
+        run('export', self.dir / 'run', '--to', 'perfetto', '-o', self.dir / 'run.pftrace', '-q', check=0)
+        one, two = info(self.dir / 'run'), info(self.dir / 'run.pftrace')
+        self.assertEqual(two['clock'], 'per-rank')
+        self.assertEqual(two['clock'], one['clock'])
+        self.assertLessEqual({'nccl_inspector.no_times', 'nccl_inspector.recorded_calls'}, {d['name'] for d in two['diagnostics']})
+        columns = ('operation', 'bucket_bytes', 'count', 'unmatched', 'bytes', 'transfer_ns', 'wait_ns')
+        rows = [sorted(tuple(r[c] for c in columns) for r in table(self.dir / path, 'communication')) for path in ('run', 'run.pftrace')]
+        self.assertEqual(*rows)
+        self.assertEqual(*(run('explain', self.dir / path, '-q', check=0).out.replace(path, 'X') for path in ('run.pftrace', 'run')))
+
     def test_the_order_of_files_and_lines_changes_nothing(self):
         nccl_inspector.write(self.dir / 'run', late=1)
         want, ledger = slices(self.dir / 'run'), sums(self.dir / 'run')

@@ -357,9 +357,8 @@ def middle(case):
         raise Absent('fewer than seven steps' if len(steps) < 7 else 'more than forty steps')
     def one(a, b):
         """Shares of the steps alone, for what lies between steps is of no single one."""
-        facts = {k: v for k, v in case.told(case.path, '--steps', f'{a}:{b}', tables=False).items() if k.startswith('share:parts.')}
-        within = 1 - (facts.pop('share:parts.between', 0) or 0)
-        return {k: v / within for k, v in facts.items() if v is not None}
+        facts = within_steps(case.told(case.path, '--steps', f'{a}:{b}', tables=False))
+        return {k: v for k, v in facts.items() if k.startswith('share:')}
     single = [one(s, s) for s in steps[2:-2]]
     part = one(steps[2], steps[-3])
     found = []
@@ -403,6 +402,13 @@ def repeat(source):
     source.save()
 
 
+def within_steps(facts):
+    """The parts of the steps alone, and their mean length, without the time between steps."""
+    within = 1 - (facts.get('share:parts.between') or 0)
+    parts = {k: v / within for k, v in facts.items() if k.startswith('share:parts.') and k != 'share:parts.between' and v is not None}
+    return parts | {'ns:step': (facts.get('ns:step') or 0) * within}
+
+
 def repeated(case):
     """(m) The run twice, one after the other; of fewer than four steps, which do not say what is usual, four times against twice.
 
@@ -415,8 +421,12 @@ def repeated(case):
         repeat(source)
         one = case.told(source.root)
     repeat(source)
-    told = r'(share:parts|ns:step$|ns:period)' if case.base.get('info:cells') else r'(findings|share:parts|ns:step$|ns:period)'
-    return compare(one, case.told(source.root), only=told, share=0.03)
+    two = case.told(source.root)
+    if not case.base.get('info:cells'):
+        return compare(one, two, only=r'(findings|share:parts|ns:step$|ns:period)', share=0.03)
+    if steps < 4:  # what a run does before its first forward and after its last cell lies between steps in a copy, of which there are few
+        one, two = within_steps(one), within_steps(two)
+    return compare(one, two, only=r'(share:parts|ns:step$|ns:period)', share=0.03)
 
 
 def absurd(case):

@@ -17,7 +17,7 @@ void number_machines(Trace& trace) {
   std::ranges::sort(names, [](const auto& a, const auto& b) { return natural_less(a, b); });
   for (Part& part : trace.parts)
     part.machine = static_cast<int32_t>(std::ranges::find(names, part.machine_name) - names.begin());
-  if (names.size() == 1) trace.clock = ClockState::kShared;
+  if (names.size() == 1 && trace.clock != ClockState::kPerRank) trace.clock = ClockState::kShared;
 }
 
 namespace {

@@ -139,7 +139,7 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
 }
 
 void RowBuilder::add_facts(const Event& event, uint32_t row) {
-  if (event.has_copy) chunk_.copies.push_back({row, event.bytes, event.bandwidth_gbps});
+  if (event.has_copy && !event.has_collective) chunk_.copies.push_back({row, event.bytes, event.bandwidth_gbps});
   if (event.has_sync) chunk_.syncs.push_back({row, event.wait_on_stream, event.wait_on_record});
   if (event.sequence_number >= 0)
     chunk_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
@@ -173,6 +173,8 @@ void RowBuilder::add_facts(const Event& event, uint32_t row) {
   int64_t bytes = 0;
   if (const int size = dtype_bytes(event.dtype); size > 0 && !__builtin_mul_overflow(elements, size, &bytes))
     fact.bytes = bytes;
+  else if (elements <= 0)
+    fact.bytes = event.bytes;  // our own export of a source that counts bytes
   chunk_.collectives.push_back(fact);
 }
 
