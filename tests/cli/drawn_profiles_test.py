@@ -81,6 +81,48 @@ class DrawnProfiles(Case):
         exposed = next(f for f in findings if f['id'] == 'comm.exposed')
         self.assertRegex(exposed['detail_en'], r'Most of it is all_reduce of \d+ ranks.*: [0-9.]+ GB/s on the bus without waiting')
 
+    def test_exposed_communication_is_that_of_the_bar_and_says_which_causes_it_has(self):
+        seen = {False: 0, True: 0}
+        for case, cost, _ in itertools.chain(self.faulty('nic', 3, 745000), self.faulty('link', 2, 745000)):
+            with self.subTest(seed=case.seed):
+                told = json.loads(run('explain', self.dir / str(case.seed), '--format', 'json', '-q', check=0).out)
+                text = run('explain', self.dir / str(case.seed), '-q', check=0).out.replace('\u202f', ' ')
+                exposed = next((f for f in told['findings'] if f['id'] == 'comm.exposed'), None)
+                if exposed is None:
+                    continue
+                link = next(f for f in told['findings'] if f['id'] == 'comm.slow_link')
+                bar = re.search(r'([0-9.]+) %  exposed communication', text).group(1)
+                self.assertIn(f'({bar}', exposed['value'].replace('\u202f', ' '))
+                part = next(p['share'] for p in told['parts'] if p['id'] == 'comm')
+                self.assertAlmostEqual(exposed['lost_share'], part, places=9)
+                first = told['findings'].index(link) < told['findings'].index(exposed)
+                seen[first] += 1
+                of = f"slow links of ranks {re.search(r'ranks ([0-9,-]+)', link['title_en']).group(1)}"
+                self.assertIn(of, exposed['detail_en'])
+                self.assertEqual(of in exposed['title_en'], not first)
+                self.assertEqual(of in told['title_en'], not first)
+                self.assertNotIn('largest loss', told['lead_en'])
+                self.assertIn(f'exposed communication ({bar}', told['lead_en'].replace('\u202f', ' '))
+        self.assertTrue(seen[False] and seen[True], seen)
+
+    def test_removing_several_losses_saves_at_least_what_each_of_them_does(self):
+        several = paced = 0
+        for seed in range(745000, 745010):
+            drawn_jobs.make(seed, True, str(self.dir / str(seed)))
+            said = json.loads(run('what-if', self.dir / str(seed), '--format', 'json', '-q', check=0).out)
+            fixes = next(table['rows'] for table in said['tables'] if table['name'] == 'fixes')
+            savings = {row['fix']: row['saving_ns'] for row in fixes}
+            if 'combined' not in savings:
+                continue
+            together = savings.pop('combined')
+            several += 1
+            self.assertGreaterEqual(together, max(savings.values()), seed)
+            for finding in self.findings(seed):
+                if finding['lost_ns'] > 1.02 * together:
+                    self.assertIn('other work then sets the pace', said['sentence'])
+                    paced += 1
+        self.assertTrue(several and paced, (several, paced))
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -60,6 +60,9 @@ inline constexpr double kMostlyComputing = 0.9;  // share of its devices' time f
 // culprit in front of this headline.
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account);
 
+// The shares of the bar's parts as they are printed, so that they add up to 100 %.
+std::vector<std::string> printed_shares(const Headline& headline);
+
 // Sets the sentence that closes the breakdown: the lines of the bar as a sum. Lines that findings with
 // line_id()s in `covered` are about are one part of it, and so are all others of less than 1 %.
 void close_account(const std::vector<Finding>& list, const std::vector<std::string>& covered, Headline& headline);

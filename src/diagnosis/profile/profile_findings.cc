@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kIdleShare = 0.05, kExposedShare = 0.05, kPageableShare = 0.01;
 constexpr double kOutsideShare = 0.2, kFullQueueShare = 0.01;
+constexpr double kLeads = 0.05;  // as for explain: a cause with a price comes first from this share of a step on
 constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
@@ -45,22 +46,30 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
   return exposed > 0 && 2 * waits > exposed;
 }
 
-// Without what findings about transfers, which are in the list already, save of it.
+// A part of it has causes, which are in the list already. Those that do not come before it are named in its title.
 void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, const LedgerOfRun* ledger,
                                std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
   x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
-  for (const Finding& other : out)
-    if (other.id.starts_with("comm.")) x.weight -= other.weight;
-  if (x.weight < kExposedShare) return;
+  double unexplained = x.weight, most = 0;
+  std::vector<Text> causes;
+  Args args;
+  for (const Finding& other : out) {
+    if (!other.id.starts_with("comm.") || other.id == "comm.contention" || !(other.weight > 0)) continue;
+    unexplained -= other.weight;
+    const Text what = words("profile.exposed.of." + other.id, Args().set("ranks", rank_ranges(other.places[0].ranks)));
+    causes.push_back(words("profile.exposed.cause", Args().set("what", what).set("share", percent(other.weight))));
+    const bool leads = other.price.saving_ns > 0 && other.weight >= kLeads;
+    if (!leads && other.weight > most) args.set("cause", what), most = other.weight;
+  }
+  if (unexplained < kExposedShare) return;
   const auto share = [](const RankFacts& r) { return share_or_zero(r.exposed_comm_ns - r.comm_wait_ns, r.span_ns); };
   const auto [min, max] = std::minmax_element(
       f.ranks.begin(), f.ranks.end(), [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
   const bool apart = f.comm_wait_ns > 0;
   x.value = percent(x.weight);
   x.value_note = words("profile.note.devices");
-  Args args;
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
   args.set("low", percent(share(*min))).set("least", int64_t{min->rank});
   args.set("high", percent(share(*max))).set("most", int64_t{max->rank});
@@ -70,6 +79,7 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, c
                  : f.comm_on_compute_stream ? "profile.exposed.advice.stream"
                                             : "profile.exposed.advice.send"));
   args.set("rate", ledger ? rate_of_exposed(*ledger) : Text());
+  if (!causes.empty()) args.set("causes", joined(causes, words("list.comma")));
   say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }
@@ -298,6 +308,14 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
   return headline;
 }
 
+// The share of a loss, with the digits of the bar where it is a part of it.
+std::string share_text(const Headline& headline, const Finding& x) {
+  const std::string_view part = x.id == "comm.exposed" ? "comm" : x.id == "memory.exposed" ? "memory" : "";
+  const auto at = std::ranges::find(headline.parts, part, &SpanPart::id);
+  if (at == headline.parts.end() || percent(at->share) != percent(x.weight)) return percent(x.weight);
+  return printed_shares(headline)[at - headline.parts.begin()];
+}
+
 // Says what every loss costs as time of a step, and what of the bar no finding covers.
 void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings& out) {
   for (Finding& x : out.list) {
@@ -305,7 +323,7 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
     if (!facts.accounted) continue;
     x.lost_ns_per_step = x.weight * facts.step_ns;
     if (!(x.weight > 0)) continue;
-    x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
+    x.value = human_duration(x.lost_ns_per_step) + " (" + share_text(out.headline, x) + ")";
     x.value_note = words(facts.step_count > 0 ? "note.step" : "profile.note.recording");
   }
   const bool has_parts = !out.headline.parts.empty(), devices = !facts.ranks.empty();

@@ -97,6 +97,12 @@ bool tells(std::string_view id, std::string_view part) {
 
 }  // namespace
 
+std::vector<std::string> printed_shares(const Headline& h) {
+  std::vector<double> shares;
+  for (const SpanPart& part : h.parts) shares.push_back(part.share);
+  return percents(shares);
+}
+
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account) {
   const size_t rank_count = trace.parts.size();  // also those of which nothing was recorded
   Headline h;
@@ -121,7 +127,8 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
   for (const SpanPart& p : h.parts)
     if (p.id != "compute" && p.id != "graphs" && (!worst || p.share > worst->share)) worst = &p;
   if (worst && worst->share >= kNamedShare)
-    lead += words("profile.lead.worst", Args().set("part", worst->label).set("share", percent(worst->share)));
+    lead += words("profile.lead.worst",
+                  Args().set("part", worst->label).set("share", printed_shares(h)[worst - h.parts.data()]));
   // Without communication the job may have no other rank.
   if (rank_count == 1 && f.whole.comm_ns > 0) lead += words("profile.lead.one_rank");
   say(h, words(f.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
