@@ -170,6 +170,29 @@ class TextExports(Case):
         self.assertEqual(flaws(report)['ascend.kernel_line']['line'], 6)
         self.assertEqual(flaws(report)['ascend.cut_json']['count'], 2)
 
+    def test_op_summary_of_msprof_is_read_where_it_is_named(self):
+        folder = self.make('--layers', 2, '--no-database')
+        table = self.output(folder, 0, 'kernel_details.csv')
+        text = table.read_text()
+        head, rest = text.split('\n', 1)
+        for ours, theirs in (('Name', 'Op Name'), ('Type', 'OP Type'), ('Accelerator Core', 'Task Type'), ('Start Time(us)', 'Task Start Time(us)'),
+                             ('Duration(us)', 'Task Duration(us)'), ('Wait Time(us)', 'Task Wait Time(us)')):
+            head = ','.join(theirs if column == ours else column for column in head.split(','))
+        lone = self.dir / 'mindstudio_profiler_output'
+        lone.mkdir()
+        (lone / 'op_summary_20250101000000.csv').write_text(head + '\n' + rest)
+        (self.dir / 'alone').mkdir()
+        (self.dir / 'alone' / 'kernel_details.csv').write_text(text)
+        one, two = info(lone / 'op_summary_20250101000000.csv'), info(self.dir / 'alone')
+        self.assertGreater(one['slices'], 10)
+        self.assertEqual({k: one[k] for k in ('format', 'slices', 'slices_by_kind', 'step_numbers', 'ranks')}, {k: two[k] for k in ('format', 'slices', 'slices_by_kind', 'step_numbers', 'ranks')})
+        self.assertEqual(flaws(one).keys(), flaws(two).keys())
+        self.assertIn('op_summary tables of msprof', run('info', lone, check=2).err)
+        # Beside the profiler's own table it is the same work again.
+        before = info(folder)['slices']
+        (table.parent / 'op_summary_20250101000000.csv').write_text(head + '\n' + rest)
+        self.assertEqual(info(folder)['slices'], before)
+
     def test_a_table_without_its_columns_says_which(self):
         folder = self.make('--layers', 1)
         path = self.output(folder, 0, 'kernel_details.csv')

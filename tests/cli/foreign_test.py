@@ -97,6 +97,35 @@ class ForeignTest(unittest.TestCase):
         db.close()
         self.assertIn('msprof --export=on', run('info', self.folder / 'report_0.db', check=2).err)
 
+    def test_tables_and_logs_name_their_tool(self):
+        for name, text, what, command in (
+                ('results.csv', '"Index","KernelName","gpu-id","queue-id","pid","tid","grd","wgr","sig","obj","DispatchNs","BeginNs","EndNs"\n0,"add.kd",0,0,7,7,64,64,"0x0","0x1",1,2,3\n', 'kernels by rocprof', 'rocprofv3 --sys-trace'),
+                ('results.stats.csv', '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"add.kd",10,1000,100,99.5\n', 'summary by rocprof', 'rocprofv3 --sys-trace'),
+                ('7_kernel_stats.csv', '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"\n"add",10,1000,100,99.5,90,110,2\n', 'summary by rocprof', 'rocprofv3 --sys-trace'),
+                ('summary.txt', 'KERNELS_SUMMARY:\n  Name  Calls  DURATION (nsec)  AVERAGE (nsec)  PERCENT (INC)\n  add  10  1000  100  99.5\n', 'summary by rocprof', 'rocprofv3 --sys-trace'),
+                ('7_counter_collection.csv', '"Correlation_Id","Dispatch_Id","Agent_Id","Kernel_Name","Counter_Name","Counter_Value","Start_Timestamp","End_Timestamp"\n1,1,"Agent 4","add","SQ_WAVES",64,5,9\n', 'counters by rocprofv3', 'rocprofv3 --sys-trace'),
+                ('sums.csv', 'Time (%),Total Time (ns),Instances,Avg (ns),Name\n63.2,1264,100,12.6,gemm\n', 'summary by nsys stats', 'nsys export --type sqlite'),
+                ('sums.txt', ' ** CUDA API Summary (cuda_api_sum):\n\n Time (%)  Total Time (ns)  Num Calls  Avg (ns)  Name\n --------  -----\n     63.2   1264  100  12.6  cudaMemcpy\n', 'summary by nsys stats', 'nsys export --type sqlite'),
+                ('trace.csv', 'Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,Strm,Name\n812,20,112,64,GPU (0),1,7,gemm\n', 'table of nsys stats', 'nsys export --type sqlite'),
+                ('ncu.csv', '"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","7","gemm","DRAM Frequency","cycle/nsecond","1.2"\n', 'Nsight Compute', 'nsys profile'),
+                ('nvprof.csv', '==12== Profiling result:\n"Type","Time(%)","Time","Calls","Name"\n"GPU activities",63.2,1.2,100,"gemm"\n', 'nvprof', 'nsys profile'),
+                ('op_statistic.csv', 'Device_id,OP Type,Core Type,Count,Total Time(us),Avg Time(us)\n0,MatMulV2,AI_CORE,10,350.1,35.0\n', "summary of Ascend's profiler", 'kernel_details.csv'),
+                ('api_statistic.csv', 'Device_id,Level,API Name,Time(us),Count\nhost,acl,aclnnMatmul,350.1,10\n', "summary of Ascend's profiler", 'kernel_details.csv'),
+                ('cluster_step_trace_time.csv', 'Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped\n1,rank,4,239.6,109.9,14.8\n', 'msprof-analyze', 'ascend_pytorch_profiler_*.db'),
+                ('nccl.log', 'node1:12:12 [0] NCCL INFO AllReduce: opCount 0 sendbuff 0x7f recvbuff 0x7f count 1024 datatype 7 op 0 root 0 comm 0x55 [nranks=8] stream 0x55\n', 'log of NCCL', 'torch.profiler'),
+                ('tests.txt', '# nThread 1 nGpus 8\n#  size  count  type  redop  root  time  algbw  busbw #wrong\n   8   2   float   sum  -1  25.1  0.00  0.00  0\n', 'nccl-tests', 'torch.profiler'),
+                ('layers.json', '[\n  { "count" : 10 }\n, { "name" : "conv1", "timeMs" : 9.8, "averageMs" : 0.98, "percentage" : 3.8 }\n]\n', 'TensorRT', 'stageline record'),
+                ('smi.csv', 'timestamp, name, utilization.gpu [%], memory.used [MiB]\n2024/01/01 10:00:00.123, NVIDIA A100, 98 %, 30000 MiB\n', 'nvidia-smi', 'stageline record'),
+                ('ds.log', '[2024-05-01 10:00:00,124] [INFO] [timer.py:260:stop] epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=15.1\n', 'log of DeepSpeed', 'with_stack=True'),
+                ('verl.log', 'step:1 - actor/entropy:0.5 - timing_s/gen:35.1 - timing_s/step:70.3\n', 'log of verl', 'torch.profiler'),
+                ('trainer_state.json', '{"epoch": 1.0, "global_step": 100, "log_history": [{"epoch": 0.1, "loss": 2.1, "step": 10}]}\n', 'log of a training program', 'torch.profiler'),
+                ('titan.log', '[rank0]:[titan] 2024-05-01 10:00:00 - root - INFO - step: 10  loss: 7.1  tps: 2,512  mfu: 41.2%\n', 'log of a training program', 'torch.profiler')):
+            with self.subTest(name):
+                err = self.said(name, text.encode())
+                self.assertIn(what, err)
+                self.assertIn(command, err)
+                self.assertNotIn('no reader recognises', err)
+
     def test_profiles_without_times_name_their_tool(self):
         tree = b'[{"frame": {"name": "ROOT"}, "metrics": {"time (ns)": 5}, "children": []}, {"CUDA": {}}]'
         for name in ('matmul.hatchet', 'matmul.json'):

@@ -236,6 +236,24 @@ class Links(Case):
             delays = run('sql', path, 'SELECT DISTINCT launch_delay_ns FROM kernels', '--format', 'csv', '-q', check=0).out.split()
             self.assertEqual(delays[1:], ['14000'])  # each leads to its own call: "2" and "12" are two numbers
 
+    def test_external_ids_alone_link_a_call_and_its_work(self):
+        for arrows, shared in ((False, False), (True, False), (False, True)):
+            events = launches()
+            for event in [e for e in events if e['args'].pop('correlation', None)]:
+                if shared:  # one operator has two calls and two kernels: which belong together is not said
+                    event['args']['External id'] = (event['args']['External id'] + 1) // 2
+                if arrows and event['cat'] == 'kernel':  # from the work to itself, as a merging tool wrote them
+                    events += [{'ph': ph, 'id': event['args']['External id'], 'cat': 'ac2g', 'name': 'ac2g', 'pid': event['pid'], 'tid': event['tid'], 'ts': event['ts'], 'bp': 'e'}
+                               for ph in 'sf']
+            self.assertEqual(launched(self.write('rank0.json', kineto(events))), (0, 40) if shared else (40, 0))
+
+    def test_node_0_of_graph_0_is_no_graph(self):
+        for graph, named in ((0, False), (9, True)):
+            events = launches()
+            for number, event in enumerate(e for e in events if e['cat'] == 'kernel'):
+                event['args'] |= {'graph id': graph, 'graph node id': (number + 1) * graph}
+            self.assertEqual('kineto.unnamed_graphs' in flaws(info(self.write('rank0.json', kineto(events)))), named)
+
     def test_a_device_clock_that_is_behind_keeps_its_launches(self):
         for behind in (26, 400):
             path = self.write('rank0.json', kineto(launches(delay=-behind)))
@@ -389,6 +407,13 @@ class OtherDialects(Case):
         told = info(path)
         self.assertEqual((told['slices_by_kind']['kernels'], told['slices_by_kind']['copies']), (20, 20))
         self.assertEqual(launched(path), (20, 20))  # arrows lead to the kernels
+
+    def test_categories_of_rocprof_s_traces_as_json(self):
+        for kernel, copy, call in (('kernel_dispatch', 'memory_copy', 'hip_api'), ('gpu_activity', 'gpu_memcpy', 'hip_runtime_api')):
+            words = {'kernel': kernel, 'cuda_runtime': call, 'cpu_op': 'marker_api'}
+            events = [{**e, 'cat': words.get(e['cat'], e['cat'])} for e in launches(call='hipLaunchKernel')]
+            told = info(self.write('rank0.json', kineto(events + [x(copy, 'MEMORY_COPY_HOST_TO_DEVICE', 900, 20, 0, 9)])))
+            self.assertEqual({k: told['slices_by_kind'].get(k) for k in ('kernels', 'copies', 'runtime calls')}, {'kernels': 40, 'copies': 1, 'runtime calls': 40}, told['slices_by_kind'])
 
     def test_rocprof_says_its_times_to_the_nanosecond(self):
         events = [{'ph': 'M', 'name': 'process_name', 'pid': pid, 'args': {'name': name}} for pid, name in ((2, 'CPU HIP API'), (5, 'COPY'), (6, 'GPU0'))]

@@ -115,7 +115,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (!part.error) trace.parts.push_back(std::move(part.part));
   if (trace.parts.empty()) return *first_error;
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (source.files[i].given && !is_ascend_file(file_name(source.files[i].path)) && !is_sqlite(source.head(i)))
+    if (source.files[i].given && !is_ascend_file(file_name(source.files[i].path)) && !is_sqlite(source.head(i)) &&
+        !is_text_export(source, i))
       trace.diagnostics.add(problem::ascend_unusable_file, {source.files[i].path});
   number_machines(trace);
   if (trace.parts.size() == 1) trace.clock = ClockState::kShared;

@@ -68,12 +68,13 @@ class Folders {
       return add_msprof(file, folder, name);
     add_other(file, folder, name);
   }
-  void add_unnamed(const SourceFile& file) {  // adds a database that has a name of its own
+  // Adds a file that has a name of its own: a database, or op_summary of msprof.
+  void add_unnamed(const SourceFile& file, std::string RankFiles::* member) {
     const fs::path path = fs::absolute(file.path).lexically_normal();
     Candidate& c = candidates_[path.string()];
     c.place = path.string();
     c.files.folder = path.parent_path().string();
-    c.files.profiler_db = file.path;
+    c.files.*member = file.path;
   }
 
   std::vector<Candidate> take() {
@@ -257,6 +258,32 @@ bool is_profiler_db(std::string_view name) {
   return name.ends_with(".db") && (name.starts_with("msprof_") || name.starts_with("msmonitor_"));
 }
 
+bool is_text_export(const Source& source, size_t file) {
+  struct Export {
+    std::string_view name, word;  // the name, and a word near its beginning
+  };
+  static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
+                                        {"step_trace_time.csv", "Communication(Not Overlapped)"},
+                                        {"communication.json", "Communication Time Info"},
+                                        {"communication_matrix.json", "Transit Size(MB)"},
+                                        {"analysis.db", "StepTraceTime"},
+                                        {"analysis.db", "CommAnalyzer"},
+                                        {"trace_view.json", "Ascend Hardware"},
+                                        {"trace_view.json", "CANN"},
+                                        {"trace_view.json", "async_npu"},
+                                        {"trace_view.json", "HostToDevice"}};
+  const std::string& path = source.files[file].path;
+  const std::string name = file_name(path);
+  // kernel_details.csv is made from op_summary of msprof. It lies beside that too, so it counts only where it is named.
+  if (source.files[file].given && name.starts_with("op_summary") && name.ends_with(".csv"))
+    return source.head(file).find("Task Start Time(us)") != std::string_view::npos;
+  for (const Export& known : kExports)
+    if (name == known.name && (path.find("ASCEND_PROFILER_OUTPUT") != std::string::npos ||
+                               source.head(file).find(known.word) != std::string_view::npos))
+      return true;
+  return false;
+}
+
 Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& notes) {
   Folders folders;
   for (size_t i = 0; i < source.files.size(); ++i) {
@@ -264,7 +291,8 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     const bool named = is_ascend_file(file_name(file.path));
     if (named) folders.add(file);
     if (!named && file.given && source.head(i).starts_with(std::string_view("SQLite format 3\0", 16)))
-      folders.add_unnamed(file);
+      folders.add_unnamed(file, &RankFiles::profiler_db);
+    if (!named && is_text_export(source, i)) folders.add_unnamed(file, &RankFiles::kernel_details);
   }
   std::vector<RankFiles> found;
   for (Candidate& c : folders.take()) {

@@ -32,6 +32,9 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
 // "msmonitor_1_…_3.db".
 bool is_profiler_db(std::string_view name);
 
+// Returns true when a file of the source is one of the text exports that RankFiles lists, by its name and first bytes.
+bool is_text_export(const Source& source, size_t file);
+
 // Reads a rank's profiler database into a Part.
 // The file is not changed. Memory: the columns of the part, and what joins need, at most some 100 bytes a task.
 RankPart read_rank_db(const RankFiles& files, const ReadOptions& options);

@@ -232,29 +232,6 @@ void place_device_work_in_steps(Part& part) {
 
 }  // namespace
 
-bool is_text_export(const Source& source, size_t file) {
-  struct Export {
-    std::string_view name, word;  // the name, and a word near its beginning
-  };
-  static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
-                                        {"step_trace_time.csv", "Communication(Not Overlapped)"},
-                                        {"communication.json", "Communication Time Info"},
-                                        {"communication_matrix.json", "Transit Size(MB)"},
-                                        {"analysis.db", "StepTraceTime"},
-                                        {"analysis.db", "CommAnalyzer"},
-                                        {"trace_view.json", "Ascend Hardware"},
-                                        {"trace_view.json", "CANN"},
-                                        {"trace_view.json", "async_npu"},
-                                        {"trace_view.json", "HostToDevice"}};
-  const std::string& path = source.files[file].path;
-  const std::string name = file_name(path);
-  for (const Export& known : kExports)
-    if (name == known.name && (path.find("ASCEND_PROFILER_OUTPUT") != std::string::npos ||
-                               source.head(file).find(known.word) != std::string_view::npos))
-      return true;
-  return false;
-}
-
 RankPart read_rank_text(const RankFiles& files, const ReadOptions& options) {
   RankPart result;
   const std::string* source = &files.folder;

@@ -164,9 +164,6 @@ bool is_communication_kernel(std::string_view name, std::string_view core);
 //
 // docs/formats/ascend-text.md says what is taken from which file.
 
-// Returns true when a file of the source is one of these exports, by its name and first bytes.
-bool is_text_export(const Source& source, size_t file);
-
 // Flaws are counted in the notes; so is a file that cannot be read at all ("ascend.unreadable_text"), as long as
 // another can. Error: kBadInput, with the first reason, when none can be read.
 RankPart read_rank_text(const RankFiles& files, const ReadOptions& options);

@@ -176,6 +176,20 @@ void link_by_arrows(const FileRows& rows, const FileNames& names, Part& part) {
   }
 }
 
+// Where nothing has a correlation, a call and device work that alone share an External id belong together.
+void link_by_external_ids(const std::vector<uint32_t>& external_id, const FileNames& names, Part& part) {
+  Slices& s = part.slices;
+  if (external_id.empty() || std::ranges::any_of(s.correlation, [](uint32_t n) { return n != kNoCorrelation; })) return;
+  std::map<uint32_t, std::array<std::vector<uint32_t>, 2>> found;  // calls and work of each id
+  for (uint32_t i = 0; i < s.size(); ++i) {
+    const Category kind = names.categories[s.category_id[i]].kind;
+    if (external_id[i] != kNoCorrelation && external_id[i] != 0 && (is_launch_call(kind) || is_device_work(kind)))
+      found[external_id[i]][is_device_work(kind)].push_back(i);
+  }
+  for (const auto& [id, of] : found)
+    if (of[0].size() == 1 && of[1].size() == 1) s.correlation[of[0][0]] = s.correlation[of[1][0]] = id;
+}
+
 }  // namespace
 
 FileNames names_of(const FileRows& rows) {
@@ -258,6 +272,7 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& no
   for (Flow& flow : rest.flows) flow.time_ns += base_ns;
   for (Flow& flow : rest.launch_flows) flow.time_ns += base_ns;
   link_by_arrows(rows, names, part);
+  link_by_external_ids(external_id, names, part);
   relate_slices(names, external_id, {.notes = &notes, .format = format}, part);
   leave_out_far_marks(part, format, notes);
   python_parents(rows, new_index, part);

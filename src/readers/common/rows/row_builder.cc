@@ -144,7 +144,9 @@ void RowBuilder::add_facts(const Event& event, uint32_t row) {
   if (event.sequence_number >= 0)
     chunk_.operators.push_back({row, static_cast<int32_t>(event.forward_thread), event.sequence_number});
   if (event.has_python) chunk_.python.push_back({row, event.python_id, event.python_parent, event.python_module});
-  if (event.graph_node >= 0 && is_device_work(stageline::category_of(event.cat))) {
+  // Node 0 of graph 0 is none: newer versions of Kineto write both with all work.
+  if ((event.graph_node > 0 || (event.graph_node == 0 && event.graph > 0)) &&
+      is_device_work(stageline::category_of(event.cat))) {
     const bool whole = event.graph_node >> 32 != 0 || event.graph < 0 || event.graph > INT32_MAX;
     chunk_.graph_work.push_back({row, dictionaries_.names.intern(event.node_name),
                                  whole ? event.graph_node : event.graph << 32 | event.graph_node});
