@@ -50,7 +50,7 @@ void fill(std::string_view text, const Args& args, bool chinese, std::string& ou
     out += text.substr(at, open == std::string_view::npos ? open : open - at);
     if (open == std::string_view::npos) return;
     const Place place = place_at(text, open);
-    if (place.end == 0) return;  // flaws_of_words() reports it
+    if (place.end == 0) return;  // words_extremes_test.cc reports it
     const std::string_view value = args.of(place.name, chinese);
     if (place.asks)
       fill(value.empty() ? place.otherwise : place.then, args, chinese, out);
@@ -58,29 +58,6 @@ void fill(std::string_view text, const Args& args, bool chinese, std::string& ou
       assert(args.has(place.name) && "a sentence asks for an argument that nobody gave"), out += value;
     at = place.end;
   }
-}
-
-// Collects the arguments whose text a sentence contains. Arguments that it only asks about may differ between
-// languages, because of grammar. Returns false when a brace does not close, or closes nothing.
-bool names_in(std::string_view text, std::set<std::string>& names) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t open = text.find('{', at);
-    if (text.substr(at, open == std::string_view::npos ? open : open - at).find('}') != std::string_view::npos)
-      return false;
-    if (open == std::string_view::npos) return true;
-    const Place place = place_at(text, open);
-    if (place.end == 0 || place.name.empty()) return false;
-    if (!place.asks) names.emplace(place.name);
-    if (!names_in(place.then, names) || !names_in(place.otherwise, names)) return false;
-    at = place.end;
-  }
-  return true;
-}
-
-bool has_chinese_script(std::string_view text) {
-  for (size_t i = 0; i + 2 < text.size(); ++i)
-    if (const auto lead = static_cast<uint8_t>(text[i]); lead >= 0xe4 && lead <= 0xe9) return true;
-  return false;
 }
 
 }  // namespace
@@ -125,25 +102,6 @@ Text words(std::string_view name, const Args& args) {
   fill(at->second.en, args, false, text.en);
   fill(at->second.zh, args, true, text.zh);
   return text;
-}
-
-std::vector<std::string> flaws_of_words() {
-  std::vector<std::string> flaws;
-  if (sentences().empty()) flaws.emplace_back("a words.json cannot be read");
-  for (const auto& [name, text] : sentences()) {
-    std::set<std::string> en, zh;
-    if (text.en.empty() || text.zh.empty()) flaws.push_back(name + ": one language has no sentence");
-    if (!names_in(text.en, en) || !names_in(text.zh, zh)) {
-      flaws.push_back(name + ": a brace does not close, or closes nothing");
-      continue;
-    }
-    for (const std::string& argument : en)
-      if (!zh.contains(argument)) flaws.push_back(name + ": only the English has {" + argument + "}");
-    for (const std::string& argument : zh)
-      if (!en.contains(argument)) flaws.push_back(name + ": only the Chinese has {" + argument + "}");
-    if (has_chinese_script(text.en)) flaws.push_back(name + ": Chinese in the English sentence");
-  }
-  return flaws;
 }
 
 }  // namespace stageline

@@ -59,8 +59,4 @@ bool has_words(std::string_view name);
 using Sentences = std::map<std::string, Text, std::less<>>;
 const Sentences& sentences();
 
-// Returns the problems of the sentences themselves, each with the sentence's name. A problem is a missing language, an
-// unclosed brace, an argument that only one language has, or a letter of the other language's script.
-std::vector<std::string> flaws_of_words();
-
 }  // namespace stageline

@@ -1,6 +1,6 @@
 #include "diagnosis/compare_runs.h"
 
-#include "diagnosis/merge_findings.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
 
 namespace stageline {

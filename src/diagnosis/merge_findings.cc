@@ -1,5 +1,4 @@
-#include "diagnosis/merge_findings.h"
-
+#include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "profile/flight_match.h"
 

@@ -1,6 +1,6 @@
-#include "diagnosis/training_findings.h"
-
+#include "diagnosis/explain.h"
 #include "model/finding.h"
+#include "pipeline/measure/training_time.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -1,7 +1,7 @@
 #include "engine/what_if_question.h"
 
 #include "base/json_writer.h"
-#include "diagnosis/merge_findings.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "exporters/table_text.h"
 #include "schedules/registry.h"

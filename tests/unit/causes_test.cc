@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/cell_times.h"
+#include "diagnosis/causes/findings.h"
 #include "diagnosis/explain.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/theory.h"

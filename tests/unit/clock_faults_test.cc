@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "diagnosis/causes/schedule_findings.h"
+#include "diagnosis/causes/findings.h"
 #include "engine/one_clock.h"
 #include "pipeline/clocks/align.h"
 #include "pipeline/clocks/clock_graph.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "diagnosis/merge_findings.h"
+#include "diagnosis/explain.h"
 #include "engine/engine.h"
 
 using namespace stageline;

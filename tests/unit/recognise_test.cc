@@ -9,7 +9,6 @@
 #include <random>
 
 #include "diagnosis/causes/findings.h"
-#include "diagnosis/causes/schedule_findings.h"
 #include "engine/engine.h"
 #include "model/run_extent.h"
 #include "pipeline/order/rank_lists.h"

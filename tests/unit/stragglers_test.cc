@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/findings.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"

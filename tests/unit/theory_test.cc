@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "diagnosis/causes/schedule_findings.h"
+#include "diagnosis/causes/findings.h"
 #include "pipeline/measure/late_cells.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "source_dir.h"
 
 namespace stageline {
@@ -50,12 +51,14 @@ struct Node {
   std::vector<Node> then, otherwise;
 };
 
-std::vector<Node> parse(const std::string& text, size_t& at) {
+// Outside of questions a bar is text: of a shell's pipe.
+std::vector<Node> parse(const std::string& text, size_t& at, bool asked = false) {
   std::vector<Node> nodes;
-  while (at < text.size() && text[at] != '}' && text[at] != '|') {
+  const char* const ends = asked ? "{}|" : "{}";
+  while (at < text.size() && text[at] != '}' && !(asked && text[at] == '|')) {
     Node node;
     if (text[at] != '{') {
-      const size_t end = std::min(text.find_first_of("{}|", at), text.size());
+      const size_t end = std::min(text.find_first_of(ends, at), text.size());
       node.text = text.substr(at, end - at);
       at = end;
     } else {
@@ -65,8 +68,8 @@ std::vector<Node> parse(const std::string& text, size_t& at) {
       node.text = text.substr(at + 1, end - at - 1);
       at = end + 1;
       if (node.kind == Node::kQuestion) {
-        node.then = parse(text, at);
-        if (at < text.size() && text[at] == '|') node.otherwise = parse(text, ++at);
+        node.then = parse(text, at, true);
+        if (at < text.size() && text[at] == '|') node.otherwise = parse(text, ++at, true);
         ++at;  // the closing brace
       }
     }
@@ -77,6 +80,31 @@ std::vector<Node> parse(const std::string& text, size_t& at) {
 std::vector<Node> tree_of(const std::string& text) {
   size_t at = 0;
   return parse(text, at);
+}
+
+// The arguments whose text a sentence contains. Arguments that it only asks about may differ between languages, because
+// of grammar.
+std::set<std::string> arguments_in(const std::vector<Node>& nodes) {
+  std::set<std::string> names;
+  for (const Node& node : nodes) {
+    if (node.kind == Node::kArgument) names.insert(node.text);
+    for (const auto* part : {&node.then, &node.otherwise}) names.merge(arguments_in(*part));
+  }
+  return names;
+}
+
+std::set<std::string> arguments_of(const std::string& text) {
+  size_t at = 0;
+  const std::vector<Node> nodes = parse(text, at);
+  CHECK_MESSAGE(at == text.size(), "a brace does not close, or closes nothing");
+  return arguments_in(nodes);
+}
+
+bool has_chinese_script(const std::string& text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0xe4 && byte <= 0xe9;
+  });
 }
 
 // Returns whether a condition is only about grammar: {steps.one?step|steps}.
@@ -253,6 +281,17 @@ const std::set<std::string, std::less<>> kNeverOne = {
     "long_step.hosts"};
 
 }  // namespace
+
+TEST_CASE("every sentence has both languages, with the same arguments") {
+  CHECK(!sentences().empty());
+  for (const auto& [name, text] : sentences()) {
+    CAPTURE(name);
+    CHECK(!text.en.empty());
+    CHECK(!text.zh.empty());
+    CHECK(arguments_of(text.en) == arguments_of(text.zh));
+    CHECK(!has_chinese_script(text.en));
+  }
+}
 
 TEST_CASE("every sentence of the program reads well with 0, 1, many and very long names, in both languages") {
   const std::string long_name = "aten::" + std::string(300, 'x');

@@ -4,10 +4,6 @@
 
 namespace stageline {
 
-TEST_CASE("every sentence has both languages, with the same arguments") {
-  for (const std::string& flaw : flaws_of_words()) FAIL_CHECK(flaw);
-}
-
 TEST_CASE("a sentence inserts its arguments, asks whether they are set, and may have places within places") {
   Args args;
   args.set("worker", Text{"Rank 3", "rank 3"}).set("ratio", Text{"1.40×", "1.40 倍"}).set("stage", int64_t{2});

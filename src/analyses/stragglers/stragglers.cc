@@ -3,8 +3,8 @@
 
 #include "analyses/analysis.h"
 #include "analyses/stragglers/problems.h"
-#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"

@@ -1,8 +1,6 @@
-#include "diagnosis/causes/account_rest.h"
-
 #include "base/parallel.h"
+#include "diagnosis/causes/cause_worlds.h"
 #include "model/statistics.h"
-#include "pipeline/measure/op_values.h"
 
 namespace stageline {
 namespace {

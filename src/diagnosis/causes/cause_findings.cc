@@ -1,5 +1,4 @@
-#include "diagnosis/causes/cause_findings.h"
-
+#include "diagnosis/causes/findings.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

@@ -67,4 +67,10 @@ std::vector<double> gains_of(const WorldTimes& times, size_t from, size_t to, co
 // The standard error of the mean of values; NaN for one value.
 double standard_error(const std::vector<double>& values);
 
+// Splits the step time that remains after all named causes are removed. Like the waterfall, it replays the steps with
+// more and more of the real times and attributes each difference. The parts are: mean per kind of cell, mean per place,
+// each cell (separately for cells that slow a whole replica), messages, late starts.
+void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseWorlds::World& all,
+                      const std::vector<bool>& counts, std::vector<AccountLine>& left);
+
 }  // namespace stageline

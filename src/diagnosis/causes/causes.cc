@@ -1,6 +1,5 @@
 #include "diagnosis/causes/causes.h"
 
-#include "diagnosis/causes/account_rest.h"
 #include "diagnosis/causes/search.h"
 #include "model/statistics.h"
 #include "pipeline/sums/pipeline_sums.h"

@@ -2,10 +2,8 @@
 
 #include <cctype>
 
-#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
-#include "diagnosis/causes/schedule_findings.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 

@@ -1,6 +1,6 @@
-#include "diagnosis/causes/schedule_findings.h"
-
+#include "diagnosis/causes/findings.h"
 #include "pipeline/measure/late_cells.h"
+#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

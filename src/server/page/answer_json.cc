@@ -2,7 +2,7 @@
 
 #include "base/parallel.h"
 #include "diagnosis/compare_runs.h"
-#include "diagnosis/merge_findings.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/answers.h"
