@@ -77,7 +77,9 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   args.set("what", run_text(trace, extent, coverage.stages(), coverage.part(), coverage.part_of_all()));
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
-  e.run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
+  const bool numbered = args.of("micro_batches", false) != "0";
+  e.run = words(numbered ? "explain.run" : "explain.run.unnumbered",
+                args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
 }
 
 void set_explanation_note(Explanation& e, const Text& text) { e.note = text; }

@@ -8,7 +8,7 @@ namespace {
 
 bool is_data_loader(std::string_view name) {
   return (name.starts_with("enumerate(DataLoader)#") && name.ends_with(".__next__")) ||
-         name.starts_with("enumerate(DataPipe)#");
+         name.starts_with("enumerate(DataPipe)#") || name.starts_with("_DataLoaderIter");  // the last is Paddle's
 }
 
 int64_t step_number_of(std::string_view name) {

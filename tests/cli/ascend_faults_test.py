@@ -122,6 +122,22 @@ class Marks(Faults):
         self.assertEqual({len(rows) for rows in blocks.values()}, {28})
         self.assertIn('all labelled', self.said)
 
+    def test_time_in_ranges_without_a_rule_is_not_called_waiting(self):
+        source = self.simulate('half', '1f1b', '--pp', 4, '--micro-batches', 10, '--steps', 2, '--level', 0, '--marks', 'guide')
+        self.rename(source, 'forward_step', 'grad_compute')
+        told = json.loads(run('explain', source, '--json', '-q', check=0).out)
+        waiting = next(p for p in told['parts'] if p['id'] == 'waiting')
+        self.assertEqual(waiting['label_en'] if 'label_en' in waiting else waiting['label'], 'between known forwards')
+        text = run('explain', source, '-q', check=0).out
+        self.assertIn('of it in known forwards', text)
+        self.assertNotIn('not computing', text)
+        self.assertNotIn('waiting in the pipeline', text)
+        self.assertNotIn('0 micro-batches', text)
+        self.assertIn('--cell-rules FILE', ' '.join(text.split()))
+        # Where everything is known, the same run is described as before.
+        whole = self.simulate('whole', '1f1b', '--pp', 4, '--micro-batches', 10, '--steps', 2, '--level', 0, '--marks', 'guide')
+        self.assertIn('10 micro-batches', run('explain', whole, '-q', check=0).out)
+
     def test_metadata_that_contradicts_marks_is_not_used(self):
         said = '{"pp_type": "dualpipev", "microbatch_num": %d}'
         for stages, ran, claimed in ((4, 10, 12), (3, 8, 7)):

@@ -188,6 +188,28 @@ class Faults(AscendCase):
         whole = len(table('events', self.make('whole')))
         self.assertGreater(len(table('events', self.dir / 'd')), whole // 2)
 
+    def test_counters_before_a_corrupt_page_are_kept(self):
+        asked = ('analyze', 'cupti-counter-data-with-operators', '--include-last-profiler-step', 'true')
+        whole = json.loads(run(*asked, self.make('whole', units=True, ranks=1), '--format', 'json', '-q', check=0).out)['tables'][0]['rows']
+        told = json.loads(run(*asked, self.make(units=True, ranks=1, fault='corrupt-units'), '--format', 'json', '-q', check=0).out)
+        rows = told['tables'][0]['rows']
+        self.assertTrue(0 < len(rows) < len(whole), (len(rows), len(whole)))
+        cut = [row for row in rows if row not in whole]
+        self.assertLessEqual(len(cut), 1)  # a kernel of which the damage has a part
+        self.assertTrue(all(row['aic_mte2_ratio'] is None or row['aiv_vec_ratio'] is None for row in cut), cut)
+        self.assertIn('the counters of work before the damage are kept', json.dumps(told['diagnostics'] if 'diagnostics' in told else told))
+
+    def test_a_port_s_number_is_no_text(self):
+        d = self.make(ranks=1)
+        db = sqlite3.connect(self.databases[0])
+        text = db.execute('SELECT min(id) FROM STRING_IDS').fetchone()[0]
+        db.execute('CREATE TABLE NIC (deviceId INTEGER, timestampNs INTEGER, bandwidth NUMERIC, rxByteRate NUMERIC, txByteRate NUMERIC, funcId INTEGER, portId INTEGER)')
+        db.executemany('INSERT INTO NIC VALUES (0, ?, 100, 1, 2, ?, 1)', [(ascend_db.T0 + k, text) for k in range(3)])
+        db.commit()
+        db.close()
+        names = json.loads(run('sql', d, "SELECT DISTINCT name FROM counters WHERE name LIKE '%NIC%'", '--format', 'json', '-q', check=0).out)['rows']
+        self.assertEqual({name for name, in names}, {f'NPU 0 NIC {text} 1 / {value}' for value in ('bandwidth', 'rxByteRate', 'txByteRate')})
+
     def test_endless_view(self):
         d = self.make(ranks=1)
         db = sqlite3.connect(self.databases[0])

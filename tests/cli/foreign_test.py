@@ -107,6 +107,7 @@ class ForeignTest(unittest.TestCase):
                 ('sums.csv', 'Time (%),Total Time (ns),Instances,Avg (ns),Name\n63.2,1264,100,12.6,gemm\n', 'summary by nsys stats', 'nsys export --type sqlite'),
                 ('sums.txt', ' ** CUDA API Summary (cuda_api_sum):\n\n Time (%)  Total Time (ns)  Num Calls  Avg (ns)  Name\n --------  -----\n     63.2   1264  100  12.6  cudaMemcpy\n', 'summary by nsys stats', 'nsys export --type sqlite'),
                 ('trace.csv', 'Start (ns),Duration (ns),CorrId,GrdX,Device,Ctx,Strm,Name\n812,20,112,64,GPU (0),1,7,gemm\n', 'table of nsys stats', 'nsys export --type sqlite'),
+                ('projected.csv', 'Name,Projected Start (ns),Projected Duration (ns),Style,PID,TID,RangeStack\n:copy_in,1496,2547,PushPop,53,53,:2\n', 'table of nsys stats', 'nsys export --type sqlite'),
                 ('ncu.csv', '"ID","Process ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","7","gemm","DRAM Frequency","cycle/nsecond","1.2"\n', 'Nsight Compute', 'nsys profile'),
                 ('nvprof.csv', '==12== Profiling result:\n"Type","Time(%)","Time","Calls","Name"\n"GPU activities",63.2,1.2,100,"gemm"\n', 'nvprof', 'nsys profile'),
                 ('op_statistic.csv', 'Device_id,OP Type,Core Type,Count,Total Time(us),Avg Time(us)\n0,MatMulV2,AI_CORE,10,350.1,35.0\n', "summary of Ascend's profiler", 'kernel_details.csv'),

@@ -380,6 +380,22 @@ class OtherDialects(Case):
             self.assertEqual(launched(path)[0], 30)
             self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 1200 / 2000, delta=2)
 
+    def test_timelines_of_tensorflow_1(self):
+        processes = {2: '/job:localhost/replica:0/task:0/device:CPU:0 Compute', 3: '/job:localhost/replica:0/task:0/device:GPU:0 Compute', 5: '/device:GPU:0/stream:all Compute',
+                     7: '/device:GPU:0/stream:13 Compute', 9: '/device:GPU:0/memcpy Compute'}
+        for old in (False, True):  # "/gpu:0/…" before 1.4
+            events = [{'ph': 'M', 'name': 'process_name', 'pid': pid, 'args': {'name': name.replace('/device:GPU', '/gpu') if old and name.startswith('/device') else name}} for pid, name in processes.items()]
+            for k in range(12):
+                at = 1_504_526_218_000_000 + 500 * k
+                events += [{'ph': 'X', 'cat': 'Op', 'name': op, 'pid': pid, 'tid': 0, 'ts': start, 'dur': dur, 'args': {'name': f'layer{k}/{op}', 'op': op}}
+                           for op, pid, start, dur in (('MatMul', 3, at, 40), ('MatMul', 5, at + 60, 300), ('MatMul', 7, at + 60, 300), ('Const', 2, at + 5, 4), ('MEMCPYHtoD', 9, at + 380, 20))]
+            path = self.write('timeline.json', json.dumps({'traceEvents': events}))
+            told = info(path)
+            self.assertEqual({k: told['slices_by_kind'].get(k) for k in ('kernels', 'copies', 'CPU operators')}, {'kernels': 12, 'copies': 12, 'CPU operators': 24}, told['slices_by_kind'])
+            found = answer(path)
+            self.assertAlmostEqual(found['share']['compute'], 100 * 12 * 300 / (11 * 500 + 340), delta=0.2)
+            self.assertNotIn('ProfilerActivity', json.dumps(found))
+
     def test_advice_names_the_profiler_that_recorded(self):
         for process, calls, expected in (('/device:GPU:0', 'cuLaunchKernel', 'python_tracer_level=1'), ('GPU0', 'hipLaunchKernel', 'rocprofv3')):
             events = [{'ph': 'M', 'name': 'process_name', 'pid': p, 'args': {'name': name}} for p, name in ((1, process), (701, '/host:CPU'))]
@@ -470,6 +486,11 @@ class OtherDialects(Case):
             self.assertEqual(found['user_annotation', '_DataLoaderIter'][0], str(steps))
             first = int(found['user_annotation', 'ProfilerStep#3'][2])
             self.assertEqual(int(found['cpu_op', 'matmul dygraph'][2]) - first, 600_125)  # "ts" is cut to µs
+            alone = json.loads(path.read_text())
+            alone['traceEvents'] = [e for e in alone['traceEvents'] if e.get('cat') not in ('Kernel', 'CudaRuntime')]
+            host = answer(self.write('host_y.paddle_trace.json', json.dumps(alone)))
+            self.assertEqual((host['share']['idle-input'], host['share']['compute']), (4.0, 4.1))  # the wait for the loader, the operators
+            (self.dir / 'host_y.paddle_trace.json').unlink()
             lanes = run('sql', path, "SELECT count(DISTINCT lane) AS lanes FROM slices WHERE category <> 'kernel'", '--format', 'csv', '-q', check=0).out.split()
             self.assertEqual(lanes[1], '1')
 

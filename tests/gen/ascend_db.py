@@ -19,7 +19,7 @@ US, MS = 1_000, 1_000_000
 NONE = 4294967295
 PP_GROUP = '10.0.0.1%eth0_60000_0_1700000000000000'
 FAULTS = ('no-mstx', 'no-steps', 'nulls', 'reversed', 'negative', 'missing-strings', 'dangling', 'one-connection', 'overlapping-steps',
-          'wrong-schema', 'no-schema', 'corrupt', 'empty', 'no-database', 'cut', 'wal', 'journal')
+          'wrong-schema', 'no-schema', 'corrupt', 'corrupt-units', 'empty', 'no-database', 'cut', 'wal', 'journal')
 
 TABLES = {
     'STRING_IDS': 'id INTEGER PRIMARY KEY, value TEXT',
@@ -123,6 +123,8 @@ class Rank:
 
         if self.o.units:  # what the n-th kernel counted says which one it is
             nth = len(self.rows['COMPUTE_TASK_INFO'])
+            if self.fault == 'corrupt-units':  # several pages: rows of tasks that are nowhere
+                self.rows['TASK_PMU_INFO'] += [(1 << 40, self.text('aic_total_time'), 0)] * 100
             self.rows['TASK_PMU_INFO'] += [(task, self.text(name), value) for name, value in (
                 ('aic_total_time', end - start), ('aic_mac_ratio', nth / 16), ('aic_mte2_ratio', 0.5), ('aiv_vec_ratio', 0))]
 
@@ -262,14 +264,15 @@ def write_rank(rank, options, stamp='20250521091718000', make=Rank):
     else:
         db.execute('PRAGMA user_version=1')
     db.commit()
-    root = db.execute("SELECT rootpage FROM sqlite_master WHERE name='TASK'").fetchone()
+    spoilt = 'TASK_PMU_INFO' if options.fault == 'corrupt-units' else 'TASK'
+    root = db.execute('SELECT rootpage FROM sqlite_master WHERE name = ?', (spoilt,)).fetchone()
     db.close()
     spoil_file(path, options.fault, root)
     return path
 
 
 def spoil_file(path, fault, root):
-    if fault == 'corrupt':  # a leaf of TASK becomes noise; the leaves before it stay whole
+    if fault in ('corrupt', 'corrupt-units'):  # a leaf of the table becomes noise; the leaves before it stay whole
         raw = bytearray(path.read_bytes())
         page = 1024 * (root[0] - 1)
         cells = int.from_bytes(raw[page + 3:page + 5], 'big')

@@ -5,6 +5,7 @@
 // belongs to the n-th launch. Ascend's counters name their task, which is the kernel that starts then on its stream.
 #include "analyses/analysis.h"
 #include "analyses/cupti_counters/problems.h"
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/parallel.h"
@@ -140,23 +141,29 @@ Status read_task_counters(const TorchRun& run, const TorchRank& rank, RankCounte
   for (uint32_t i = 0; i < rank.rows.size(); ++i)
     if (const TorchRow& row = rank.rows[i]; row.category == Category::kKernel)
       kernels.try_emplace({row.stream, part.slices.start_ns[row.slice]}, i);
-  std::map<int64_t, std::string_view> names;
-  SqliteRows texts(*db, "SELECT id, value FROM STRING_IDS WHERE id IN (SELECT name FROM TASK_PMU_INFO)");
-  while (texts.next()) names.emplace(texts.integer(0), *own.names.emplace(texts.text(1)).first);
   std::map<int64_t, int32_t> tasks;  // of those kernels
   SqliteRows rows = rows_of(*db, "TASK", {"globalTaskId", "startNs", "streamId"});
   while (rows.next())
     if (const auto it = kernels.find({rows.integer(2), rows.integer(1)}); it != kernels.end())
       tasks.emplace(rows.integer(0), it->second);
-  std::map<int32_t, Measured> measured;  // by row
+  std::map<int32_t, std::vector<std::pair<int64_t, double>>> counted;  // by row: (name, value)
+  std::set<int64_t> used;
   SqliteRows values = rows_of(*db, "TASK_PMU_INFO", {"globalTaskId", "name", "value"});
   while (values.next()) {
     const auto task = tasks.find(values.integer(0));
-    const auto name = names.find(values.integer(1));
-    if (task == tasks.end() || name == names.end() || values.is_null(2)) continue;
-    measured[task->second].counters.emplace_back(name->second, values.real(2));
+    if (task == tasks.end() || values.is_null(2)) continue;
+    counted[task->second].emplace_back(*used.insert(values.integer(1)).first, values.real(2));
   }
-  for (auto& [row, m] : measured) {
+  std::string ids;
+  for (const int64_t id : used) append_item(ids, std::to_string(id));
+  std::map<int64_t, std::string_view> names;
+  SqliteRows texts(*db, "SELECT id, value FROM STRING_IDS WHERE id IN (" + ids + ")");
+  while (texts.next()) names.emplace(texts.integer(0), *own.names.emplace(texts.text(1)).first);
+  for (const auto& [row, counters] : counted) {
+    Measured m;
+    for (const auto& [id, value] : counters)
+      if (const auto name = names.find(id); name != names.end()) m.counters.emplace_back(name->second, value);
+    if (m.counters.empty()) continue;
     m.range = rank.rows[row];
     m.ops = operators_of(run, part, m.range);
     m.has_launch = m.range.partner >= 0;
@@ -291,7 +298,10 @@ Result<AnalysisResult> run_cupti_counter_data_with_operators(const AnalysisInput
   });
   AnalysisResult result = answer_of(*torch);
   for (size_t k = 0; k < ranks.size(); ++k) {
-    if (!read[k]) return std::move(read[k]).error();
+    if (!read[k]) {
+      if (input.hta || input.trace->format != "ascend") return std::move(read[k]).error();
+      result.notes.add(problem::cupti_damaged, Args().set("why", error_text(read[k].error())), read[k].error().where);
+    }
     if (ranks[k].unequal && !ranks[k].ranges.empty()) result.notes.add(problem::cupti_unequal);
   }
   if (!input.hta) return result.with(exact_cupti_counters_table(*torch, ranks));

@@ -34,6 +34,11 @@ std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<Sp
   return parts;
 }
 
+// Whether only forwards are known, and other ranges have names that no rule knows: these may be backwards.
+bool only_forwards_known(const FindingFacts& f) {
+  return f.coverage.forwards_alone() && f.trace.diagnostics.count("cells.unknown_ranges") > 0;
+}
+
 std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool replays) {
   const WaterfallStep mean = mean_of(w);
   const double unknown = w.unnumbered + w.without_producer;
@@ -42,7 +47,8 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   if (!replays || steps_meet || f.coverage.lacks_end() || f.coverage.not_analysable() || !w.known() ||
       !(mean.span_ns > 0) || unknown > kMaxUnknownWaits * w.units)
     return of_period(f.usual_period_ns, f.mean_step_ns,
-                     {span_part("compute", "part.compute", f.compute), span_part("waiting", "part.waiting", f.bubble),
+                     {span_part("compute", "part.compute", f.compute),
+                      span_part("waiting", only_forwards_known(f) ? "part.waiting.forwards" : "part.waiting", f.bubble),
                       span_part("outside", "part.outside", f.outside)});
   std::vector<SpanPart> parts;
   const auto add = [&](const std::string& id, double share) { parts.push_back(span_part(id, "part." + id, share)); };
@@ -78,8 +84,12 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const bool unsure = !f.trace.comparable();
   Args args;
   args.set("step", step).flag("unsure", unsure).set("waiting", waiting_share);
+  args.set("compute", fixed((1 - waiting) * 100, 0) + "\u202f%");
   // If work repeats within a step, the start of that step is unknown.
-  h.title = words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args);
+  h.title = words(f.coverage.repeats()     ? "headline.repeats"
+                  : only_forwards_known(f) ? "headline.title.forwards"
+                                           : "headline.title",
+                  args);
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();
   if (!part.empty()) part.en.front() = static_cast<char>(std::toupper(part.en.front()));
@@ -92,13 +102,14 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   set_micro_batches(args, f.trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0,
                     f.coverage.holed());
   number("steps", f.extent.step_count);
-  h.sizes = words("headline.sizes", args);
+  h.sizes = words(args.of("micro_batches", false) != "0" ? "headline.sizes" : "headline.sizes.unnumbered", args);
   if (!recognition.candidates.empty()) {
     args.set("schedule", recognition.best().name).set("score", percent(recognition.best().score));
     args.set("equal", equal_lists_text(recognition)).set("near", runner_up_text(recognition));
     add_lead(h, words(recognition.recognised ? "headline.schedule" : "headline.unrecognised", args));
   }
   if (f.trace.parts.size() == 1 && f.coverage.stages() <= 1) add_lead(h, words("headline.one_rank"));
+  if (only_forwards_known(f)) add_lead(h, words("headline.unknown_ranges"));
   if (unsure) add_lead(h, words("headline.apart"));
   return h;
 }

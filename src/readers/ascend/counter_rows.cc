@@ -58,7 +58,8 @@ void read_series(RankDb& rank, const CounterTable& of) {
     std::string name = "NPU " + std::to_string(key[0]) + " " + of.label;
     if (key[1] >= 0) {
       std::string_view text = of.key_enum[0] != '\0' ? rank.enum_name(of.key_enum, key[1]) : std::string_view();
-      if (text.empty() && rank.texts.has(key[1])) text = rank.out.text_of(rank.texts.of(key[1]));
+      const bool is_number = std::string_view(of.keys[0]).ends_with("Id");  // of a port or module, and of no text
+      if (text.empty() && !is_number && rank.texts.has(key[1])) text = rank.out.text_of(rank.texts.of(key[1]));
       name += " " + (text.empty() ? std::to_string(key[1]) : std::string(text));
     }
     if (key[2] >= 0) name += " " + std::to_string(key[2]);

@@ -66,6 +66,7 @@ void translate_paddle(FileRows& rows) {
 
 // Returns true for a process that a profiler made for a device.
 bool is_device_process(std::string_view process) {
+  if (process.starts_with("/gpu:")) return true;  // TensorFlow 1
   if (process.starts_with("/device:")) return !process.starts_with("/device:CPU");
   if (!process.starts_with("GPU")) return process == "COPY";
   return process.size() > 3 && process.find_first_not_of("0123456789", 3) == std::string_view::npos;
@@ -83,7 +84,12 @@ void translate_devices(FileRows& rows) {
     const std::string key = std::string(known.names.text(entry.pid)) + '\n';
     of_xla |= process.starts_with('/');
     for (uint32_t t = 1; t < known.threads.size(); ++t)
-      if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, copies[t] = process == "COPY", any = true;
+      if (known.threads.text(t).starts_with(key)) {
+        // TensorFlow 1 draws the work of each stream again on "stream:all".
+        places[t] = process.find("/stream:all") == process.npos ? Place::kDevice : Place::kDerived;
+        copies[t] = process == "COPY" || process.ends_with("/memcpy Compute");
+        any = true;
+      }
   }
   if (!any) return;
   for (const ThreadName& entry : rows.rest.thread_names) {
@@ -101,20 +107,23 @@ void translate_devices(FileRows& rows) {
   const auto category = [&](std::string_view text) {
     return static_cast<uint16_t>(known.categories.intern(text)) & 0x7fff;
   };
-  const std::array<int, 6> ours = {category("kernel"),       category("gpu_memcpy"),      category("gpu_memset"),
-                                   category("cuda_runtime"), category("python_function"), category("user_annotation")};
+  const std::array<int, 7> ours = {category("kernel"),       category("gpu_memcpy"),      category("gpu_memset"),
+                                   category("cuda_runtime"), category("python_function"), category("user_annotation"),
+                                   category("cpu_op")};
   const int drawn = category("gpu_user_annotation");
   const auto give = [](Row& row, int id) { row.category = static_cast<uint16_t>(id) & 0x7fff; };
   uint32_t index = 0;
   each_row(rows, [&](Row& row) {
     const uint32_t at = index++;
-    if (!known.categories.text(row.category).empty()) return;
+    const std::string_view own = known.categories.text(row.category);
+    const bool is_op = own == "Op";  // of a timeline by TensorFlow 1
+    if (!own.empty() && !is_op) return;
     const std::string_view name = known.names.text(row.name);
     translated |= places[row.thread] == Place::kDevice;
     if (places[row.thread] == Place::kDerived) return give(row, drawn);
     const bool call = row.correlation != kNoCorrelation || name.starts_with("hip") || name.starts_with("cuda");
     if (places[row.thread] == Place::kHost)
-      return give(row, call ? ours[3] : name.starts_with('$') ? ours[4] : ours[5]);
+      return give(row, is_op ? ours[6] : call ? ours[3] : name.starts_with('$') ? ours[4] : ours[5]);
     const bool copy = copies[row.thread] || name.starts_with("Memcpy") || name.find("Copy") != std::string_view::npos ||
                       is_xla_transfer("", name);
     give(row, name.starts_with("Memset") ? ours[2] : copy ? ours[1] : ours[0]);
