@@ -1,6 +1,7 @@
 // The shared properties of all pages: bars to scale, distinguishable colours, targets, a server that goes and comes
 // back. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import {apart, contrast, visions} from './colours.mjs';
 import {chosen, clickSlice, resize, settle} from './viewer_help.mjs';
@@ -284,24 +285,29 @@ export const cases = [
       document.querySelectorAll('.profile-bars table').length === 2
     );
     const {layers, sums} = await page.evaluate(async () => {
-      const {run} = stageline, byLength = [...run.steps].sort((a, b) =>
-        (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)
-      ), step = byLength[byLength.length >> 1];
+      const {run} = stageline, byLength = [...run.steps].sort((a, b) => a.mean_ns - b.mean_ns),
+        {number} = byLength[byLength.length >> 1];
       const rank = Number(
         /rank (\d+)|Rank (\d+)/.exec(document.querySelector('.profile-picture h2').textContent)[0].replace(/\D/g, ''),
       );
-      const index = run.ranks.findIndex(one => one.rank === rank), streams = run.lanes.filter(lane =>
-        lane.rank_index === index && lane.type === 'stream'
-      ).map(lane => lane.id);
+      const index = run.ranks.findIndex(one => one.rank === rank),
+        [, start_ns, end_ns] = run.ranks[index].steps.find(one => one[0] === number),
+        step = {start_ns, end_ns},
+        streams = run.lanes.filter(lane => lane.rank_index === index && lane.type === 'stream').map(lane => lane.id);
       const reported = await (await fetch(`api/select?lanes=${streams.join()}&t0=${step.start_ns}&t1=${step.end_ns}`))
         .json();
       const groups = new Map(run.kinds.map(kind => [kind.id, kind.group])), sums = {};
       for (const row of reported.rows)
         sums[groups.get(row.kind)] = (sums[groups.get(row.kind)] ?? 0) +
           row.sum_ns / (step.end_ns - step.start_ns);
-      return {layers: Object.fromEntries(document.querySelector('.profile-picture').dataset.layers.split(' ').map(one =>
-        one.split('=')
-      ).map(([name, value]) => [name, Number(value)])), sums};
+      return {
+        layers: Object.fromEntries(
+          document.querySelector('.profile-picture').dataset.layers.split(' ').map(one => one.split('=')).map((
+            [name, value],
+          ) => [name, Number(value)]),
+        ),
+        sums,
+      };
     });
     assert.ok(layers.computing > 0 && layers.host > 0, JSON.stringify(layers));
     for (const layer of ['computing', 'communication', 'memory'])
@@ -309,9 +315,46 @@ export const cases = [
         assert.ok(Math.abs((layers[layer] ?? 0) - Math.min(1, sums[layer])) < 0.02,
           `${layer}: ${layers[layer]} drawn, ${sums[layer]} ran`);
     assert.equal(await page.locator('.profile-bars > div').first().locator('tbody tr').count(),
-      await page.evaluate(() =>
-        stageline.run.ranks.length
-      ));
+      await page.evaluate(() => stageline.run.ranks.length));
     assert.ok(await page.locator('.profile-bars > div').nth(1).locator('tbody tr').count() > 3);
   }],
+  [
+    'Overview of a profile with clocks apart: a step is as long as on its rank, and waiting has a colour of its own',
+    async (
+      open,
+      {stageline, runs},
+    ) => {
+      const page = await overview(open, 'apart');
+      await page.waitForFunction(() =>
+        stageline.overviewWhole() && document.querySelector('.profile-picture')?.dataset.layers
+      );
+      const {figures} = JSON.parse(
+          execFileSync(stageline, ['info', runs.apart, '--figures', 'step_host', '--json', '-q'], {encoding: 'utf8'}),
+        ), [{value: mean}] = figures;
+      const seen = await page.evaluate(() => ({
+        steps: stageline.run.steps,
+        ranks: stageline.run.ranks.map(rank => rank.steps),
+        bars: document.querySelector('.aside-block.steps h2').textContent,
+        picture: document.querySelector('.profile-picture .picture-ends span:last-child').textContent,
+        colours: ['comm', 'comm-wait', 'compute'].map(part =>
+          getComputedStyle(document.querySelector(`.split [data-part="${part}"]`)).backgroundColor
+        ),
+      }));
+      assert.ok(seen.steps.every(step => step.end_ns - step.start_ns > 2 * mean), 'clocks are apart');
+      assert.ok(seen.ranks.every(steps => steps.length === seen.steps.length));
+      const sum = seen.steps.reduce((all, step) => all + step.mean_ns, 0) / seen.steps.length;
+      assert.ok(Math.abs(sum / mean - 1) < 1e-6, `${sum} on the page, ${mean} in the figures`);
+      const told = text => Number(/([0-9.]+)\s*ms$/.exec(text)[1]) * 1e6;
+      for (const text of [seen.bars, seen.picture])
+        assert.ok(Math.abs(told(text) / mean - 1) < 0.05, `${text}, and the mean step takes ${mean} ns`);
+      assert.equal(new Set(seen.colours).size, 3, seen.colours.join());
+      // The scene of a loss is of the rank that has it.
+      await page.evaluate(() => {
+        location.hash = '#/timeline?scene=comm.exposed';
+      });
+      await page.waitForFunction(() => stageline.state?.().scene?.stretches && stageline.settled());
+      const {stretches} = await page.evaluate(() => stageline.state().scene);
+      assert.ok(Math.abs((stretches.t1 - stretches.t0) / mean - 1) < 0.05, 'one step of that rank');
+    },
+  ],
 ];

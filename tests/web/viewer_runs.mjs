@@ -120,6 +120,12 @@ export function makeRuns(stageline, folder) {
     experts: made('experts'),
     collectives: made('collectives'),
     router_trace: made('router_trace'),
+    // Eight ranks on four clocks, which are further apart than a step is long; one rank is late.
+    apart: join(
+      once('apart',
+        out => execFileSync('python3', [join(gen, 'drawn_jobs.py'), '-o', out, '745005:1'], {stdio: 'ignore'})),
+      '745005',
+    ),
     hang: once('hang',
       out =>
         execFileSync('python3', [join(gen, 'flight_recorder.py'), '--fault', 'missing:2', '--messages', '-o', out], {

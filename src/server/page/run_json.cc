@@ -28,11 +28,24 @@ void write_kinds(JsonWriter& json, uint32_t present) {
   json.end_array();
 }
 
-void write_ranks(JsonWriter& json, const Trace& trace) {
+// Where clocks are not aligned, a step of all ranks is longer than that of any: each rank has its own steps, in runs of
+// usual sizes.
+void write_ranks(JsonWriter& json, const Timeline& timeline) {
+  constexpr size_t kMostSteps = 4096;  // of all ranks together
+  const Trace& trace = timeline.trace();
+  const bool own = trace.cells.size() == 0 && trace.parts.size() * timeline.steps().size() <= kMostSteps;
   json.objects("ranks", trace.parts, [&](const Part& part) {
     json.field("rank", part.rank).field("machine", part.machine).field("machine_name", part.machine_name);
     json.field("device", part.device).field("stage", part.stage).field("dp", part.dp);
     json.field("offset_half_ns", trace.alignment == AlignState::kRaw ? int64_t{-1} : part.clock_map.offset_half_ns());
+    if (!own || part.steps.empty()) return;
+    json.key("steps").begin_array();
+    const int64_t zero_ns = timeline.zero_ns(&part - trace.parts.data());
+    for (const ProfilerStep& step : part.steps) {
+      json.begin_array().value(step.number).value(relative_ns(step.start_ns, zero_ns));
+      json.value(relative_ns(step.end_ns, zero_ns)).end_array();
+    }
+    json.end_array();
   });
 }
 
@@ -89,6 +102,7 @@ void write_file(JsonWriter& json, const RunState& state) {
 void write_steps(JsonWriter& json, const Timeline& timeline) {
   json.objects("steps", timeline.steps(), [&](const ViewStep& step) {
     json.field("number", step.number).field("start_ns", step.start_ns).field("end_ns", step.end_ns);
+    if (step.ranges > 0) json.field("mean_ns", step.sum_ns / static_cast<double>(step.ranges));
   });
 }
 
@@ -125,7 +139,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   write_clock(json, trace);
   write_palette(json);
   write_kinds(json, timeline.kinds_present());
-  write_ranks(json, trace);
+  write_ranks(json, timeline);
   write_groupings(json, trace);
   write_lanes(json, timeline, state.page);
   if (state.page) write_file(json, state);

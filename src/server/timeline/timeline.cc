@@ -265,7 +265,10 @@ void Timeline::find_steps() {
     if (cells.step[i] != kUnknown) add(cells.step[i], cells.part[i], cells.start_ns[i], cells.end_ns[i]);
   if (steps.empty())
     for (size_t p = 0; p < trace_.parts.size(); ++p)
-      for (const ProfilerStep& step : trace_.parts[p].steps) add(step.number, p, step.start_ns, step.end_ns);
+      for (const ProfilerStep& step : trace_.parts[p].steps) {
+        add(step.number, p, step.start_ns, step.end_ns);
+        last->sum_ns += static_cast<double>(step.end_ns - step.start_ns), ++last->ranges;
+      }
   for (const auto& [number, step] : steps) steps_.push_back(step);
   std::ranges::stable_sort(steps_, {}, &ViewStep::start_ns);
 }

@@ -48,6 +48,8 @@ const char* lane_type_name(ViewLaneType type);  // "cells", "stream", "thread", 
 
 struct ViewStep {
   int64_t number = 0, start_ns = 0, end_ns = 0;
+  double sum_ns = 0;   // lengths of the profiler's ranges, each on its own rank
+  int64_t ranges = 0;  // their number; 0: the step is of cells
 };
 
 class NameIndex;
@@ -76,6 +78,7 @@ class Timeline {
   // The timestamp that is 0; where ranks have zeros of their own, the first rank's.
   int64_t origin_ns() const { return origin_ns_; }
   int64_t span_ns() const { return span_ns_; }
+  int64_t zero_ns(size_t part) const { return zero_[part]; }  // the rank's timestamp that is 0
   // The same number as in `stageline info`: cells that were made from slices are in lanes of their own besides these,
   // and are not counted again.
   uint64_t slice_count() const { return slice_count_; }

@@ -16,6 +16,7 @@ const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
   [/^phase-score/, 'jitter'],
   [/^phase-load/, 'memory'],
   [/^phase-aside/, 'tail'],
+  [/^comm-wait/, 'bubble'], // as a pipeline's waiting
   [/^idle-kernel/, 'idle-kernel'],
   [/^idle-other/, 'idle-other'],
   [/^idle/, 'idle'],

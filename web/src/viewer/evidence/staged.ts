@@ -46,11 +46,16 @@ const ALIKE = 0.05;
 // A pause shorter than a window by the first factor is shown with the second number of its lengths around it.
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
+export const lengthOfStep = (step: Step): number => step.mean_ns ?? step.end_ns - step.start_ns;
+// The step on one rank.
+export function ownStep(run: Run, step: Step, rank: number): Step {
+  const own = run.ranks[rank]?.steps?.find(([number]) => number === step.number);
+  return own ? {number: step.number, start_ns: own[1], end_ns: own[2]} : step;
+}
+
 // The step of median length, of two the shorter: the first ones warm up, the longest one is an accident.
 export const usualStep = (steps: readonly Step[]): Step | undefined =>
-  [...steps].sort((a, b) =>
-    (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)
-  )[steps.length === 2 ? 0 : steps.length >> 1];
+  [...steps].sort((a, b) => lengthOfStep(a) - lengthOfStep(b))[steps.length === 2 ? 0 : steps.length >> 1];
 export const stepOf = (steps: readonly Step[], finding: Finding): Step | undefined =>
   steps.find(one => one.number === finding.step) ?? usualStep(steps);
 
@@ -97,8 +102,8 @@ function near(run: Run, ranks: Iterable<number>, guilty: ReadonlySet<number>, co
 }
 
 // The stretches of the rank that has most of them; null: none of the ranks has any.
-function stretchesOf(run: Run, found: SlicesAnswer, ranks: readonly number[], window: Viewport,
-  {paints, groups}: Accused): Stretches | null
+function stretchesOf(run: Run, found: SlicesAnswer, ranks: readonly number[], whole: Viewport, step: Step | undefined,
+  {paints, groups, around}: Accused): Stretches | null
 {
   const group = new Map(run.kinds.map(kind => [kind.id, kind.group])),
     groupOf = (i: number): string => group.get(found.kind[i]!) ?? '';
@@ -106,6 +111,8 @@ function stretchesOf(run: Run, found: SlicesAnswer, ranks: readonly number[], wi
   for (const rank of ranks) {
     const streams = streamsOf(run, rank), ids = new Set(streams.map(lane => lane.id));
     if (paints === '' || ids.size === 0) continue;
+    const own = step && around === 0 ? ownStep(run, step, rank) : null,
+      window = own ? {t0: own.start_ns, t1: own.end_ns} : whole;
     const all = paints === 'exposed'
       ? exposedOf(found, ids, window, i => groups.includes(groupOf(i)), i => groupOf(i) === 'computing')
       : gapsOf(found, ids, window, most(streams)!.id, i => WORKS.has(groupOf(i)));
@@ -189,7 +196,7 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
   const guiltySet = new Set(guiltyLanes), lit = (i: number): boolean =>
     (kinds === null || kinds.has(found.kind[i]!)) &&
     (light.names === null || light.names.has(found.name[i]!)) && (microBatch < 0 || found.microBatch[i] === microBatch);
-  const stretches = light.stretches = stretchesOf(run, found, guilty, window, accused), shown = stretches?.list[
+  const stretches = light.stretches = stretchesOf(run, found, guilty, window, step, accused), shown = stretches?.list[
     stretches.at
   ];
   if (stretches && shown) {
@@ -201,6 +208,7 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
       ...guiltyLanes.filter(id => run.lanes[id]!.rank_index === stretches.rank && run.lanes[id]!.type === 'thread'),
     ];
     staged.area = {...shown, lanes: [shown.lane]};
+    staged.view = view = {t0: stretches.t0, t1: stretches.t1};
     if (stretches.kind === 'exposed') {
       const under = indexesOf(found, i =>
         found.lane[i] === shown.lane && lit(i) && found.start[i]! <= shown.t0 &&

@@ -18,7 +18,7 @@ import {explained, findingOf, type Explained} from '../answers/explained';
 import type {Page, Shell} from '../shell/page';
 import {hasCompare, hasFlame, hasPipeline} from '../shell/shell';
 import {stepsOf} from '../evidence/scenes';
-import {usualStep} from '../evidence/staged';
+import {lengthOfStep, usualStep} from '../evidence/staged';
 import {placesOf, replicaOf, windowOf} from '../evidence/places';
 import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
@@ -107,7 +107,7 @@ export function makeOverview(shell: Shell): Page {
   }
   // A click compares the step with the usual one: a pipeline on its page, other runs in layers below.
   function stepBars(): Child {
-    const times = steps.map(step => ({step: step.number, span: step.end_ns - step.start_ns}));
+    const times = steps.map(step => ({step: step.number, span: lengthOfStep(step)}));
     return stepBarsView(times, () => chosen ?? usualStep(steps)?.number ?? null, number => {
       const step = steps.find(one => one.number === number), usual = usualStep(steps)?.number;
       if (hasPipeline(run))

@@ -8,6 +8,7 @@ import type {Report, Table} from '../../data/report';
 import {deviceBars} from '../../profile/devices';
 import {topKernels} from '../../profile/kernels';
 import type {Lane, Step, TilesHeader} from '../shell/api';
+import {ownStep} from '../evidence/staged';
 import {plainQuery} from '../shell/route';
 import {redrawForPaper} from '../../paper';
 import type {Shell} from '../shell/page';
@@ -72,8 +73,8 @@ async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step,
 }
 
 // `title`: why this step is drawn. `against`: the step that it is compared with, in words and by layer.
-export function profilePicture(shell: Shell, step: Step | undefined, heading: 'title' | 'accused' | 'chosen',
-  wanted: number, against?: Step
+export function profilePicture(shell: Shell, drawn: Step | undefined, heading: 'title' | 'accused' | 'chosen',
+  wanted: number, other?: Step
 ):
   | HTMLElement
   | null
@@ -82,7 +83,8 @@ export function profilePicture(shell: Shell, step: Step | undefined, heading: 't
     lanes = run.lanes.filter(lane =>
       lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0 && !lane.repeats
     );
-  if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
+  if (!drawn || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
+  const step = ownStep(run, drawn, rank), against = other && ownStep(run, other, rank);
   const canvas = h('canvas', {'aria-hidden': 'true'}),
     labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
   const title = t(`overview.picture.${heading}`, step.number) +

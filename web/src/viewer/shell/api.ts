@@ -26,6 +26,7 @@ export interface Rank {
   stage: number;
   dp: number;
   offset_half_ns: number; // the clock's certain bound, −1 unknown
+  steps?: [number: number, start_ns: number, end_ns: number][]; // of its own, in profiles of usual sizes
 }
 export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
 export interface Lane {
@@ -46,6 +47,7 @@ export interface Step {
   number: number;
   start_ns: number;
   end_ns: number;
+  mean_ns?: number; // of the ranks' own lengths, in profiles: these are shorter than the step where clocks are apart
 }
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {

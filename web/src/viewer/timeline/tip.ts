@@ -26,8 +26,12 @@ export function makeTip(store: Store,
       }
       const {slice, shares} = hit;
       if (slice) {
-        const step = store.run.steps.find(one => slice.start >= one.start_ns && slice.start < one.end_ns);
-        const {stage, rank} = store.run.ranks[store.laneRank(slice.lane)]!, cell: string[] = [];
+        const {stage, rank, steps} = store.run.ranks[store.laneRank(slice.lane)]!,
+          own = steps?.find(([, start, end]) => slice.start >= start && slice.start < end)?.[0];
+        const step = store.run.steps.find(one =>
+            steps ? one.number === own : slice.start >= one.start_ns && slice.start < one.end_ns
+          ),
+          cell: string[] = [];
         const free = !step || store.run.lanes[slice.lane]!.type !== 'cells' ? ''
           : slack({step: step.number, rank, code: kinds.get(slice.kind)?.code ?? '', microBatch: hit.microBatch,
             chunk: hit.chunk}, () => now === hit && tip.show(hit, x, y));
