@@ -1,7 +1,7 @@
 // Reads the columns of slices that a report carries (src/server/page/page_slices.h says how they lie). A lane comes in
 // blocks of up to 65 536 slices; a piece of bytes holds whole blocks, and the next of the same lanes goes on where it
 // ended.
-import type {Lane, Links} from './lanes';
+import type {Lane, Links, Numbers} from './lanes';
 
 export const STEPS = 1, FACTS = 2, CELLS = 4, PARTNERS = 8, PARENTS = 16;
 const BLOCK_SLICES = 65_536;
@@ -53,20 +53,30 @@ export class Bytes {
   }
 }
 
-const joined = <T extends Uint32Array | Int32Array>(make: (n: number) => T, parts: number[][]): T => {
-  const out = make(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
+// With as few bytes a number as they need.
+function joined(parts: number[][]): Numbers {
+  let low = 0, high = 0, count = 0, at = 0;
+  for (const part of parts) {
+    count += part.length;
+    for (const value of part) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  const fits = (bits: number): boolean => low >= -(2 ** bits) && high < 2 ** bits,
+    out = new (fits(7) ? Int8Array : fits(15) ? Int16Array : low < 0 ? Int32Array : Uint32Array)(count);
   for (const part of parts) {
     out.set(part, at);
     at += part.length;
   }
   return out;
-};
-const u32 = (parts: number[][]): Uint32Array => joined(n => new Uint32Array(n), parts);
-const i32 = (parts: number[][]): Int32Array => joined(n => new Int32Array(n), parts);
+}
+
+const SPARSE = (): number[][][] => Array.from({length: 7}, () => []);
 
 // The types of number columns, the same for all lanes.
 export interface Arrays {
+  starts: Uint32ArrayConstructor | Float64ArrayConstructor;
   durations: Uint32ArrayConstructor | Float64ArrayConstructor;
   places: Uint16ArrayConstructor | Uint32ArrayConstructor;
 }
@@ -79,14 +89,9 @@ export class ColumnReader {
   private lastStart = 0;
   private lastEnd = 0;
   private lastPartner = 0;
-  private stepAt: number[][] = [];
-  private stepValue: number[][] = [];
-  private factSlice: number[][] = [];
-  private factMicroBatch: number[][] = [];
-  private factChunk: number[][] = [];
   private lastParent = 0;
-  private parentSlice: number[][] = [];
-  private parentOf: number[][] = [];
+  // Of the lane, by block: steps (at, value), facts (slice, micro-batch, chunk), parents (slice, parent).
+  private sparse: number[][][] = SPARSE();
 
   // `bases`: by lane, the number of slices in the lanes before it. It reads the lanes [first, last].
   constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[], first: number,
@@ -109,16 +114,11 @@ export class ColumnReader {
 
   private next(): void {
     const lane = this.lanes[this.lane++]!;
-    lane.step = {at: u32(this.stepAt), value: i32(this.stepValue)};
-    lane.facts = {slice: u32(this.factSlice), microBatch: i32(this.factMicroBatch), chunk: i32(this.factChunk)};
-    lane.parents = {slice: u32(this.parentSlice), parent: u32(this.parentOf)};
-    this.parentSlice = [];
-    this.parentOf = [];
-    this.stepAt = [];
-    this.stepValue = [];
-    this.factSlice = [];
-    this.factMicroBatch = [];
-    this.factChunk = [];
+    const [at, value, slice, microBatch, chunk, child, parent] = this.sparse.map(joined);
+    lane.step = {at: at!, value: value!};
+    lane.facts = {slice: slice!, microBatch: microBatch!, chunk: chunk!};
+    lane.parents = {slice: child!, parent: parent!};
+    this.sparse = SPARSE();
     this.slice =
       this.lastStart =
       this.lastEnd =
@@ -130,7 +130,7 @@ export class ColumnReader {
   private block(from: Bytes, lane: Lane): void {
     if (this.slice === 0) {
       this.unit = from.varint();
-      lane.start = new Float64Array(lane.count);
+      lane.start = new this.arrays.starts(lane.count);
       if (lane.type === 'counter') {
         lane.value = new Float64Array(lane.count);
       } else {
@@ -190,8 +190,7 @@ export class ColumnReader {
       i += Math.max(1, from.varint());
       value.push(from.signed());
     }
-    this.stepAt.push(at);
-    this.stepValue.push(value);
+    this.keep(0, at, value);
   }
   private facts(from: Bytes, begin: number): void {
     const slice: number[] = [], microBatch: number[] = [], chunk: number[] = [];
@@ -201,9 +200,7 @@ export class ColumnReader {
       microBatch.push(from.signed());
       chunk.push(from.signed());
     }
-    this.factSlice.push(slice);
-    this.factMicroBatch.push(microBatch);
-    this.factChunk.push(chunk);
+    this.keep(2, slice, microBatch, chunk);
   }
   private partners(from: Bytes, lane: Lane, begin: number, end: number): void {
     lane.partner ??= new Uint32Array(lane.count);
@@ -224,8 +221,10 @@ export class ColumnReader {
       if (lane > 0) this.lastParent += from.signed();
       parent.push(lane > 0 ? this.bases[lane - 1]! + this.lastParent + 1 : 0);
     }
-    this.parentSlice.push(slice);
-    this.parentOf.push(parent);
+    this.keep(5, slice, parent);
+  }
+  private keep(first: number, ...lists: number[][]): void {
+    lists.forEach((list, i) => this.sparse[first + i]!.push(list));
   }
 }
 

@@ -4,9 +4,10 @@ import type {Lane as LaneInfo, Run} from '../shell/api';
 
 export const BLOCK = 64, MOST_ROWS = 200, OVERLAP_NS = 1000;
 
+export type Numbers = Int8Array | Int16Array | Int32Array | Uint32Array;
 // Slices of a lane that overlap by less than OVERLAP_NS, by start; their ends are in order too.
 export interface Row {
-  order: Uint32Array | null; // position → slice of the lane; null: the same
+  order: Uint32Array | Uint16Array | null; // position → slice of the lane; null: the same
   count: number;
   clipped: number; // slices that are drawn up to the start of the next one
   kinds: number[]; // that it holds, ascending
@@ -15,25 +16,25 @@ export interface Row {
 }
 // Numbers that few slices have, or that stay for long: value k holds from slice at[k] on.
 export interface Spans {
-  at: Uint32Array;
-  value: Int32Array;
+  at: Numbers;
+  value: Numbers;
 }
 export interface Facts {
-  slice: Uint32Array;
-  microBatch: Int32Array;
-  chunk: Int32Array;
+  slice: Numbers;
+  microBatch: Numbers;
+  chunk: Numbers;
 }
 
 export interface Parents {
-  slice: Uint32Array;
-  parent: Uint32Array;
+  slice: Numbers;
+  parent: Numbers;
 } // as Lane.partner
 
 export interface Lane {
   id: number;
   type: LaneInfo['type'];
   count: number;
-  start: Float64Array;
+  start: Float64Array | Uint32Array; // the same in all lanes, as the run's span wants it
   dur: Float64Array | Uint32Array; // the same in all lanes, as the longest of the run wants it
   place: Uint32Array | Uint16Array; // into Store.placeName, placeKind
   step: Spans; // −1: none
@@ -195,7 +196,7 @@ function layOut(store: Store, lane: Lane): void {
     lay(0, lane.type === 'thread', null);
     lane.rangeRow = counts.length;
   }
-  const orders = counts.map(own => new Uint32Array(own)), next = counts.map(() => 0);
+  const orders = counts.map(own => new (count <= 65536 ? Uint16Array : Uint32Array)(own)), next = counts.map(() => 0);
   for (let i = 0; i < count; ++i) {
     const row = rowOf[i]!;
     if (row !== 255) orders[row]![next[row]!++] = i;

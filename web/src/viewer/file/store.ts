@@ -45,6 +45,9 @@ const none = {at: new Uint32Array(0), value: new Int32Array(0)}, noTimes = new F
 const noParents = {slice: new Uint32Array(0), parent: new Uint32Array(0)};
 const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
 
+const times = (most: number): Uint32ArrayConstructor | Float64ArrayConstructor =>
+  most < 2 ** 32 ? Uint32Array : Float64Array;
+
 export async function makeStore(packed: Packed): Promise<Answerable> {
   const [headBytes, linkBytes] = await Promise.all([unzip(packed.head), unzip(packed.links)]);
   const head = JSON.parse(new TextDecoder().decode(headBytes)) as Head, {run} = head;
@@ -87,7 +90,7 @@ export async function makeStore(packed: Packed): Promise<Answerable> {
     links: readLinks(new Bytes(new Uint8Array(linkBytes)), head.links),
     words: packed.words,
   };
-  const loader = new Loader(store, packed.groups, {durations: head.longest_ns < 2 ** 32 ? Uint32Array : Float64Array,
+  const loader = new Loader(store, packed.groups, {starts: times(run.span_ns), durations: times(head.longest_ns),
     places: head.places.length <= 2 ** 17 ? Uint16Array : Uint32Array});
   return {store, loader};
 }
