@@ -2,6 +2,7 @@
 // the unit once in the header; machines get the raw values.
 #pragma once
 
+#include "base/diagnostics.h"
 #include "base/json_writer.h"
 #include "model/table.h"
 
