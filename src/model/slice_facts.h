@@ -29,7 +29,7 @@ enum class Category : uint8_t {
   kDeviceEvent,    // cuda_event: 1 ns marks
   kGpuAnnotation,  // gpu_user_annotation
   kProfilerRange,  // cuda_profiler_range: CUPTI counters
-  kCollective,     // collective_comm, hpu_op and other device-side rows without stream work
+  kCollective,     // collective_comm and other device-side rows without stream work
   kDeviceTask,     // hccl_task: what a communication operation of an NPU is made of
   kSpan,           // Trace: the bar of the whole profile
 };

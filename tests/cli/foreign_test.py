@@ -118,6 +118,7 @@ class ForeignTest(unittest.TestCase):
                 ('layers.json', '[\n  { "count" : 10 }\n, { "name" : "conv1", "timeMs" : 9.8, "averageMs" : 0.98, "percentage" : 3.8 }\n]\n', 'TensorRT', 'stageline record'),
                 ('smi.csv', 'timestamp, name, utilization.gpu [%], memory.used [MiB]\n2024/01/01 10:00:00.123, NVIDIA A100, 98 %, 30000 MiB\n', 'nvidia-smi', 'stageline record'),
                 ('ds.log', '[2024-05-01 10:00:00,124] [INFO] [timer.py:260:stop] epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=15.1\n', 'log of DeepSpeed', 'with_stack=True'),
+                ('comms.log', '[2022-06-26 01:39:55,722] [INFO] [logging.py:69:log_dist] [Rank 0] rank=0 | comm op: all_gather | time (ms): 0.11 | msg size: 6.0 MB | algbw (Gbps): 954.4  | busbw (Gbps): 894.7\n', 'log of DeepSpeed', 'with_stack=True'),
                 ('verl.log', 'step:1 - actor/entropy:0.5 - timing_s/gen:35.1 - timing_s/step:70.3\n', 'log of verl', 'torch.profiler'),
                 ('trainer_state.json', '{"epoch": 1.0, "global_step": 100, "log_history": [{"epoch": 0.1, "loss": 2.1, "step": 10}]}\n', 'log of a training program', 'torch.profiler'),
                 ('titan.log', '[rank0]:[titan] 2024-05-01 10:00:00 - root - INFO - step: 10  loss: 7.1  tps: 2,512  mfu: 41.2%\n', 'log of a training program', 'torch.profiler')):

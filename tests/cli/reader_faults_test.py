@@ -380,6 +380,18 @@ class OtherDialects(Case):
             self.assertEqual(launched(path)[0], 30)
             self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 1200 / 2000, delta=2)
 
+    def test_torch_s_profiler_before_kineto(self):
+        events = []
+        for k in range(30):
+            at = 1000 + 300 * k
+            for name, start, dur, pid in (('conv2d', at, 120, 'CPU functions'), ('cudnn_convolution', at + 60, 200, 'CUDA functions')):
+                events.append({'name': name, 'ph': 'X', 'ts': start, 'dur': dur, 'tid': 0, 'pid': pid, 'args': {}})
+                events.append({'name': name, 'ph': 's' if pid[1] == 'P' else 'f', 'ts': start, 'tid': 0, 'pid': pid, 'id': k, 'cat': 'cpu_to_cuda', 'args': {}})
+        path = self.write('trace.json', json.dumps(events))
+        told = info(path)
+        self.assertEqual(told['slices_by_kind'], {'CPU operators': 30, 'kernels': 30})
+        self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 30 * 200 / (29 * 300 + 200), delta=0.2)
+
     def test_timelines_of_tensorflow_1(self):
         processes = {2: '/job:localhost/replica:0/task:0/device:CPU:0 Compute', 3: '/job:localhost/replica:0/task:0/device:GPU:0 Compute', 5: '/device:GPU:0/stream:all Compute',
                      7: '/device:GPU:0/stream:13 Compute', 9: '/device:GPU:0/memcpy Compute'}

@@ -91,6 +91,9 @@ void translate_devices(FileRows& rows) {
         any = true;
       }
   }
+  bool is_legacy = false;  // of torch's profiler before 1.8
+  for (uint32_t t = 1; t < known.threads.size(); ++t)
+    if (known.threads.text(t).starts_with("CUDA functions\n")) places[t] = Place::kDevice, any = is_legacy = true;
   if (!any) return;
   for (const ThreadName& entry : rows.rest.thread_names) {
     const std::string_view line = known.names.text(entry.name);
@@ -116,7 +119,7 @@ void translate_devices(FileRows& rows) {
   each_row(rows, [&](Row& row) {
     const uint32_t at = index++;
     const std::string_view own = known.categories.text(row.category);
-    const bool is_op = own == "Op";  // of a timeline by TensorFlow 1
+    const bool is_op = own == "Op" || (is_legacy && own.empty());  // "Op": of a timeline by TensorFlow 1
     if (!own.empty() && !is_op) return;
     const std::string_view name = known.names.text(row.name);
     translated |= places[row.thread] == Place::kDevice;
@@ -130,7 +133,7 @@ void translate_devices(FileRows& rows) {
     if (!is_xla_collective("", name)) return;
     rows.rest.collectives.push_back({.slice = at, .name = known.names.intern(xla_opcode("", name))});
   });
-  if (translated) rows.metadata.push_back({"recorded_by", of_xla ? "\"xplane\"" : "\"rocpd\""});
+  if (translated && !is_legacy) rows.metadata.push_back({"recorded_by", of_xla ? "\"xplane\"" : "\"rocpd\""});
   for (std::vector<Row*>& line : lines) {
     std::ranges::stable_sort(line, [](const Row* a, const Row* b) {
       return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->dur_ns > b->dur_ns;
@@ -151,7 +154,7 @@ bool is_paddle(const std::vector<MetaField>& metadata) {
 void translate(FileRows& rows) {
   if (is_paddle(rows.metadata))
     translate_paddle(rows);
-  else if (!rows.rest.process_names.empty())
+  else
     translate_devices(rows);
 }
 
