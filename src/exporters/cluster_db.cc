@@ -21,6 +21,17 @@ struct Group {
   std::vector<int32_t> members;  // global ranks in the group's order
 };
 
+// plain_sum(x) adds in the order of rows, as msprof-analyze's numbers are added. SUM() of SQLite does so before 3.43;
+// since then it makes up for rounding.
+void add_plainly(sqlite3_context* context, int, sqlite3_value** values) {
+  if (auto* sum = static_cast<double*>(sqlite3_aggregate_context(context, sizeof(double))))
+    *sum += sqlite3_value_double(values[0]);
+}
+void give_plain_sum(sqlite3_context* context) {
+  const auto* sum = static_cast<const double*>(sqlite3_aggregate_context(context, sizeof(double)));
+  sqlite3_result_double(context, sum ? *sum : 0);
+}
+
 class ClusterDb {
  public:
   ClusterDb(const Trace& trace, const SqliteDb& db) : trace_(trace), db_(db) {}
@@ -35,6 +46,8 @@ class ClusterDb {
     add_groups();
     for (const SqliteInsert* insert : {&base_, &hosts_, &ranks_, &groups_, &steps_, &times_, &sizes_, &links_})
       TRY_OK(insert->status());
+    sqlite3_create_function_v2(db_.handle(), "plain_sum", 1, SQLITE_UTF8, nullptr, nullptr, add_plainly, give_plain_sum,
+                               nullptr);
     TRY_OK(db_.run(embedded_part("cluster-tables", "totals")));
     return pipeline_ ? db_.run(embedded_part("cluster-tables", "stages")) : Status();
   }

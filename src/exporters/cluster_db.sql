@@ -20,22 +20,24 @@ CREATE TABLE ClusterCommunicationMatrix (step TEXT, hccl_op_name TEXT, group_nam
 
 -- totals
 -- An operation has one size on a transport, which each of its rows repeats.
-INSERT INTO ClusterCommunicationTime SELECT step, rank_id, 'Total Op Info', group_name, 0, SUM(elapsed_time),
-  SUM(transit_time), SUM(wait_time), SUM(synchronization_time), SUM(idle_time),
-  ROUND(IFNULL(SUM(synchronization_time) / NULLIF(SUM(synchronization_time) + SUM(transit_time), 0), 0), 4),
-  ROUND(IFNULL(SUM(wait_time) / NULLIF(SUM(wait_time) + SUM(transit_time), 0), 0), 4)
+INSERT INTO ClusterCommunicationTime SELECT step, rank_id, 'Total Op Info', group_name, 0, plain_sum(elapsed_time),
+  plain_sum(transit_time), plain_sum(wait_time), plain_sum(synchronization_time), plain_sum(idle_time),
+  ROUND(IFNULL(plain_sum(synchronization_time) /
+    NULLIF(plain_sum(synchronization_time) + plain_sum(transit_time), 0), 0), 4),
+  ROUND(IFNULL(plain_sum(wait_time) / NULLIF(plain_sum(wait_time) + plain_sum(transit_time), 0), 0), 4)
   FROM ClusterCommunicationTime GROUP BY step, rank_id, group_name;
 INSERT INTO ClusterCommunicationBandwidth SELECT sizes.step, sizes.rank_id, 'Total Op Info', sizes.group_name,
   sizes.band_type, all_ops.size, all_ops.time, ROUND(IFNULL(all_ops.size / NULLIF(all_ops.time, 0), 0), 4), 0,
-  sizes.package_size, SUM(sizes.count), SUM(sizes.total_duration)
+  sizes.package_size, SUM(sizes.count), plain_sum(sizes.total_duration)
   FROM ClusterCommunicationBandwidth sizes JOIN (
-    SELECT step, rank_id, group_name, band_type, SUM(transit_size) size, SUM(transit_time) time FROM (
+    SELECT step, rank_id, group_name, band_type, plain_sum(transit_size) size, plain_sum(transit_time) time FROM (
       SELECT DISTINCT step, rank_id, hccl_op_name, group_name, band_type, transit_size, transit_time
       FROM ClusterCommunicationBandwidth) GROUP BY step, rank_id, group_name, band_type) all_ops
   USING (step, rank_id, group_name, band_type)
   GROUP BY sizes.step, sizes.rank_id, sizes.group_name, sizes.band_type, sizes.package_size;
 INSERT INTO ClusterCommunicationMatrix SELECT step, 'Total Op Info', group_name, src_rank, dst_rank, transport_type, '',
-  SUM(transit_size), SUM(transit_time), IFNULL(SUM(transit_size) / NULLIF(SUM(transit_time), 0), 0)
+  plain_sum(transit_size), plain_sum(transit_time),
+  IFNULL(plain_sum(transit_size) / NULLIF(plain_sum(transit_time), 0), 0)
   FROM ClusterCommunicationMatrix WHERE hccl_op_name LIKE '%total%'
   GROUP BY step, group_name, src_rank, dst_rank, transport_type;
 
