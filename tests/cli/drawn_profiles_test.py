@@ -45,7 +45,7 @@ class DrawnProfiles(Case):
                     told = float(re.search(r'take ([0-9.]+)×', links[0]['detail_en']).group(1))
                     self.assertAlmostEqual(told, case.by, delta=0.1 * case.by)
                     self.assertAlmostEqual(links[0]['lost_share'], cost, delta=max(0.01, 0.15 * cost))
-                    self.assertIn('network cards' if kind == 'nic' else 'links within the host', links[0]['detail_en'])
+                    self.assertIn('network card' if kind == 'nic' else 'link within the host', links[0]['detail_en'])
                     self.assertTrue(links[0]['title_zh'] and links[0]['detail_zh'])
 
     def test_the_title_names_the_rank_whose_host_alone_is_late(self):
@@ -79,7 +79,7 @@ class DrawnProfiles(Case):
     def test_exposed_communication_says_how_fast_it_is(self):
         case, _, findings = next(self.faulty('saturated', 1))
         exposed = next(f for f in findings if f['id'] == 'comm.exposed')
-        self.assertRegex(exposed['detail_en'], r'Most of it is all_reduce of \d+ ranks.*: [0-9.]+ GB/s on the bus without waiting')
+        self.assertRegex(exposed['detail_en'], r'The largest part of the transfer without waiting is all_reduce of \d+ ranks.*, at [0-9.]+ GB/s on the bus')
 
     def test_exposed_communication_is_that_of_the_bar_and_says_which_causes_it_has(self):
         seen = {False: 0, True: 0}
@@ -106,7 +106,7 @@ class DrawnProfiles(Case):
         self.assertTrue(seen[False] and seen[True], seen)
 
     def test_removing_several_losses_saves_at_least_what_each_of_them_does(self):
-        several = paced = 0
+        several = paced = sums = 0
         for seed in range(745000, 745010):
             drawn_jobs.make(seed, True, str(self.dir / str(seed)))
             said = json.loads(run('what-if', self.dir / str(seed), '--format', 'json', '-q', check=0).out)
@@ -117,11 +117,17 @@ class DrawnProfiles(Case):
             together = savings.pop('combined')
             several += 1
             self.assertGreaterEqual(together, max(savings.values()), seed)
+            # A sum that is told is that of the savings of each, and stands behind what explains them.
+            told = re.search(r'What each alone would save adds up to (?:only )?([\d.]+)\s(ms|µs)', said['sentence'])
+            if told:
+                self.assertAlmostEqual(float(told[1]) * {'ms': 1e6, 'µs': 1e3}[told[2]] / sum(savings.values()), 1, delta=0.01)
+                self.assertNotIn('other work then sets the pace', said['sentence'][told.end():])
+                sums += 1
             for finding in self.findings(seed):
                 if finding['lost_ns'] > 1.02 * together:
                     self.assertIn('other work then sets the pace', said['sentence'])
                     paced += 1
-        self.assertTrue(several and paced, (several, paced))
+        self.assertTrue(several and paced and sums, (several, paced, sums))
 
 
 if __name__ == '__main__':

@@ -130,10 +130,9 @@ Result<FixList> profile_fixes(const Run& run) {
     return out;
   }
   out.fixes.insert(out.fixes.begin(), priced("combined", words("profile.what_if.all", args), saving, f));
-  out.sentence = words("profile.what_if.sentence", args);
+  out.sentence = words("profile.what_if.sentence", args) += paced;
   if (std::abs(saving - sum) > kSameSum * sum)
     out.sentence += words(saving < sum ? "profile.what_if.less" : "profile.what_if.more", args);
-  out.sentence += paced;
   return out;
 }
 
