@@ -188,7 +188,7 @@ class TextExports(Case):
         self.assertEqual({k: one[k] for k in ('format', 'slices', 'slices_by_kind', 'step_numbers', 'ranks')}, {k: two[k] for k in ('format', 'slices', 'slices_by_kind', 'step_numbers', 'ranks')})
         self.assertEqual(flaws(one).keys(), flaws(two).keys())
         self.assertIn('op_summary tables of msprof', run('info', lone, check=2).err)
-        # Beside the profiler's own table it is the same work again.
+        # A folder with the profiler's own table has the same work twice.
         before = info(folder)['slices']
         (table.parent / 'op_summary_20250101000000.csv').write_text(head + '\n' + rest)
         self.assertEqual(info(folder)['slices'], before)

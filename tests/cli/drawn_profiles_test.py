@@ -117,7 +117,7 @@ class DrawnProfiles(Case):
             together = savings.pop('combined')
             several += 1
             self.assertGreaterEqual(together, max(savings.values()), seed)
-            # A sum that is told is that of the savings of each, and stands behind what explains them.
+            # The sentence gives the sum of the savings of each, after the explanation of them.
             told = re.search(r'What each alone would save adds up to (?:only )?([\d.]+)\s(ms|µs)', said['sentence'])
             if told:
                 self.assertAlmostEqual(float(told[1]) * {'ms': 1e6, 'µs': 1e3}[told[2]] / sum(savings.values()), 1, delta=0.01)

@@ -28,8 +28,8 @@ const WIDTH = 720, HEIGHT = 46;
 export const barHeight = (span: number,
   high: number): number => (high > 0 ? Math.max(2, span / high * HEIGHT) : HEIGHT);
 
-// `chosen`: the step that is marked; asked again at every statechange. `host`: steps are what the host took, the mean of
-// several hosts, which may last longer than the devices' work for them.
+// `chosen`: the step that is marked; asked again at every statechange. `host`: steps are what the host took (of
+// several hosts the mean), which may last longer than the devices' work for them.
 export function stepBarsView(times: StepTime[], chosen: () => number | null, choose: (step: number) => void,
   host = false): HTMLElement | null
 {
