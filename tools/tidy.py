@@ -230,8 +230,8 @@ def check_named_headers(path, text):
 
 
 def check_spare_includes(write):
-    """A file does not include what it has anyway: parts of the vocabulary by name, the vocabulary where another header has it, and in
-    a source what headers of its room, its own first, include themselves. `tidy.py --write` strikes them."""
+    """Each include adds something: no part of the vocabulary is named, nor the vocabulary where another header includes it. A source
+    does not repeat what headers of its room, its own first, include themselves. `tidy.py --write` strikes such lines."""
     texts = {str(path.relative_to(SRC)): path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
     direct = {name: re.findall(r'^#include ["<]([^">]+(?<!\.def))[">]', text, re.M) for name, text in texts.items()}
     brought = {}

@@ -39,7 +39,7 @@ int64_t& part_of(LayerTime& time, size_t direction) {
   return direction == 0 ? time.forward : direction == 1 ? time.input : time.weight;
 }
 
-// What a layer of each kind costs, in one direction or (kDirections) in all together.
+// A layer of each kind costs this, in one direction or (kDirections) in all together.
 struct Prices {
   std::vector<double> of_kind;
   bool distinct = true;  // each kind has a price of its own; otherwise all have the mean
@@ -79,7 +79,7 @@ class StageTimes {
     return out;
   }
 
-  // What the layers of a stage cost at these prices.
+  // Returns the cost of the layers of a stage at these prices.
   double at(const Prices& prices, size_t s) const {
     double ns = 0;
     for (size_t k = 0; k < kinds_; ++k) ns += counts_[s][k] * prices.of_kind[k];
@@ -119,7 +119,7 @@ class StageTimes {
   Rows counts_;  // for each stage, its layers of each kind
 };
 
-// Layers by kind, embedding and head, in each direction.
+// Takes layers by kind, embedding and head, in each direction.
 void take_layers(const StageTimes& times, const std::vector<size_t>& usual, size_t stages, size_t kinds,
                  RecordedTimes& out) {
   out.times.kinds.assign(kinds, {});

@@ -118,7 +118,7 @@ class DrawnProfiles(Case):
             several += 1
             self.assertGreaterEqual(together, max(savings.values()), seed)
             # The sentence gives the sum of the savings of each, after the explanation of them.
-            told = re.search(r'What each alone would save adds up to (?:only )?([\d.]+)\s(ms|µs)', said['sentence'])
+            told = re.search(r'The savings of each alone add up to (?:only )?([\d.]+)\s(ms|µs)', said['sentence'])
             if told:
                 self.assertAlmostEqual(float(told[1]) * {'ms': 1e6, 'µs': 1e3}[told[2]] / sum(savings.values()), 1, delta=0.01)
                 self.assertNotIn('other work then sets the pace', said['sentence'][told.end():])

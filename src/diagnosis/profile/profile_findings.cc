@@ -46,7 +46,7 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
   return exposed > 0 && 2 * waits > exposed;
 }
 
-// A part of it has causes, which are in the list already. Those that do not come before it are named in its title.
+// Causes of a part of it are in the list already. The title names the largest cause that does not come before it.
 void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, const LedgerOfRun* ledger,
                                std::vector<Finding>& out) {
   Finding x;

@@ -67,7 +67,7 @@ class MessageEnds {
   int32_t last_stage_ = 0;
 };
 
-// The messages of a receiver from a sender in one direction.
+// Holds the messages of a receiver from a sender in one direction.
 struct OneLink {
   int32_t receiver = 0, sender = kUnknown;
   bool across = false;  // of two machines

@@ -274,7 +274,7 @@ bool is_text_export(const Source& source, size_t file) {
                                         {"trace_view.json", "HostToDevice"}};
   const std::string& path = source.files[file].path;
   const std::string name = file_name(path);
-  // kernel_details.csv is made from op_summary of msprof. It lies beside that too, so it counts only where it is named.
+  // kernel_details.csv is made from op_summary of msprof. A folder has both, so op_summary counts only if it is named.
   if (source.files[file].given && name.starts_with("op_summary") && name.ends_with(".csv"))
     return source.head(file).find("Task Start Time(us)") != std::string_view::npos;
   for (const Export& known : kExports)
