@@ -253,7 +253,7 @@ AnyOf::AnyOf(std::vector<std::string_view> parts) : parts_(std::move(parts)) {
 }
 
 bool AnyOf::in(std::string_view name) const {
-  for (; name.size() >= kBegin; name.remove_prefix(1))
+  for (name = name.substr(0, kTellingBytes); name.size() >= kBegin; name.remove_prefix(1))
     if (begins_[place_of_begin(name)] &&
         std::ranges::any_of(parts_, [&](std::string_view part) { return name.starts_with(part); }))
       return true;

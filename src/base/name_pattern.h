@@ -37,10 +37,15 @@ class NamePattern {
   uint32_t first_ = 0;
 };
 
-// Finds any of several texts of four bytes and more in one pass: a name may have megabytes. The texts must outlive it.
+// So many bytes of a name say what kind of work it is. Real names of kernels have up to some 20 000; one of megabytes is
+// asked about by many analyses.
+inline constexpr size_t kTellingBytes = 65536;
+
+// Finds any of several texts of four bytes and more in one pass. The texts must outlive it.
 class AnyOf {
  public:
   explicit AnyOf(std::vector<std::string_view> parts);
+  // Returns whether one of the texts is in the first kTellingBytes of this name.
   bool in(std::string_view name) const;
 
  private:

@@ -70,7 +70,7 @@ void add_collective(const TorchRun& run, CommunicationOp* const* begin, Communic
 OpNames::OpNames(const StringPool& names) {
   static const AnyOf receiving({"recv", "receive"}), to_all({"all_to_all", "alltoall", "all2all"});
   for (StringId id = 0; id < names.size(); ++id) {
-    const std::string lower = to_lower(names.text(id));
+    const std::string lower = to_lower(names.text(id).substr(0, kTellingBytes));
     const bool receive = receiving.in(lower);
     messages.push_back(receive || lower.find("send") != std::string::npos);
     receives.push_back(receive);

@@ -1,5 +1,6 @@
 #include "profile/tb_run.h"
 
+#include "base/name_pattern.h"
 #include "model/message_names.h"
 #include "profile/device_peaks.h"
 
@@ -247,6 +248,7 @@ void move_steps(const TbRun& run, TbRank& rank) {
 }  // namespace
 
 uint8_t tb_name_facts(std::string_view name) {
+  name = name.substr(0, kTellingBytes);
   uint8_t facts = 0;
   if (is_data_loader(name)) facts |= TbRun::kDataLoader;
   if (const size_t colon = name.find(':'); colon != std::string_view::npos && name.substr(colon, 2) != "::") {
