@@ -13,7 +13,7 @@ endif()
 
 if(STAGELINE_WASM)
   set(STAGELINE_WASM_SOURCES wasm schedules
-    base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/text.cc base/words.cc model/kind.cc model/schedule.cc
+    base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/sort.cc base/text.cc base/words.cc model/kind.cc model/schedule.cc
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_measures.cc diagnosis/what_if/order_plan.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc

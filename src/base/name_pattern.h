@@ -37,8 +37,8 @@ class NamePattern {
   uint32_t first_ = 0;
 };
 
-// So many bytes of a name say what kind of work it is. Real names of kernels have up to some 20 000; one of megabytes is
-// asked about by many analyses.
+// So many bytes of a name say what kind of work it is. Real names of kernels have up to some 20 000; one of megabytes
+// is asked about by many analyses.
 inline constexpr size_t kTellingBytes = 65536;
 
 // Finds any of several texts of four bytes and more in one pass. The texts must outlive it.

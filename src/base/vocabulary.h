@@ -5,5 +5,6 @@
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/result.h"
+#include "base/sort.h"
 #include "base/std.h"
 #include "base/text.h"

@@ -111,7 +111,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
   std::vector<size_t> order;
   for (size_t c = 0; c < kCategoryCount; ++c)
     if (counts.by_category[c] > 0) order.push_back(c);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
+  sort_stably(order, [&](size_t a, size_t b) { return counts.by_category[a] > counts.by_category[b]; });
   for (const size_t c : order)
     lines.emplace_back(
         "", grouped(counts.by_category[c]) + " " + counted_label(static_cast<Category>(c), counts.by_category[c]));

@@ -116,7 +116,7 @@ void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
     f.uncertainty_ns = half_interval(best->price.error_ns, best->price.steps);
     e.offers.push_back(std::move(f));
   }
-  std::ranges::stable_sort(e.offers, std::greater(), &Finding::weight);
+  sort_stably(e.offers, std::greater(), &Finding::weight);
 }
 
 // Returns the finding without the advice: the part before the colon of "Stage 2 takes 1.40× the time of the other
@@ -322,7 +322,7 @@ void sort_findings(Explanation& e) {
     if (f.id == "sends.blocking" && messages_ns > price(f)) return false;
     return f.price.saving_ns > 0 && std::max(f.price.saving_ns, f.lost_ns_per_step) >= kMuch * e.step_ns;
   };
-  std::ranges::stable_sort(e.findings, [&](const Finding& a, const Finding& b) {
+  sort_stably(e.findings, [&](const Finding& a, const Finding& b) {
     if (leads(a) != leads(b)) return leads(a);
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });

@@ -26,7 +26,7 @@ class Teller {
     add_input();
     add_transfer();
     add_rest();
-    std::ranges::stable_sort(e_.findings, std::greater(), &Finding::lost_ns_per_step);
+    sort_stably(e_.findings, std::greater(), &Finding::lost_ns_per_step);
     const double together = sum_over<double>(e_.findings, &Finding::lost_ns_per_step);
     e_.lost_ns = std::min(together, step_ns_);
     lead();

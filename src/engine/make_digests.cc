@@ -387,7 +387,7 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   if (plan.units.empty())
     return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
                       "stageline info lists the ranks", {paths[0]});
-  std::ranges::stable_sort(plan.units, std::greater(), [](const DigestUnit& a) { return a.rank.size_bytes; });
+  sort_stably(plan.units, std::greater(), [](const DigestUnit& a) { return a.rank.size_bytes; });
   return plan;
 }
 

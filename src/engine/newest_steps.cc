@@ -57,7 +57,7 @@ std::vector<std::string> newest_files(const Source& source) {
       out.push_back(file.path);
   }
   for (auto& [stem, files] : by_recording) {
-    std::ranges::sort(files, [](const std::string& a, const std::string& b) {
+    sort_stably(files, [](const std::string& a, const std::string& b) {
       return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 comes after part 999
     });
     const size_t first = files.size() > kNewestFiles ? files.size() - kNewestFiles : 0;

@@ -131,8 +131,8 @@ class Collector {
 
 // Adds up equal stacks, in the order of the tree.
 std::vector<Sample> aggregated(std::vector<Sample> samples) {
-  std::ranges::stable_sort(
-      samples, [](const Sample& a, const Sample& b) { return a.node != b.node ? a.node < b.node : a.leaf < b.leaf; });
+  sort_stably(samples,
+              [](const Sample& a, const Sample& b) { return a.node != b.node ? a.node < b.node : a.leaf < b.leaf; });
   std::vector<Sample> sums;
   for (const Sample& sample : samples) {
     if (!sums.empty() && sums.back().node == sample.node && sums.back().leaf == sample.leaf) {

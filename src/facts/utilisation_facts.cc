@@ -40,7 +40,7 @@ class RankMeter {
     for (const OperatorCall& call : done_.calls)
       if (call.work.is_matrix && call.device_ns > 0) add(call);
     for (auto& [key, use] : uses_) out_.operators.push_back(std::move(use));
-    std::ranges::stable_sort(out_.operators, std::greater(), &OperatorUse::device_ns);
+    sort_stably(out_.operators, std::greater(), &OperatorUse::device_ns);
     for (const DeviceWork& work : done_.work) add(work);
     share_time();
     return std::move(out_);

@@ -105,7 +105,7 @@ std::string canonical_json(const Value& value, int depth) {
       std::vector<std::pair<std::string, std::string>> members;
       for (size_t i = 0; i < value.size(); ++i)
         members.emplace_back(canonical_json(value.key(i), depth + 1), canonical_json(value.item(i), depth + 1));
-      std::ranges::stable_sort(members, {}, &std::pair<std::string, std::string>::first);
+      sort_stably(members, {}, &std::pair<std::string, std::string>::first);
       std::string out = "{";
       for (const auto& [key, text] : members) out += (out.size() > 1 ? "," : "") + key + ":" + text;
       return out + "}";

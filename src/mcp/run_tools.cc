@@ -44,8 +44,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t c = 0; !sort.empty() && c < table.columns().size(); ++c)
     if (table.columns()[c].name == sorted_column(sort))
-      std::ranges::stable_sort(
-          order, [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
+      sort_stably(order, [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
   CappedRows sink(limits_.max_chars);
   sink.begin({});
   for (const size_t row : order) {

@@ -258,7 +258,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   });
   std::vector<const Diagnostic*> flaws;
   for (const Diagnostic& d : run.trace.diagnostics.items()) flaws.push_back(&d);
-  std::ranges::stable_sort(flaws, std::ranges::greater(), &Diagnostic::severity);
+  sort_stably(flaws, std::ranges::greater(), &Diagnostic::severity);
   json.objects("diagnostics", flaws | std::views::take(20), [&](const Diagnostic* flaw) {
     json.field("name", flaw->name).field("severity", severity_name(flaw->severity)).field("count", flaw->count);
     json.field("message", clean_text(flaw->message.en));
@@ -287,7 +287,7 @@ Result<std::string> Tools::analyses(const Value& arguments) {
                 (analysis->name.find(word) != std::string_view::npos ? 3 : 0);
     ranked.emplace_back(-hits, analysis);
   }
-  std::ranges::stable_sort(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_stably(ranked, [](const auto& a, const auto& b) { return a.first < b.first; });
   // With words, only analyses that have one of them are listed; all are where none has.
   const bool asked = !ranked.empty() && ranked.front().first < 0;
   JsonWriter json;

@@ -168,7 +168,7 @@ class Finder {
     if (points_.empty() && found_.rejected == 0) return no_layout();
     found_.layouts = static_cast<int64_t>(points_.size()) + found_.rejected;
     // Layouts are sorted by their degrees.
-    std::ranges::sort(points_, {}, [](const Point& p) { return std::tuple(p.key, p.layout, p.schedule, p.chunks); });
+    sort_stably(points_, {}, [](const Point& p) { return std::tuple(p.key, p.layout, p.schedule, p.chunks); });
     search();
     refine();
     if (found_.plans.empty()) explain_shortfall();
@@ -384,7 +384,7 @@ class Finder {
     });
     std::vector<Candidate> all = found_.plans;
     for (const auto& list : tighter) all.insert(all.end(), list.begin(), list.end());
-    std::ranges::stable_sort(all, {}, [](const Candidate& c) { return std::tuple(c.peak_bytes, c.step_ns); });
+    sort_stably(all, {}, [](const Candidate& c) { return std::tuple(c.peak_bytes, c.step_ns); });
     int64_t best = INT64_MAX;
     for (Candidate& c : all)
       if (c.step_ns < best) best = c.step_ns, found_.pareto.push_back(std::move(c));

@@ -67,7 +67,7 @@ std::vector<ExpertProduct> expert_products(const TorchRun& run, const TorchRank&
     out[at->second].kernel_ns += row.dur_ns;
     out[at->second].kernels.push_back(row.slice);
   }
-  std::ranges::stable_sort(out, {}, &ExpertProduct::start_ns);
+  sort_stably(out, {}, &ExpertProduct::start_ns);
   return out;
 }
 

@@ -284,8 +284,8 @@ class Matcher {
     }
     const auto by_record = [](const Call& a, const Call& b) { return a.call->record_id < b.call->record_id; };
     std::vector<Call> s = sends, r = receives;
-    std::ranges::sort(s, by_record);
-    std::ranges::sort(r, by_record);
+    sort_stably(s, by_record);
+    sort_stably(r, by_record);
     for (size_t k = 0; k < std::max(s.size(), r.size()); ++k) {
       ++report_.judged;
       std::vector<Call> both;
@@ -451,8 +451,7 @@ class Matcher {
     const auto held_by_root = [&](const FlightProblem& p) {
       return std::ranges::any_of(p.culprits, [&](int32_t r) { return std::ranges::binary_search(report_.roots, r); });
     };
-    std::ranges::stable_sort(report_.problems, {},
-                             [&](const FlightProblem& a) { return std::tuple(weight(a), !held_by_root(a)); });
+    sort_stably(report_.problems, {}, [&](const FlightProblem& a) { return std::tuple(weight(a), !held_by_root(a)); });
   }
 
   const Trace& trace_;

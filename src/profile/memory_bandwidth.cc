@@ -63,7 +63,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
     own.changes.push_back({row.start_ns, rate});
     own.changes.push_back({row.end_ns(), -rate});
   }
-  std::ranges::sort(labels, [](const Own& a, const Own& b) { return a.total.label < b.total.label; });
+  sort_stably(labels, [](const Own& a, const Own& b) { return a.total.label < b.total.label; });
   std::vector<CopyBandwidth> out;
   for (Own& own : labels) {
     own.total.rate = series_of(std::move(own.changes));
@@ -90,7 +90,7 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
     points.push_back({ends[i], points[i].label, points[i].lane, -points[i].gbps});
   for (uint32_t i = 0; i < points.size(); ++i) points[i].index = i;
   sort_as_numpy(points, &BandwidthPoint::ts_ns);
-  std::ranges::stable_sort(points, {}, &BandwidthPoint::label);
+  sort_stably(points, {}, &BandwidthPoint::label);
   for (size_t i = 1; i < points.size(); ++i)
     if (points[i].label == points[i - 1].label) points[i].gbps += points[i - 1].gbps;
   return points;

@@ -240,7 +240,7 @@ class Answer {
     for (uint32_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(i);
     std::vector<int32_t> open, place(found.size() + 1, -1);
     const auto push = [&](size_t of) {
-      std::ranges::stable_sort(children[of], [&](int32_t a, int32_t b) {
+      sort_stably(children[of], [&](int32_t a, int32_t b) {
         const Found &x = found[a], &y = found[b];
         return x.first_ns != y.first_ns ? x.first_ns < y.first_ns : x.slice < y.slice;
       });

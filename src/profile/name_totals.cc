@@ -39,7 +39,7 @@ double DurationStats::std_ns() const { return count < 2 ? 0 : std::sqrt(squares 
 
 std::vector<DurationTotal> NameTotals::sorted(const StringPool& names) const {
   std::vector<DurationTotal> out = totals_;
-  std::ranges::sort(out, [&](const DurationTotal& a, const DurationTotal& b) {
+  sort_stably(out, [&](const DurationTotal& a, const DurationTotal& b) {
     if (a.stats.sum_ns != b.stats.sum_ns) return a.stats.sum_ns > b.stats.sum_ns;
     return names.text(a.name) < names.text(b.name);
   });

@@ -119,7 +119,7 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
     const TorchRow& device = rank.rows[step.device_row];
     points.push_back({start(step), rank.rows[step.row].index, device.stream, device.lane, step.change});
   }
-  std::ranges::stable_sort(points, {}, &QueuePoint::stream);
+  sort_stably(points, {}, &QueuePoint::stream);
   for (size_t i = 1; i < points.size(); ++i)
     if (points[i].stream == points[i - 1].stream) points[i].length += points[i - 1].length;
   return points;

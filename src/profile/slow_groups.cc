@@ -96,7 +96,7 @@ std::vector<SlowGroup> slow_groups(const TorchRun& run, const Ledger& ledger) {
     account.slow.longer = std::ranges::count_if(ratios, [](double ratio) { return ratio > 1; });
     slow.push_back(std::move(account));
   }
-  std::ranges::stable_sort(slow, std::greater(), &Account::lost_ns);
+  sort_stably(slow, std::greater(), &Account::lost_ns);
   std::vector<SlowGroup> out;
   for (Account& account : slow) out.push_back(std::move(account.slow));
   return out;

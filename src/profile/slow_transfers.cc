@@ -105,7 +105,7 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
   if (links.size() < kMinLinks) outliers.clear();
   for (auto& [key, link] : links) answer.links.push_back(link);
   if (links.size() >= kMinLinks) read_pattern(answer.links, threshold);
-  std::ranges::stable_sort(outliers, std::greater(), &SlowestTransfer::lost_ns);
+  sort_stably(outliers, std::greater(), &SlowestTransfer::lost_ns);
   outliers.resize(std::min(max, outliers.size()));
   answer.worst = std::move(outliers);
   return answer;
@@ -135,7 +135,7 @@ std::vector<SlowRankLink> slow_links(const std::vector<TransferClass>& classes) 
   for (const TransferClass& c : classes)
     for (const RankLink& link : c.links)
       if (link.reading[0] != '\0') out.push_back({&c, &link});
-  std::ranges::stable_sort(out, std::greater(), [](const SlowRankLink& a) { return a.link->lost_ns(); });
+  sort_stably(out, std::greater(), [](const SlowRankLink& a) { return a.link->lost_ns(); });
   return out;
 }
 

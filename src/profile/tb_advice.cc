@@ -119,7 +119,7 @@ double filled_ns(const std::vector<Kernel>& kernels, int64_t from, int64_t to) {
     borders.push_back({start, k.blocks_per_sm});
     borders.push_back({end, -k.blocks_per_sm});
   }
-  std::ranges::stable_sort(borders, {}, &Border::at);
+  sort_stably(borders, {}, &Border::at);
   double sum = 0, blocks = 0;
   int64_t running = 0;
   for (size_t i = 0; i + 1 < borders.size(); ++i) {

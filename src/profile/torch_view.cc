@@ -99,7 +99,7 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
     if (held[p] && (wanted.empty() || std::ranges::binary_search(wanted, run.ranks[p]))) run.parts.push_back(p);
-  std::ranges::stable_sort(run.parts, [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
+  sort_stably(run.parts, [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
   if (run.parts.empty())
     return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
                       options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"

@@ -223,11 +223,10 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   }
   // Files are sorted first. Among two names of one file the plain one then stays, in any order of the folder ("a.db",
   // and not the "a.db.stageline-backup" that a killed pp-chart --in-place left).
-  std::ranges::stable_sort(source.files,
-                           [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
+  sort_stably(source.files, [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
   drop_repeats(source);
-  std::ranges::sort(source.passed,
-                    [](const Source::Passed& a, const Source::Passed& b) { return natural_less(a.rel, b.rel); });
+  sort_stably(source.passed,
+              [](const Source::Passed& a, const Source::Passed& b) { return natural_less(a.rel, b.rel); });
   std::ranges::sort(source.copies);
   return source;
 }

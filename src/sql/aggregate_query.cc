@@ -486,7 +486,7 @@ std::string aggregate_query(std::string_view statement) {
     if (is_leaf && block.read()) edits.insert(edits.end(), block.edits().begin(), block.edits().end());
   }
   if (edits.empty()) return {};
-  std::ranges::stable_sort(edits, {}, &Edit::begin);
+  sort_stably(edits, {}, &Edit::begin);
   std::string out;
   size_t at = 0;
   for (const Edit& edit : edits) {

@@ -151,7 +151,7 @@ void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) 
   std::vector<StringId> names(trace_->names.size());
   std::iota(names.begin(), names.end(), StringId{0});
   std::erase_if(names, [&](StringId id) { return !filter_.names.empty() && !filter_.names[id]; });
-  std::ranges::sort(names, [&](StringId a, StringId b) {
+  sort_stably(names, [&](StringId a, StringId b) {
     return backwards ? trace_->names.text(a) > trace_->names.text(b) : trace_->names.text(a) < trace_->names.text(b);
   });
   std::vector<std::vector<uint32_t>> ends(parts.size());

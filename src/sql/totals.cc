@@ -254,7 +254,7 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   for (const std::vector<KeySums>& piece : made)
     for (const KeySums& one : piece) merged[one.key].merge(one.sums);
   std::vector<std::pair<int64_t, Sums>> all(merged.begin(), merged.end());
-  std::ranges::sort(all, {}, [](const auto& of) { return of.first; });
+  sort_stably(all, {}, [](const auto& of) { return of.first; });
   std::vector<Total> out;
   for (const auto& [key, sums] : all) {
     if (sums.count == 0) continue;

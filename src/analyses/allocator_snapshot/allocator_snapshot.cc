@@ -148,7 +148,7 @@ class PartTables {
       tables_.categories.add_row(
           {rank, int64_t{key.first}, key.second, holder.at_peak, holder.max, holder.at_end, holder.allocations});
     std::vector<std::pair<std::pair<int32_t, StringId>, Holder>> sorted(stacks.begin(), stacks.end());
-    std::ranges::stable_sort(sorted, {}, [](const auto& stack) {
+    sort_stably(sorted, {}, [](const auto& stack) {
       return std::tuple(stack.first.first, -stack.second.at_peak, -stack.second.allocated);
     });
     std::map<std::pair<int32_t, StringId>, size_t> place;  // of a stack among those of its device

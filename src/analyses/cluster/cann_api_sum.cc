@@ -41,8 +41,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     }
   std::vector<decltype(lines)::iterator> order;
   for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
-  std::ranges::stable_sort(order, {},
-                           [](const auto& it) { return std::pair(std::get<0>(it->first), -it->second.sum); });
+  sort_stably(order, {}, [](const auto& it) { return std::pair(std::get<0>(it->first), -it->second.sum); });
   for (const auto& it : order) {
     const auto& [rank, name, category] = it->first;
     Line& line = it->second;
@@ -138,8 +137,7 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
     std::vector<std::pair<std::string, Figures>> names;
     for (const auto& [key, ns] : rank.calls)
       names.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
-    std::ranges::sort(names, {},
-                      [](const auto& one) { return std::pair(-one.second.share, std::string_view(one.first)); });
+    sort_stably(names, {}, [](const auto& one) { return std::pair(-one.second.share, std::string_view(one.first)); });
     for (const auto& [name, f] : names) {
       add_line(by_rank, name, f, {int64_t{rank.rank}});
       by_name[name].emplace_back(rank.rank, f);
@@ -150,7 +148,7 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
     for (const auto& [rank, f] : of_ranks) whole += f.sum;
   std::vector<Line> lines;
   for (const auto& [name, of_ranks] : by_name) lines.push_back(line_of(name, of_ranks, whole));
-  std::ranges::stable_sort(lines, std::ranges::greater(), [](const Line& line) { return line.figures.sum; });
+  sort_stably(lines, std::ranges::greater(), [](const Line& line) { return line.figures.sum; });
   for (const Line& line : lines) add_line(all, line.name, line.figures, {line.min_ranks, line.max_ranks});
   std::vector<Table> tables;
   tables.push_back(std::move(all));

@@ -43,7 +43,7 @@ Table reported_table(const Trace& trace) {
     const bool asked = wanted.empty() || std::ranges::binary_search(wanted, part.rank);
     if (!works && asked) parts.push_back(&part);
   }
-  std::ranges::stable_sort(parts, {}, &Part::rank);
+  sort_stably(parts, {}, &Part::rank);
   for (const Part* part : parts)
     for (const StepSummary& s : part->step_summaries)
       table.add_row({int64_t{part->rank}, known(s.step), known(s.computing_ns),

@@ -58,7 +58,7 @@ class Writer {
   // on ids in the pool.
   void sort(std::vector<Line>& lines) const {
     for (Line& line : lines) line.sum = sum_of(line.ns);
-    std::ranges::sort(lines, [&](const Line& a, const Line& b) {
+    sort_stably(lines, [&](const Line& a, const Line& b) {
       if (a.sum != b.sum) return a.sum > b.sum;
       const auto texts = [&](const Line& x) {
         return std::tuple(names_.text(x.key->name), names_.text(x.key->type), names_.text(x.key->unit),

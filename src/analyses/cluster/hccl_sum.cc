@@ -17,7 +17,7 @@ struct Line {
 
 // Sorts the largest first. Lines come in the order of their keys, and equal lines keep that order.
 void fill(Table& table, std::vector<Line> lines, bool msprof, size_t max = SIZE_MAX) {
-  std::ranges::stable_sort(lines, std::greater(), &Line::order);
+  sort_stably(lines, std::greater(), &Line::order);
   for (size_t i = 0; i < std::min(max, lines.size()); ++i) {
     std::vector<Table::Value> row = with_durations(std::move(lines[i].keys), lines[i].ns, msprof);
     row.insert(row.end(), lines[i].behind.begin(), lines[i].behind.end());
@@ -94,7 +94,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t max) 
     const auto& [name, group, members, rank] = entry->first;
     return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members), rank);
   };
-  std::ranges::sort(order, [&](const auto& a, const auto& b) {
+  sort_stably(order, [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
   });
   Table table(declared_table("hccl-sum/hccl-top", variant_of(msprof)));

@@ -63,7 +63,7 @@ std::vector<Table> msprof_expert_load(const TorchRun& run) {
     tokens.max = std::max(tokens.max, rank.tokens);
   }
   std::vector<std::pair<std::string, Tokens>> sorted(of_group.begin(), of_group.end());
-  std::ranges::stable_sort(sorted, std::ranges::greater{}, [](const auto& group) { return group.second.difference(); });
+  sort_stably(sorted, std::ranges::greater{}, [](const auto& group) { return group.second.difference(); });
   for (size_t i = 0; i < sorted.size() && i < kRivalGroups; ++i)
     groups.add_row({sorted[i].first, sorted[i].second.difference()});
   std::vector<Table> out;

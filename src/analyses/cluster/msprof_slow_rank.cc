@@ -102,7 +102,7 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
       votes.push_back(std::move(vote));
     }
   }
-  std::ranges::stable_sort(votes, {}, &Vote::at);
+  sort_stably(votes, {}, &Vote::at);
   return votes;
 }
 

@@ -56,7 +56,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
     }
   std::vector<decltype(lines)::iterator> order;
   for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
+  sort_stably(order, [](const auto& a, const auto& b) {
     const auto first = [](const auto& x) { return std::get<0>(x->first); };
     return first(a) != first(b) ? first(a) < first(b) : a->second.sum > b->second.sum;
   });

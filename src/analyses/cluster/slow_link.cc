@@ -32,7 +32,7 @@ Table transfer_table(const std::vector<TransferClass>& classes, size_t max) {
   std::vector<std::pair<const TransferClass*, const SlowestTransfer*>> lines;
   for (const TransferClass& c : classes)
     for (const SlowestTransfer& o : c.worst) lines.emplace_back(&c, &o);
-  std::ranges::stable_sort(lines, std::greater(), [](const auto& a) { return a.second->lost_ns(); });
+  sort_stably(lines, std::greater(), [](const auto& a) { return a.second->lost_ns(); });
   lines.resize(std::min(max, lines.size()));
   for (const auto& [c, o] : lines) {
     const Transfer& t = o->transfer;

@@ -110,7 +110,7 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
     whole = sum_or_limit(whole, sums.ranks[k].lost_ns);
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
-  std::ranges::stable_sort(order, std::greater(), [&](size_t a) { return sums.ranks[a].lost_ns; });
+  sort_stably(order, std::greater(), [&](size_t a) { return sums.ranks[a].lost_ns; });
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
     table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes, share_of(r.votes, r.collectives),
@@ -223,7 +223,7 @@ std::vector<LateEvidence> late_evidence(const TorchRun& run, const std::vector<s
 Table late_table(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ops, const Matched& matched,
                  Sums& sums, size_t max) {
   Table table(declared_table("slow-rank/late-collectives"));
-  std::ranges::stable_sort(sums.late, [](const Late& a, const Late& b) {
+  sort_stably(sums.late, [](const Late& a, const Late& b) {
     return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
                                   : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
   });

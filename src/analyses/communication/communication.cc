@@ -201,7 +201,7 @@ class Accounts {
   std::vector<const LedgerRow*> rows() const {
     std::vector<const LedgerRow*> out;
     for (const auto& [key, row] : rows_) out.push_back(&row);
-    std::ranges::stable_sort(out, std::greater(), &LedgerRow::exposed_ns);
+    sort_stably(out, std::greater(), &LedgerRow::exposed_ns);
     return out;
   }
   const std::vector<Judged>& judged() const { return judged_; }
@@ -422,7 +422,7 @@ Table instances_table(const LedgerOfRun& run, const Accounts& accounts) {
       sum = sum_or_limit(sum, part.exposed_wait_ns + part.exposed_transfer_ns);
     if (run.ledger.instances[i].complete) lines.push_back({sum, i});
   }
-  std::ranges::stable_sort(lines, std::greater(), &Line::exposed_ns);
+  sort_stably(lines, std::greater(), &Line::exposed_ns);
   for (const Line& line : lines) {
     const LedgerInstance& instance = run.ledger.instances[line.instance];
     const Judged& judged = accounts.judged()[line.instance];

@@ -77,7 +77,7 @@ Table summary_table(const Answer& a) {
     return table;
   }
   Table table(declared_table("critical-path-analysis/summary"));
-  std::ranges::sort(sums, [](const auto& x, const auto& y) { return x.second > y.second; });
+  sort_stably(sums, [](const auto& x, const auto& y) { return x.second > y.second; });
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
     const auto share = [&](int64_t of) { return share_of(ns, of); };
@@ -295,7 +295,7 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
     if (row.category == Category::kUserAnnotation ||  // old versions write all annotations as operators
         (row.category == Category::kCpuOp && run.name(row).substr(0, 13) == "ProfilerStep#"))
       notes.push_back(&row);
-  std::ranges::stable_sort(notes, {}, [](auto* x) { return x->start_ns; });
+  sort_stably(notes, {}, [](auto* x) { return x->start_ns; });
   std::vector<std::string_view> kinds;  // names without their number: ProfilerStep#
   std::string list;
   for (const TorchRow* row : notes) {

@@ -105,7 +105,7 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
       pairs.emplace_back(row.partner, static_cast<int32_t>(i));
   }
   const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[i]; };
-  std::ranges::sort(pairs, [&](const auto& a, const auto& b) {
+  sort_stably(pairs, [&](const auto& a, const auto& b) {
     if (a.first != b.first) {
       const int64_t x = row(a.first).start_ns, y = row(b.first).start_ns;
       return x != y ? x < y : a.first < b.first;

@@ -170,7 +170,7 @@ Status read_task_counters(const TorchRun& run, const TorchRank& rank, RankCounte
     if (m.has_launch) m.launch = rank.rows[m.range.partner];
     own.ranges.push_back(std::move(m));
   }
-  std::ranges::stable_sort(own.ranges, {}, [](const Measured& m) { return m.range.start_ns; });
+  sort_stably(own.ranges, {}, [](const Measured& m) { return m.range.start_ns; });
   for (const SqliteRows* read : {&texts, &rows, &values}) TRY_OK(read->status());
   return {};
 }

@@ -162,7 +162,7 @@ Table exact_symbols(const TorchRun& run) {
   std::vector<std::pair<Key, int64_t>> all;
   for (const auto& list : found) all.insert(all.end(), list.begin(), list.end());
   merge(all);
-  std::ranges::sort(all, [&](const auto& a, const auto& b) {
+  sort_stably(all, [&](const auto& a, const auto& b) {
     const std::string_view x = trace.names.text(a.first.name), y = trace.names.text(b.first.name);
     return x != y ? x < y : a.first < b.first;
   });

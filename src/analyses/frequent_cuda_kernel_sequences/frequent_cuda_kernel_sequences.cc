@@ -42,7 +42,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
     if (hta ? rank.rows[i].stream != -1 : rank.rows[i].on_device) out.push_back(*at);
     ++at;
   }
-  std::ranges::sort(out, [&](int32_t a, int32_t b) {
+  sort_stably(out, [&](int32_t a, int32_t b) {
     const TorchRow &x = rank.rows[a], &y = rank.rows[b];
     return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
   });
@@ -118,7 +118,7 @@ Result<RankPatterns> patterns_of(const TorchRun& run, const TorchRank& rank, con
     }
     out.patterns.push_back(std::move(pattern));
   }
-  std::ranges::sort(out.patterns, [](const Pattern& a, const Pattern& b) {
+  sort_stably(out.patterns, [](const Pattern& a, const Pattern& b) {
     return a.count != b.count ? a.count > b.count : a.text < b.text;
   });
   for (size_t p = 0; p < out.patterns.size() && p < static_cast<size_t>(options.top_k); ++p) {

@@ -52,7 +52,7 @@ SetTimes sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions,
     for (const Interval& i : unions[c]) borders.push_back({i.end, -(int32_t{1} << c)});
     if (options.hta) sort_as_numpy(borders, &Border::at);
   }
-  if (!options.hta) std::ranges::sort(borders, {}, &Border::at);
+  if (!options.hta) sort_stably(borders, {}, &Border::at);
   std::array<std::optional<int64_t>, kSets> times;
   int32_t running = 0;  // HTA's rounding makes intervals of negative length, for which the sum is temporarily not a set
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
@@ -114,7 +114,7 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const Options&
 
 std::vector<std::pair<std::string, int64_t>> by_time(const SetTimes& times) {
   std::vector<std::pair<std::string, int64_t>> sets(times.begin(), times.end());
-  std::ranges::stable_sort(sets, std::ranges::greater{}, [](const auto& set) { return set.second; });
+  sort_stably(sets, std::ranges::greater{}, [](const auto& set) { return set.second; });
   return sets;
 }
 
@@ -151,7 +151,7 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
     for (size_t c = 0; c < options.class_count(); ++c)
       for (const HtaTotal& total : hta_fold(answer.names[c], run.trace->names, options.fold))
         lines.push_back({total, kernel_class_name(kClasses[c]), answer.rank});
-  std::ranges::stable_sort(lines, {}, [](const Line& a) { return std::tie(a.type, a.total.name, a.rank); });
+  sort_stably(lines, {}, [](const Line& a) { return std::tie(a.type, a.total.name, a.rank); });
   for (const Line& line : lines)
     table.add_row({std::string(line.total.name), line.total.sum, line.total.max, line.total.min, line.total.std,
                    line.total.mean, std::string(line.type), int64_t{line.rank}});

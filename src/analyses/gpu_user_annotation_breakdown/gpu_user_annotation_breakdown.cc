@@ -75,7 +75,7 @@ Table hta_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::ve
   Table table(declared_table("gpu-user-annotation-breakdown/annotations/hta"));
   for (const RankAnswer& answer : ranks) {
     std::vector<HtaTotal> lines = hta_fold(answer.names, run.trace->names, options.fold);
-    std::ranges::stable_sort(lines, {}, &HtaTotal::name);
+    sort_stably(lines, {}, &HtaTotal::name);
     for (const HtaTotal& t : lines)
       table.add_row({std::string(t.name), t.sum, t.max, t.min, t.std, t.mean, int64_t{answer.rank}});
   }

@@ -63,7 +63,7 @@ std::vector<Finding> common_ends(const Trace& trace, const Links& links) {
         }))
       ends.push_back(boundary_finding(boundary));
   std::erase_if(ends, [](const Finding& f) { return !(f.weight >= kMinLinkWorth); });
-  std::ranges::stable_sort(ends, std::greater(), &Finding::weight);
+  sort_stably(ends, std::greater(), &Finding::weight);
   return ends;
 }
 

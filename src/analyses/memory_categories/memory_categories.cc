@@ -103,7 +103,7 @@ class Answerer {
     }
     if (before_bytes > gone)
       out.push_back({static_cast<size_t>(MemoryClass::kNotKnown), "(before the capture)", "", 0, before_bytes - gone});
-    std::ranges::stable_sort(out, [](const Group& a, const Group& b) {
+    sort_stably(out, [](const Group& a, const Group& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       if (a.kind != b.kind) return a.kind < b.kind;
       return a.operator_name != b.operator_name ? a.operator_name < b.operator_name : a.stack < b.stack;

@@ -265,7 +265,7 @@ std::vector<Line> sorted_lines(const std::vector<RankAnswer>& ranks, const Funct
     line.then_by = options.sort == SortKey::kNone ? static_cast<double>(line.group->self_host_ns) : 0;
   }
   const auto name = [&](const Line& line) { return names.text(line.rank->groups.first_of(*line.group).name); };
-  std::ranges::stable_sort(lines, [&](const Line& a, const Line& b) {
+  sort_stably(lines, [&](const Line& a, const Line& b) {
     if (key == SortKey::kName) return name(a) < name(b);
     return a.by != b.by ? a.by > b.by : a.then_by > b.then_by;
   });

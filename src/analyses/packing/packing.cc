@@ -74,7 +74,7 @@ StepLoads distribute(const StepLoads& loads, const Load& price) {
   std::map<int64_t, std::vector<int64_t>> places;  // micro-batches of each replica
   std::vector<const StepLoads::value_type*> heaviest;
   for (const auto& one : loads) places[one.first.first].push_back(one.first.second), heaviest.push_back(&one);
-  std::ranges::stable_sort(heaviest, std::greater(), [&](const auto* one) { return one->second.weighed(price); });
+  sort_stably(heaviest, std::greater(), [&](const auto* one) { return one->second.weighed(price); });
   std::set<std::pair<double, int64_t>> least;
   for (const auto& [replica, batches] : places) least.emplace(0, replica);
   std::map<int64_t, size_t> used;
@@ -99,7 +99,7 @@ StepLoads pack_again(const std::map<Batch, std::vector<int64_t>>& sequences, dou
     longest.insert(longest.end(), lengths.begin(), lengths.end());
     lightest.emplace(0, batch);
   }
-  std::ranges::sort(longest, std::greater());
+  sort_stably(longest, std::greater());
   for (const int64_t length : longest) {
     auto at = std::ranges::find_if(
         lightest, [&](const auto& pack) { return packs[pack.second].tokens + static_cast<double>(length) <= cap; });

@@ -47,7 +47,7 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   }
   std::vector<decltype(sums)::const_iterator> order;
   for (auto it = sums.cbegin(); it != sums.cend(); ++it) order.push_back(it);
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
+  sort_stably(order, [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
   // Means are rounded so that they sum to the mean span.
   Wide left = span, shown = 0;
   const auto count = static_cast<Wide>(std::max<size_t>(1, steps.size()));
@@ -141,7 +141,7 @@ Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::v
 const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   std::vector<const ChosenStep*> order;
   for (const ChosenStep& chosen : steps) order.push_back(&chosen);
-  std::ranges::stable_sort(order, {}, [](const ChosenStep* a) { return a->step->span_ns; });
+  sort_stably(order, {}, [](const ChosenStep* a) { return a->step->span_ns; });
   return *order[(order.size() - 1) / 2];
 }
 

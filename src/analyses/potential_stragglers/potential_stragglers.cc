@@ -16,7 +16,7 @@ Table rank_potential_stragglers_table(const TorchRun& run, const CollectiveSums&
     total += sums.ranks[k].caused_ns;
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
-  std::ranges::stable_sort(order, std::greater(), [&](size_t a) { return sums.ranks[a].caused_ns; });
+  sort_stably(order, std::greater(), [&](size_t a) { return sums.ranks[a].caused_ns; });
   for (size_t i = 0; i < order.size(); ++i) {
     const RankWaits& r = sums.ranks[order[i]];
     table.add_row({int64_t{run.trace->parts[run.parts[order[i]]].rank},

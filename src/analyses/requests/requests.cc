@@ -35,7 +35,7 @@ std::vector<Request> requests_of(const Trace& trace, int64_t zero_ns) {
       if (r.end_ns - zero_ns >= filter.from_ns && r.start_ns - zero_ns <= filter.to_ns &&
           (filter.ranks.empty() || std::ranges::binary_search(filter.ranks, part.rank)))
         out.push_back({&r, part.rank});
-  std::ranges::stable_sort(out, {}, [](const Request& one) { return one.r->start_ns; });
+  sort_stably(out, {}, [](const Request& one) { return one.r->start_ns; });
   return out;
 }
 

@@ -154,7 +154,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
       const double ns = roof.known(op.is_matrix, op.min_bytes) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
       rows.push_back({&op, roof, ns, op.device_ns - ns});
     }
-    std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
+    sort_stably(rows, [](const Row& a, const Row& b) {
       const auto gain = [](const Row& r) { return std::isnan(r.above_ns) ? -1e300 : r.above_ns; };
       return gain(a) != gain(b) ? gain(a) > gain(b) : a.op->device_ns > b.op->device_ns;
     });

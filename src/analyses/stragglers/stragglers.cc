@@ -48,7 +48,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
           share(step.lost_ns),
           words("straggler.slow_step", Args().set("step", int64_t{step.step}).set("ratio", fixed(step.ratio, 2)))}});
   }
-  std::ranges::stable_sort(rows, std::greater(), &CauseRow::price_ns);
+  sort_stably(rows, std::greater(), &CauseRow::price_ns);
   for (CauseRow& row : rows) table.add_row(std::move(row.cells));
   return table;
 }

@@ -44,7 +44,7 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
   });
   out.any_device = std::ranges::any_of(rank.rows, [](const TorchRow& row) { return row.on_device; });
   const StringPool& texts = run.torch.trace->names;  // of shapes; an operator without its overload may be no name of it
-  std::ranges::sort(out.sums, [&](const Sum& a, const Sum& b) {
+  sort_stably(out.sums, [&](const Sum& a, const Sum& b) {
     const int64_t left = out.any_device ? a.total.self_device_ns : a.total.self_host_ns;
     const int64_t right = out.any_device ? b.total.self_device_ns : b.total.self_host_ns;
     if (left != right) return left > right;

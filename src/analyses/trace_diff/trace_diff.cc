@@ -173,7 +173,7 @@ std::vector<Compared> joined(const std::map<Key, Sums>& control, const std::map<
   }
   for (const auto& [key, sums] : test)
     if (!control.contains(key)) out.push_back({key, {}, sums});
-  std::ranges::sort(out, [](const Compared& a, const Compared& b) {
+  sort_stably(out, [](const Compared& a, const Compared& b) {
     const int64_t x = std::llabs(a.self_diff()), y = std::llabs(b.self_diff());
     return x != y ? x > y : a.key < b.key;
   });

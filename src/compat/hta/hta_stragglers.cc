@@ -50,7 +50,7 @@ bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidate
   if (metrics.size() < candidates) return false;
   std::vector<double> sorted;
   for (const auto& metric : metrics) sorted.push_back(metric.second);
-  std::ranges::sort(sorted, std::greater<>());
+  sort_stably(sorted, std::greater<>());
   for (const auto& [at, value] : metrics) score[at] += value >= sorted[candidates - 1] ? 1 : 0;
   return true;
 }

@@ -118,7 +118,7 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
     }
     blocks.push_back({cell.start_ns, cell.end_ns, cell.step, row, known});
   }
-  std::ranges::stable_sort(blocks, {}, &Block::start_ns);
+  sort_stably(blocks, {}, &Block::start_ns);
   return blocks;
 }
 

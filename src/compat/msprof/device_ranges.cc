@@ -62,7 +62,7 @@ struct Step {
 class Steps {
  public:
   explicit Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
-    std::ranges::stable_sort(steps_, {}, &Step::start_ns);
+    sort_stably(steps_, {}, &Step::start_ns);
     while (leaves_ < steps_.size()) leaves_ *= 2;
     latest_.assign(2 * leaves_, INT64_MIN);
     for (size_t i = 0; i < steps_.size(); ++i) latest_[leaves_ + i] = steps_[i].end_ns;
@@ -73,7 +73,7 @@ class Steps {
     found.clear();
     const auto after = std::ranges::upper_bound(steps_, start_ns, {}, &Step::start_ns);
     collect(1, 0, leaves_, after - steps_.begin(), end_ns, found);
-    if (found.size() > 1) std::ranges::sort(found, {}, &Step::order);
+    if (found.size() > 1) sort_stably(found, {}, &Step::order);
   }
 
  private:
@@ -180,7 +180,7 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
   if (!ordered) {
     std::vector<uint32_t> order(out.rows.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    sort_stably(order, [&](uint32_t a, uint32_t b) {
       return std::make_tuple(out.rows[a].start_ns, tie[a], a) < std::make_tuple(out.rows[b].start_ns, tie[b], b);
     });
     std::vector<DeviceRange> sorted(order.size());

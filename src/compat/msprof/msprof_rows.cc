@@ -76,7 +76,7 @@ void drop_overlapping(std::vector<DeviceRange>& rows) {
 void label_by_position(std::vector<DeviceRange> rows, const MsprofPlan& plan, int64_t stage, MsprofRank& out) {
   drop_overlapping(rows);
   std::erase_if(rows, [](const DeviceRange& row) { return !row.has_step; });
-  std::ranges::stable_sort(rows, {}, &DeviceRange::step);
+  sort_stably(rows, {}, &DeviceRange::step);
   const int64_t expected = dualpipev_row_count(plan.stages, plan.micro_batches, stage);
   StepTasks& blocks = out.tables.blocks;
   std::vector<StepTask> labels;  // name and type of every row of a step

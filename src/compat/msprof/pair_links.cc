@@ -147,7 +147,7 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     if (send == nullptr || receive == nullptr || send->group != receive->group) continue;
     if (taken.insert(send).second && taken.insert(receive).second) pairs.push_back({from.part, to.part, send, receive});
   }
-  std::ranges::sort(pairs, {}, [](const Pair& a) { return std::tie(a.from, a.to, a.send->start_ns, a.send->row); });
+  sort_stably(pairs, {}, [](const Pair& a) { return std::tie(a.from, a.to, a.send->start_ns, a.send->row); });
   std::set<std::string> used;  // for groups whose numbers end alike, or that have one name in several pipelines
   std::string begin, end;
   for (size_t i = 0, k = 0; i < pairs.size(); ++i, ++k) {

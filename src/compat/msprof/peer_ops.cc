@@ -167,7 +167,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
     if (op.kind == PeerOp::Kind::kReceive) std::swap(op.src, op.dst);
     out.push_back(std::move(op));
   }
-  std::ranges::stable_sort(out, {}, &PeerOp::start_ns);
+  sort_stably(out, {}, &PeerOp::start_ns);
   return out;
 }
 

@@ -74,7 +74,7 @@ Result<Machines> find_machines(const PaddleTimelineOptions& options, Diagnostics
   }
   Machines machines{true, root->machine_folders};
   if (options.compat_v3) return machines;
-  std::ranges::sort(machines.folders, natural_less);
+  sort_stably(machines.folders, natural_less);
   if (machines.folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
   if (machines.folders.empty())
     return make_error(ErrorCode::kBadInput, "no folder here begins with \"machine\"",

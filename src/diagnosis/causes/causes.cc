@@ -215,7 +215,7 @@ void forget_prices(CauseList& list) {
 void sort_list(CauseList& list) {
   sort_causes(list.causes);
   for (std::vector<Cause>* others : {&list.doubtful, &list.hidden})
-    std::ranges::stable_sort(*others, std::greater(), [](const Cause& cause) { return cause.price.lost_ns; });
+    sort_stably(*others, std::greater(), [](const Cause& cause) { return cause.price.lost_ns; });
 }
 
 // Whether messages of two places share a link in the same direction.

@@ -336,7 +336,7 @@ void add_per_rank_clock(const FindingFacts& f, std::vector<Finding>& out) {
 }  // namespace
 
 void by_weight(std::vector<Finding>& list) {
-  std::ranges::stable_sort(list, std::greater(), &Finding::weight);
+  sort_stably(list, std::greater(), &Finding::weight);
   std::ranges::stable_partition(list, [](const Finding& x) { return x.id == "stage.slow" || x.id == "rank.slow"; });
 }
 

@@ -162,7 +162,7 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     }
     found.push_back(std::move(slow));
   }
-  std::ranges::stable_sort(found, std::greater(), [](const SlowTransfer& a) { return a.own_ns - a.others_ns; });
+  sort_stably(found, std::greater(), [](const SlowTransfer& a) { return a.own_ns - a.others_ns; });
   return found;
 }
 

@@ -204,7 +204,7 @@ class StepSearch {
     const Suspect* best = nullptr;
     double best_ns = 0;
     const auto try_largest = [&](std::vector<Suspect>& list, double beyond_best) {
-      std::ranges::stable_sort(list, std::greater(), &Suspect::excess_ns);
+      sort_stably(list, std::greater(), &Suspect::excess_ns);
       if (list.size() > kMaxSuspects) list.resize(kMaxSuspects);
       for (const Suspect& suspect : list) {
         OpTimes world = base_;

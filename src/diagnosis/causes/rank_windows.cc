@@ -12,7 +12,7 @@ constexpr double kMinFilled = 0.5;  // share of the windows' time, and of a wind
 class Windows {
  public:
   explicit Windows(std::vector<RankWindow> windows) : all_(std::move(windows)) {
-    std::ranges::sort(all_, {}, [](const RankWindow& a) { return std::pair(a.part, a.from_ns); });
+    sort_stably(all_, {}, [](const RankWindow& a) { return std::pair(a.part, a.from_ns); });
     for (const RankWindow& window : all_) ns_ += length(window);
   }
 

@@ -268,7 +268,7 @@ double standing_out_above_ns(const StartDelays& starts) {
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker)
     for (const double ns : starts.delays().of(worker))
       if (ns > limit) late.push_back(ns - starts.best_ns()), all_ns += ns - starts.best_ns();
-  std::ranges::sort(late, std::greater<>());
+  sort_stably(late, std::greater<>());
   const auto max = static_cast<size_t>(kRareLate * starts.cells());
   double above_ns = 0;
   for (size_t i = 0; i + 1 < late.size() && i < max; ++i) {

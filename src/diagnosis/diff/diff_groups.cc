@@ -92,7 +92,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
   std::vector<std::map<Key, Sums>::iterator> changed;
   for (auto it = sums.begin(); it != sums.end(); ++it)
     if (it->second.change_ns > 0) changed.push_back(it);
-  std::ranges::stable_sort(changed, std::greater(), [](const auto& x) { return x->second.change_ns; });
+  sort_stably(changed, std::greater(), [](const auto& x) { return x->second.change_ns; });
   DiffGroups groups;
   std::map<Key, uint32_t> index;
   for (uint32_t i = 0; i < changed.size(); ++i) {
@@ -149,7 +149,7 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
     all += std::abs(ns);
     if (ns > 0) later.push_back(ns);
   }
-  std::ranges::sort(later, std::greater<>());
+  sort_stably(later, std::greater<>());
   double held = 0;
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];

@@ -133,7 +133,7 @@ Replayed replay_groups(const StepGraph& b, const OpTimes& a_times, const DiffGro
     by_itself.push_back(std::abs(pairs.change(step_in(alone, 0), step_in(alone, g + 1)).first));
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, std::greater(), [&](uint32_t x) { return by_itself[x]; });
+  sort_stably(order, std::greater(), [&](uint32_t x) { return by_itself[x]; });
   // Position of each group in that order; operations without a change have the last one.
   std::vector<size_t> place(count + 1, count);
   for (size_t i = 0; i < count; ++i) place[order[i]] = i;

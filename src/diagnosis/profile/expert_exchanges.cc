@@ -31,7 +31,7 @@ class Group {
   // `grouped` is that of grouped_names().
   Group(const LedgerOfRun& run, const std::vector<bool>& grouped, std::vector<const LedgerInstance*> instances)
       : run_(run) {
-    std::ranges::stable_sort(instances, {}, [&](const LedgerInstance* one) { return start_of(*one); });
+    sort_stably(instances, {}, [&](const LedgerInstance* one) { return start_of(*one); });
     for (const LedgerInstance* one : instances)
       all_.push_back({one, all_.empty() || !all_.back().dispatch || !sends_back(*all_.back().instance, *one)});
     for (size_t i = all_.front().instance->begin; i < all_.front().instance->end; ++i)
@@ -229,7 +229,7 @@ ExpertExchanges expert_exchanges(const LedgerOfRun& run) {
     out.differs |= group.differs();
   }
   std::erase_if(out.causes, [](const ExpertCause& cause) { return cause.cost < kMinLost; });
-  std::ranges::stable_sort(out.causes, std::greater(), &ExpertCause::cost);
+  sort_stably(out.causes, std::greater(), &ExpertCause::cost);
   return out;
 }
 

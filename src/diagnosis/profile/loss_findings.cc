@@ -82,7 +82,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
       j.share = std::min(j.share, job().saved_by_punctual(j.rank));
     if (j.share >= min_share(j.worst)) out.push_back(std::move(j));
   }
-  std::ranges::stable_sort(out, std::greater(), &JoinedLoss::share);
+  sort_stably(out, std::greater(), &JoinedLoss::share);
   return out;
 }
 

@@ -56,7 +56,7 @@ std::vector<Trajectory> trajectories_of(const Trace& trace) {
     for (size_t i = 0; i < part.slices.size(); ++i)
       if (const StringId name = part.slices.name_id[i]; known[name])
         out.push_back({part.slices.start_ns[i], part.slices.end_ns(i), &part, name});
-  std::ranges::stable_sort(out, {}, &Trajectory::start_ns);
+  sort_stably(out, {}, &Trajectory::start_ns);
   return out;
 }
 

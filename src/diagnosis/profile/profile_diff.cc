@@ -122,9 +122,8 @@ class Differ {
       left_ns -= group.effect_ns;
       diff_.groups.push_back(std::move(group));
     }
-    std::ranges::stable_sort(diff_.groups, [](const DiffGroup& x, const DiffGroup& y) {
-      return std::abs(x.effect_ns) > std::abs(y.effect_ns);
-    });
+    sort_stably(diff_.groups,
+                [](const DiffGroup& x, const DiffGroup& y) { return std::abs(x.effect_ns) > std::abs(y.effect_ns); });
     DiffGroup rest;
     rest.effect_ns = left_ns;
     rest.error_ns = std::nan("");
@@ -188,9 +187,8 @@ class Differ {
       if (all || std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
         group.behind.push_back(std::move(item));
     }
-    std::ranges::stable_sort(group.behind, [](const DiffItem& x, const DiffItem& y) {
-      return std::abs(x.effect_ns) > std::abs(y.effect_ns);
-    });
+    sort_stably(group.behind,
+                [](const DiffItem& x, const DiffItem& y) { return std::abs(x.effect_ns) > std::abs(y.effect_ns); });
     if (!all && group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
   }
 

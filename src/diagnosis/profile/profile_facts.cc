@@ -70,7 +70,7 @@ void read_steps(const ProfileSums& sums, ProfileFacts& f) {
   for (const double d : durations) f.slow_steps += d >= least;
   f.step_ns = mean_of(durations);
   auto& longest = by_number[f.max_step];
-  std::ranges::stable_sort(longest, std::greater(), &std::pair<double, int32_t>::first);
+  sort_stably(longest, std::greater(), &std::pair<double, int32_t>::first);
   for (const auto& [ns, rank] : longest)
     if (ns >= kSlowStepRatio * f.median_step_ns) f.max_step_ranks.push_back(rank);
   f.max_step_of = longest.size();

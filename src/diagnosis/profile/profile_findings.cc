@@ -287,7 +287,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
 }
 
 void sort_losses(const ProfileFacts& facts, std::vector<Finding>& list) {
-  std::ranges::stable_sort(list, std::greater(), &Finding::weight);
+  sort_stably(list, std::greater(), &Finding::weight);
   // A rank that is late or slow comes before the waiting that follows from it. Prices decide the order where there are.
   if (!facts.accounted)
     std::ranges::stable_partition(list, [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });

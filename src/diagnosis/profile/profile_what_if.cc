@@ -112,7 +112,7 @@ Result<FixList> profile_fixes(const Run& run) {
     max = std::max(max, fix.price.saving_ns);
   }
   out.tried = std::ssize(out.fixes);
-  std::ranges::stable_sort(out.fixes, [](const Fix& a, const Fix& b) {
+  sort_stably(out.fixes, [](const Fix& a, const Fix& b) {
     return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
   });
   if (out.fixes.empty()) {

@@ -41,7 +41,7 @@ class LossFinder {
       const bool exposed = x.kind == LossKind::kCollective || x.kind == LossKind::kCopy;
       return !exposed && std::max(x.price_ns, x.caused_ns) < kMinLoss * window();
     });
-    std::ranges::stable_sort(losses_, std::greater(), &RankLoss::price_ns);
+    sort_stably(losses_, std::greater(), &RankLoss::price_ns);
     return std::move(losses_);
   }
 

@@ -114,7 +114,7 @@ bool add_phases(const Trace& trace, Headline& h) {
     h.title =
         words("profile.title.requests", Args().count("requests", count).set("time", human_duration(whole / count)));
   for (const auto& [id, ns] : sums) h.parts.push_back(span_part(id, "profile.part." + id, ns / whole));
-  std::ranges::stable_sort(h.parts, std::greater(), &SpanPart::share);
+  sort_stably(h.parts, std::greater(), &SpanPart::share);
   if (rest > 0) h.parts.push_back(span_part("rest", "profile.host.other", rest / whole));
   return true;
 }

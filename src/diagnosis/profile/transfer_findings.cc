@@ -86,7 +86,7 @@ std::vector<Calls> calls_of(const LedgerOfRun& run) {
   std::vector<Calls> out;
   const auto start = [&](const LedgerInstance* x) { return run.ledger.parts[x->begin].call->start_ns; };
   for (auto& [key, calls] : all) {
-    std::ranges::stable_sort(calls.list, {}, start);
+    sort_stably(calls.list, {}, start);
     calls.latency_ns = latency_of(run, calls);
     out.push_back(std::move(calls));
   }

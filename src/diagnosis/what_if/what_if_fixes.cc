@@ -283,7 +283,7 @@ class Finder {
       if (n > 1 && mean < kSureWorker * std::sqrt(squares / (n - 1) / n)) continue;
       slow.push_back({mean, own / others, w});
     }
-    std::ranges::sort(slow, {}, [](const Slow& one) { return std::pair(-one.excess_ns, one.worker); });
+    sort_stably(slow, {}, [](const Slow& one) { return std::pair(-one.excess_ns, one.worker); });
     if (slow.size() > kMaxWorkers) slow.resize(kMaxWorkers);
     for (const Slow& one : slow) {
       const auto dp = static_cast<int32_t>(one.worker / graph.stage_count);

@@ -78,7 +78,7 @@ std::vector<Figure> self_time(const SharedRun& run) {
   for (const SelfTime& time : self_times(run->trace(), false)) by_name[time.name] += time.self_ns;
   std::vector<Figure> out;
   for (const auto& [name, ns] : by_name) out.push_back({.name = "self_time." + name, .value = ns});
-  std::ranges::stable_sort(out, std::greater(), &Figure::value);
+  sort_stably(out, std::greater(), &Figure::value);
   if (out.size() > kMaxOperators) out.resize(kMaxOperators);
   return out;
 }

@@ -190,7 +190,7 @@ void add_exchanges(Plan& plan, const AscendDbOptions& o) {
     add(m.dst_place, {m.post_ns, m.end_ns, 0, 0, m.dst_block, false, true}, m.src_place);
   }
   for (Place& place : plan.places)
-    std::ranges::stable_sort(place.exchanges, [](const Exchange& a, const Exchange& b) {
+    sort_stably(place.exchanges, [](const Exchange& a, const Exchange& b) {
       return std::tie(a.start_ns, a.end_ns) < std::tie(b.start_ns, b.end_ns);
     });
 }

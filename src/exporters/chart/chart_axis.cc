@@ -41,7 +41,7 @@ ChartTime chart_time(const Trace& trace) {
     it->second.end_ns = std::max(it->second.end_ns, end);
   }
   for (const auto& [number, step] : steps) time.steps.push_back(step);
-  std::ranges::stable_sort(time.steps, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  sort_stably(time.steps, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   return time;
 }
 

@@ -120,7 +120,7 @@ Result<ChartLayout> layout_profile(const Trace& trace, const Theme& theme, const
     return make_error(ErrorCode::kBadInput,
                       "there is nothing to draw: the trace has neither pipeline cells nor device work",
                       "stageline export --to json or sqlite has every table");
-  std::ranges::stable_sort(covers, {}, &Cover::rank);
+  sort_stably(covers, {}, &Cover::rank);
   // Ranks whose clocks share no zero start at their first slice where the picture would be nearly empty.
   const bool own_zero = trace.clock != ClockState::kShared && all.length_ns() / 2 > longest_ns;
   std::map<int64_t, Span> steps;  // over all ranks

@@ -107,7 +107,7 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
       }
     }
   }
-  std::ranges::stable_sort(out, [&](const RowHypothesis& a, const RowHypothesis& b) {
+  sort_stably(out, [&](const RowHypothesis& a, const RowHypothesis& b) {
     return (a.schedule.name == facts.named) > (b.schedule.name == facts.named);
   });
   return out;

@@ -108,7 +108,7 @@ std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFact
   std::vector<int32_t> warm_up(facts.size());  // for each rank the warm-up of the first rank of its machine
   for (size_t i = 0; i < order.size(); ++i)
     warm_up[i] = i > 0 && trace.parts[i].machine == trace.parts[i - 1].machine ? warm_up[i - 1] : facts[i].warm_up;
-  std::ranges::stable_sort(order, std::greater(), [&](size_t a) { return warm_up[a]; });
+  sort_stably(order, std::greater(), [&](size_t a) { return warm_up[a]; });
   return order;
 }
 

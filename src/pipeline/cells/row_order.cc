@@ -54,7 +54,7 @@ void RowOrder::stops_of(const RowList& list, uint32_t row, const ExpectedRow& la
 void RowOrder::add(const RowList& list, uint32_t row, const ExpectedRow& label) { stops_of(list, row, label, stops_); }
 
 void RowOrder::finish() {
-  std::ranges::sort(stops_, {}, [](const RowStop& a) { return std::tie(a.way, a.place, a.part, a.row); });
+  sort_stably(stops_, {}, [](const RowStop& a) { return std::tie(a.way, a.place, a.part, a.row); });
 }
 
 const RowStop* RowOrder::find(uint64_t way, uint64_t place) const {

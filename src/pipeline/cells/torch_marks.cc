@@ -288,7 +288,7 @@ class MarkMaker {
   }
 
   static void keep_outermost(std::vector<StepMark>& steps) {
-    std::ranges::sort(steps, [](const StepMark& a, const StepMark& b) {
+    sort_stably(steps, [](const StepMark& a, const StepMark& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
     });
     size_t kept = 0;

@@ -108,7 +108,7 @@ class JoinedNodes {
 // Returns the solution along a tree of the strongest guesses. Without cycles it is the answer already.
 std::vector<double> along_tree(std::vector<Guess> guesses, const std::vector<int32_t>& component) {
   const size_t nodes = component.size();
-  std::ranges::stable_sort(guesses, std::greater(), &Guess::weight);
+  sort_stably(guesses, std::greater(), &Guess::weight);
   std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
   JoinedNodes joined(nodes);
   for (const Guess& g : guesses) {

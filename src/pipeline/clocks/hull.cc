@@ -35,7 +35,7 @@ void Hull::finish() {
   all.swap(points_);
   all.insert(all.end(), late_.begin(), late_.end());
   late_.clear();
-  std::ranges::sort(all, [](const Point& a, const Point& b) {
+  sort_stably(all, [](const Point& a, const Point& b) {
     return a.t != b.t ? a.t < b.t : a.y != b.y ? a.y < b.y : a.tag < b.tag;
   });
   for (const Point& point : all) push(point);

@@ -143,7 +143,7 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
     pairs.emplace_back(std::get<2>(sends[s0]), std::get<2>(receives[r0]));
   }
   lost += static_cast<int64_t>((sends.size() - s) + (receives.size() - r));
-  std::ranges::sort(pairs, {}, [](const auto& of) { return of.second; });
+  sort_stably(pairs, {}, [](const auto& of) { return of.second; });
   return lost;
 }
 
@@ -176,7 +176,7 @@ Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand, con
   add_cell_collectives(trace, matches);
   add_profiler_collectives(trace, matches);
   add_by_hand(trace, by_hand, matches);
-  std::ranges::stable_sort(matches.ties, {}, [](const Tie& x) { return std::tie(x.part_a, x.part_b, x.kind, x.name); });
+  sort_stably(matches.ties, {}, [](const Tie& x) { return std::tie(x.part_a, x.part_b, x.kind, x.name); });
   return matches;
 }
 

@@ -87,7 +87,7 @@ SlowdownPart part_of(const StepGraph& graph, const WorldTimes& times, uint32_t w
 void mark_slowest(const Trace& trace, std::vector<SlowdownWorker>& workers) {
   std::vector<size_t> order(workers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, [&](size_t a, size_t b) {
+  sort_stably(order, [&](size_t a, size_t b) {
     if (workers[a].s != workers[b].s) return workers[a].s > workers[b].s;
     return trace.parts[workers[a].part].rank < trace.parts[workers[b].part].rank;
   });
@@ -156,7 +156,7 @@ void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& 
     out.types.push_back(part_of(graph, times, world));
     out.types.back().name = name;
   }
-  std::ranges::stable_sort(out.types, std::greater(), &SlowdownPart::s);
+  sort_stably(out.types, std::greater(), &SlowdownPart::s);
   add_numbered(graph, times, worlds.replicas, out.replicas);
   add_numbered(graph, times, worlds.stages, out.stages);
 }

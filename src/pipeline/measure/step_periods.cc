@@ -114,7 +114,7 @@ std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
     phase.ns = length_of(covered) - before_ns;
     if (phase.ns > 0) list.push_back(std::move(phase));
   }
-  std::ranges::stable_sort(list, std::greater(), &GapPhase::ns);
+  sort_stably(list, std::greater(), &GapPhase::ns);
   return list;
 }
 

@@ -61,7 +61,7 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
     }
     tail.longest_ns = std::max<double>(tail.longest_ns, work.length_ns());
   }
-  std::ranges::sort(works, {}, &Work::start_ns);
+  sort_stably(works, {}, &Work::start_ns);
   const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));
   tail.part_ns[TailPart::kReplicas] = between_ns(end_ns, others_end);
   double before = 0;

@@ -164,7 +164,7 @@ CommonSteps common_steps(const std::vector<RankPieces>& all) {
 std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::vector<int32_t>& steps,
                                         const std::map<int32_t, Interval>& extent, std::vector<Calls>& calls) {
   std::vector<TrainingStep> out;
-  std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
+  sort_stably(pieces, [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
   for (const int32_t number : steps) {
     TrainingStep step{.step = number, .start_ns = extent.at(number).start};
     step.end_ns = std::max(step.start_ns, extent.at(number).end);
@@ -264,7 +264,7 @@ TrainingTime training_time(const Trace& trace) {
     sum.count = static_cast<int64_t>(sum.count / cases + 0.5);
     out.collectives.push_back(std::move(sum));
   }
-  std::ranges::stable_sort(out.collectives, std::greater(), [](const auto& a) { return a.transfer_ns + a.waiting_ns; });
+  sort_stably(out.collectives, std::greater(), [](const auto& a) { return a.transfer_ns + a.waiting_ns; });
   out.reported = true;
   return out;
 }

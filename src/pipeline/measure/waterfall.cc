@@ -166,7 +166,7 @@ class Splitter {
               {graph.units[last].list, static_cast<double>(between_ns(graph.units[last].end_ns, unit.start_ns))});
         free_at = std::max(free_at, unit.end_ns);
       }
-      std::ranges::sort(gaps, {}, [](const Gap& a) { return std::pair(a.from, a.ns); });
+      sort_stably(gaps, {}, [](const Gap& a) { return std::pair(a.from, a.ns); });
       for (size_t i = 0; i < gaps.size();) {
         size_t end = i;
         while (end < gaps.size() && gaps[end].from == gaps[i].from) ++end;

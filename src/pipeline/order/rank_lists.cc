@@ -221,7 +221,7 @@ void add_lists(const Trace& trace, const std::vector<std::pair<int32_t, int32_t>
   const Cells& cells = trace.cells;
   std::vector<RankRange> ranges = rank_ranges(cells);
   std::erase_if(ranges, [&](const RankRange& r) { return r.step == kUnknown || places[r.part].first == kUnknown; });
-  std::ranges::stable_sort(ranges, {}, [&](const RankRange& a) { return std::pair(a.step, places[a.part].second); });
+  sort_stably(ranges, {}, [&](const RankRange& a) { return std::pair(a.step, places[a.part].second); });
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
   constexpr size_t kBlock = 256;  // how many ranges one task takes
   std::vector<RankLists> blocks((ranges.size() + kBlock - 1) / kBlock);

@@ -120,7 +120,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   }
   // Keeps the nearest, and a few more in any case, since labels and gaps may hide the warm-up. With one micro-batch
   // nearly all candidates are equally near.
-  std::ranges::stable_sort(found, {}, &Plausible::distance);
+  sort_stably(found, {}, &Plausible::distance);
   size_t kept = 0;
   const auto keeps = [&](const Plausible& p) {
     return p.distance == found.front().distance || (kept < kMaxPlausible && (kept < 3 || p.distance <= kPlausible));
@@ -259,7 +259,7 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
   }
   const auto place = [](const Ranked& r) { return std::pair(r.candidate.score, r.candidate.order_score); };
   const auto nearer = [&](const Ranked& a, const Ranked& b) { return place(a) > place(b); };
-  std::ranges::stable_sort(all, nearer);
+  sort_stably(all, nearer);
   // The nearest candidate, and those equal to it, are scored again on all lists; few lists differ from it much, so that
   // is cheap.
   if (all.empty() || sample_step(*all.front().lists) == 1) return all;
@@ -389,8 +389,8 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
     }
     result.divergences[it->second].lists += list.count;
   }
-  std::ranges::stable_sort(result.divergences, {},
-                           [](const Divergence& a) { return std::tuple(!a.is_order, -a.lists, a.stage, a.position); });
+  sort_stably(result.divergences, {},
+              [](const Divergence& a) { return std::tuple(!a.is_order, -a.lists, a.stage, a.position); });
   if (result.divergences.size() > kMaxDivergences) result.divergences.resize(kMaxDivergences);
   const OwnLabels labels(trace, lists);
   result.own_labels = labels.differ();

@@ -33,7 +33,7 @@ std::optional<CellKind> action_kind(std::string_view code) {
 
 // Makes a schedule of the rows, with as many ranks, micro-batches and chunks as the rows name.
 Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
-  std::ranges::stable_sort(rows, {}, [](const Row& a) { return std::tie(a.rank, a.index); });
+  sort_stably(rows, {}, [](const Row& a) { return std::tie(a.rank, a.index); });
   Schedule schedule{"given", {}, ChunkLayout::kLoop};
   schedule.sizes = {.stages = rows.back().rank + 1, .micro_batches = 1, .chunks = 1};
   schedule.ranks.resize(schedule.sizes.stages);

@@ -74,7 +74,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   std::vector<size_t> order(files.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;
-  std::ranges::stable_sort(order, {}, [&](size_t a) { return ranks[a]; });
+  sort_stably(order, {}, [&](size_t a) { return ranks[a]; });
   for (const size_t k : order) {
     TraceFile& file = files[k];
     trace.diagnostics.merge(file.notes);

@@ -62,7 +62,7 @@ struct Pieces {
       if (out.empty() || out.back()[1] != p) out.push_back({p, p});
       out.back()[1] = p + 1;
     }
-    std::ranges::stable_sort(out, std::greater(), [](const auto& gap) { return gap[1] - gap[0]; });
+    sort_stably(out, std::greater(), [](const auto& gap) { return gap[1] - gap[0]; });
     return out;
   }
 };

@@ -36,7 +36,7 @@ void LaunchedWork::project(PartBuilder& out, size_t kind) {
       at->second.span.add(work.start_ns, work.end_ns);
       at->second.busy_ns += work.end_ns - work.start_ns;
     });
-    std::ranges::sort(lanes, {}, [](const auto& of) { return of.first; });
+    sort_stably(lanes, {}, [](const auto& of) { return of.first; });
     const uint32_t name = range.row == kNoRow ? range.name : out.name_of(range.row);
     uint32_t longest = kNoRow;
     int64_t longest_ns = -1;

@@ -103,7 +103,7 @@ void PartBuilder::add_steps() {
     if (kinds_[kind_[row]].kind == Category::kUserAnnotation)
       known.push_back(profiler_step_number(texts_.text(name_[row])));
   std::ranges::sort(known);
-  std::ranges::stable_sort(steps_, {}, &ProfilerStep::start_ns);
+  sort_stably(steps_, {}, &ProfilerStep::start_ns);
   const uint32_t lane = steps_.empty() ? 0 : main_thread();
   const size_t annotation = std::ranges::find(kinds_, Category::kUserAnnotation, &RowCategory::kind) - kinds_.begin();
   int64_t end = INT64_MIN;

@@ -14,7 +14,7 @@ void number_machines(Trace& trace) {
     if (part.machine_name.empty()) return;
     if (std::ranges::find(names, part.machine_name) == names.end()) names.push_back(part.machine_name);
   }
-  std::ranges::sort(names, [](const auto& a, const auto& b) { return natural_less(a, b); });
+  sort_stably(names, [](const auto& a, const auto& b) { return natural_less(a, b); });
   for (Part& part : trace.parts)
     part.machine = static_cast<int32_t>(std::ranges::find(names, part.machine_name) - names.begin());
   if (names.size() == 1 && trace.clock != ClockState::kPerRank) trace.clock = ClockState::kShared;
@@ -30,7 +30,7 @@ void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < ops.size(); ++i)
     if (keep(ops[i])) order.push_back(i);
-  std::ranges::sort(order, {}, [&](uint32_t a) { return std::tuple(work_key(ops[a]), ops[a].start_ns, a); });
+  sort_stably(order, {}, [&](uint32_t a) { return std::tuple(work_key(ops[a]), ops[a].start_ns, a); });
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     while (end < order.size() && work_key(ops[order[end]]) == work_key(ops[order[begin]])) ++end;

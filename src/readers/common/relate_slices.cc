@@ -237,7 +237,7 @@ class Finisher {
     }
     std::vector<ProfilerStep>& steps = part_.steps;
     if (steps.empty()) return;
-    std::ranges::sort(steps, {}, &ProfilerStep::start_ns);
+    sort_stably(steps, {}, &ProfilerStep::start_ns);
     for (size_t i = 0; i < s_.size(); ++i) {
       if (is_device_work(category(i)) || category(i) == Category::kDeviceSync) continue;
       const auto after = std::ranges::upper_bound(steps, s_.start_ns[i], {}, &ProfilerStep::start_ns);

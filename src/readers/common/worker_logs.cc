@@ -82,7 +82,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
     next_number = std::max(next_number, number + 1);
     if (wanted(number)) logs.push_back({file.path, folder, 0, file.size_bytes, number});
   }
-  std::ranges::stable_sort(logs, [](const WorkerLog& a, const WorkerLog& b) {
+  sort_stably(logs, [](const WorkerLog& a, const WorkerLog& b) {
     if (a.machine_name != b.machine_name) return natural_less(a.machine_name, b.machine_name);
     return a.device < b.device;
   });

@@ -99,7 +99,7 @@ void order_parts(Trace& trace) {
   if (std::ranges::is_sorted(parts, by_rank)) return;
   std::vector<int32_t> order(parts.size()), place(parts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
+  sort_stably(order, [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
   std::vector<Part> sorted;
   for (const int32_t part : order) {
     place[part] = static_cast<int32_t>(sorted.size());

@@ -157,7 +157,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     taken.insert(next);
     trace.diagnostics.add(problem::flight_recorder_no_rank, {dump.part.source});
   }
-  std::ranges::stable_sort(good, [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
+  sort_stably(good, [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
   make_ranks_global(good, trace.diagnostics);
   std::set<std::string> versions;
   bool frames = false;

@@ -144,7 +144,7 @@ std::vector<File> read_one(const std::string& path, size_t workers, Progress* pr
 
 // Joins several files of one rank, which are read once more, in order of time. Copies of a file count once.
 File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
-  std::ranges::stable_sort(facts, {}, &rows::FileFacts::start_ns);
+  sort_stably(facts, {}, &rows::FileFacts::start_ns);
   File joint;
   Diagnostics& notes = joint.notes;
   std::vector<rows::FileRows> tables;
@@ -220,7 +220,7 @@ void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnost
   std::vector<const rows::FileFacts*> order;
   for (const rows::FileFacts& file : files)
     if (file.end_ns >= file.start_ns && file.end_ns != 0) order.push_back(&file);
-  std::ranges::stable_sort(order, {}, &rows::FileFacts::start_ns);
+  sort_stably(order, {}, &rows::FileFacts::start_ns);
   const rows::FileFacts* last = order.empty() ? nullptr : order[0];
   for (const rows::FileFacts* next : order) {
     const double gap = next->start_ns - static_cast<double>(last->end_ns);

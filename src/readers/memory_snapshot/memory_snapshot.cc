@@ -365,7 +365,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
   std::vector<size_t> order(files.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](size_t a) { return ranks[a]; });
+  sort_stably(order, {}, [&](size_t a) { return ranks[a]; });
   std::set<int32_t> taken;
   bool dated = true;
   for (const size_t i : order) {

@@ -72,7 +72,7 @@ bool take_line(std::string_view text, Log& out) {
 // A phase that is known to have ended counts once. Derived ones repeat what others say.
 void close_phases(std::vector<Phase>& phases, Diagnostics& diagnostics) {
   std::erase_if(phases, [](const Phase& phase) { return phase.role == "derived"; });
-  std::ranges::sort(phases, {}, [](const Phase& phase) { return std::tuple(phase.key(), -phase.end_ns); });
+  sort_stably(phases, {}, [](const Phase& phase) { return std::tuple(phase.key(), -phase.end_ns); });
   const auto again = std::ranges::unique(phases, {}, &Phase::key);
   phases.erase(again.begin(), again.end());
   const size_t open = std::erase_if(phases, [](const Phase& phase) { return phase.end_ns < 0; });
@@ -129,7 +129,7 @@ void add_steps(const std::vector<const Phase*>& phases, PartBuilder& builder) {
 
 void make_parts(Log& log, const std::string& path, Trace& trace) {
   close_phases(log.phases, trace.diagnostics);
-  std::ranges::sort(log.events, {}, &Event::key);
+  sort_stably(log.events, {}, &Event::key);
   const auto of_rank = phases_of_ranks(log.phases);
   for (const auto& [rank, phases] : of_rank) {
     PartBuilder builder(path, gpu_rows::kKinds, "miles");

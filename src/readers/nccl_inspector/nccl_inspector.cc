@@ -134,7 +134,7 @@ class TraceMaker {
     }
     const bool known = worlds.size() == 1 && ranks.size() == processes_.size();
     if (known)
-      std::ranges::sort(by_rank_, {}, [](const Process* one) { return world_of(*one).second.rank; });
+      sort_stably(by_rank_, {}, [](const Process* one) { return world_of(*one).second.rank; });
     else
       trace_.diagnostics.add(problem::nccl_inspector_ranks_by_order, {processes_.front().path});
     for (const Process* process : by_rank_) {

@@ -100,8 +100,7 @@ class Lanes {
   void add(FileOps& file, const std::vector<std::string>& thread_names) {
     std::vector<size_t> order(thread_names.size());
     for (size_t t = 0; t < order.size(); ++t) order[t] = t;
-    std::ranges::stable_sort(
-        order, {}, [&](size_t a) { return std::pair(file.threads[a].pid_number, file.threads[a].tid_number); });
+    sort_stably(order, {}, [&](size_t a) { return std::pair(file.threads[a].pid_number, file.threads[a].tid_number); });
     std::vector<uint32_t> lane(thread_names.size());
     for (const size_t t : order) {
       const auto [it, added] = ids_.try_emplace(thread_names[t], static_cast<uint32_t>(names.size()));

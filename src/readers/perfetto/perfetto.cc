@@ -118,7 +118,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
       placed.push_back({file_of[k], p, rank});
     }
   }
-  std::ranges::stable_sort(placed, {}, &Placed::rank);
+  sort_stably(placed, {}, &Placed::rank);
   return placed;
 }
 

@@ -26,7 +26,7 @@ double exact_difference(int64_t a, int64_t b) {
 }  // namespace
 
 Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
-  std::ranges::sort(points, {}, [](const Point& a) { return std::tie(a.x, a.y); });
+  sort_stably(points, {}, [](const Point& a) { return std::tie(a.x, a.y); });
   for (const Point& p : points) {
     if (!points_.empty() && p.x == points_.back().x && p.y == points_.back().y)
       continue;  // written twice, as tables are
@@ -55,7 +55,7 @@ Clocks::Clocks(const std::vector<HostSnapshot>& snapshots, const std::vector<Dev
       sane.push_back(s);
     else
       ++bad_readings;
-  std::ranges::stable_sort(sane, [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+  sort_stably(sane, [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
   std::vector<Line::Point> points;
   const int64_t epoch = sane.empty() ? static_cast<int64_t>(std::min<uint64_t>(start_realtime_ns, kMaxTimeNs))
                                      : sane[0].realtime_ns - sane[0].monotonic_ns;

@@ -205,7 +205,7 @@ void KernelMaker::append_steps(std::vector<Op>& ops) {
     const auto [at, is_new] = last.try_emplace(op.rank, op.end_ns);
     if (!is_new) at->second = std::max(at->second, op.end_ns);
   }
-  std::ranges::stable_sort(steps_, {}, [](const Op& a) { return std::pair(a.rank, a.start_ns); });
+  sort_stably(steps_, {}, [](const Op& a) { return std::pair(a.rank, a.start_ns); });
   for (size_t i = 0; i < steps_.size(); ++i) {
     Op& op = steps_[i];
     if (!last.contains(op.rank)) continue;

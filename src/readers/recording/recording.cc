@@ -83,7 +83,7 @@ class Maker {
       Part* part = part_of(rank);
       if (!part) continue;
       for (auto& [name, values] : series) {
-        std::ranges::stable_sort(values, [](const auto& a, const auto& b) { return a.first < b.first; });
+        sort_stably(values, [](const auto& a, const auto& b) { return a.first < b.first; });
         CounterSeries out;
         out.name = name;
         for (const auto& [time_ns, value] : values) {

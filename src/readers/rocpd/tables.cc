@@ -270,7 +270,7 @@ std::string table_stem(std::string_view path) {
 
 Result<Record> read_tables(std::vector<TableFile> files, Progress* progress) {
   // Names of devices come before what runs on them, and calls of processes before work that names no process.
-  std::ranges::stable_sort(files, [](const auto& a, const auto& b) { return a.kind < b.kind; });
+  sort_stably(files, [](const auto& a, const auto& b) { return a.kind < b.kind; });
   const auto shown = std::ranges::find_if(files, [](const auto& f) { return f.kind != TableKind::kAgents; });
   const std::string path = shown == files.end() ? files.front().path : shown->path;
   return TablesReader(path, folder_name(path)).read(files, progress);

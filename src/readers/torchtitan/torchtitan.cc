@@ -92,7 +92,7 @@ class PartMaker {
   // Returns false, and makes no part, where there is no whole span.
   bool make(int64_t rank, std::vector<Line>& lines) {
     // A process numbers its lines, and one that was started again begins at 0.
-    std::ranges::sort(lines, {}, [](const Line& line) {
+    sort_stably(lines, {}, [](const Line& line) {
       return std::tuple(line.pid, line.sequence, line.time_ns, std::string_view(line.type_name));
     });
     PartBuilder builder(paths_[lines.front().file], gpu_rows::kKinds, "torchtitan");
@@ -163,7 +163,7 @@ class PartMaker {
   }
 
   void add_instants(PartBuilder& builder) {
-    std::ranges::stable_sort(instants_, {}, &Line::time_ns);
+    sort_stably(instants_, {}, &Line::time_ns);
     std::map<std::string_view, CounterSeries> series;
     for (const Line* const instant : instants_)
       if (instant->value && !instant->event_name.empty()) {

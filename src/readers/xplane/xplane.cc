@@ -39,7 +39,7 @@ Error filtered(const std::string& path) { return input_error("xplane.filtered", 
 
 // Makes a part of each device, hosts in the order of their names, and returns how many rows there are.
 size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
-  std::ranges::stable_sort(files, [](const HostFile& a, const HostFile& b) {
+  sort_stably(files, [](const HostFile& a, const HostFile& b) {
     return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
   });
   std::vector<DevicePart*> parts;

@@ -87,7 +87,7 @@ std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
       if (ranks.size() > 1) parts.push_back(ranks[(ranks.size() - 1) / 2].second);
     }
   }
-  std::ranges::stable_sort(parts, [&](int32_t a, int32_t b) { return stage_of(a) < stage_of(b); });
+  sort_stably(parts, [&](int32_t a, int32_t b) { return stage_of(a) < stage_of(b); });
   return parts;
 }
 

@@ -258,8 +258,7 @@ PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes) {
   std::vector<uint32_t> order;
   for (uint32_t place = 0; place < counts.size(); ++place)
     if (counts[place] > 0) order.push_back(place);
-  std::ranges::sort(order,
-                    [&](uint32_t a, uint32_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
+  sort_stably(order, [&](uint32_t a, uint32_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
   PagePlaces out;
   out.place_of.assign(kinds.size(), kNone);
   std::vector<uint32_t> name_of(timeline.names().size(), kNone);

@@ -221,7 +221,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
                        int64_t{about.st_mtim.tv_sec}});
   }
   if (error) return worded_error(ErrorCode::kNotFound, "shelf.no_folder", Args().set("path", valid_utf8(asked)));
-  std::ranges::sort(entries, [](const Listed& a, const Listed& b) {
+  sort_stably(entries, [](const Listed& a, const Listed& b) {
     return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
   });
   if (entries.size() > kMaxListed) entries.resize(kMaxListed);

@@ -85,7 +85,7 @@ void append_links(const Trace& trace, CellPayload& payload) {
     if (const Link own{rows.of(link.from_cell), rows.of(link.to_cell)};
         own.from_cell != UINT32_MAX && own.to_cell != UINT32_MAX)
       links.push_back(own);
-  std::ranges::sort(links, [](const Link& a, const Link& b) {
+  sort_stably(links, [](const Link& a, const Link& b) {
     return a.from_cell != b.from_cell ? a.from_cell < b.from_cell : a.to_cell < b.to_cell;
   });
   std::vector<uint32_t> from_step;

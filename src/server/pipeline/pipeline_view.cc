@@ -237,8 +237,8 @@ std::vector<int32_t> steps_by_worth(const PipelineSums& sums) {
   const auto longer = [](const StepSums* a, const StepSums* b) {
     return a->span_ns() != b->span_ns() ? a->span_ns() > b->span_ns() : a->step < b->step;
   };
-  std::ranges::sort(usual, longer);
-  std::ranges::sort(outliers, longer);
+  sort_stably(usual, longer);
+  sort_stably(outliers, longer);
   std::vector<int32_t> out;
   if (const auto& worst = outliers.empty() ? usual : outliers; !worst.empty()) out.push_back(worst.front()->step);
   if (!usual.empty()) out.push_back(usual[usual.size() / 2]->step);

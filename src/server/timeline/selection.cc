@@ -351,7 +351,7 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     out.totals.push_back(total);
   }
   // Places are in the order of names and then kinds.
-  std::ranges::sort(out.totals, [](const SelectionTotal& a, const SelectionTotal& b) {
+  sort_stably(out.totals, [](const SelectionTotal& a, const SelectionTotal& b) {
     return std::tuple(-a.sum_ns, a.name) < std::tuple(-b.sum_ns, b.name);
   });
   if (out.totals.size() > limit) {

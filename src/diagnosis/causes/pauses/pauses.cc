@@ -112,7 +112,7 @@ class PauseSearch {
       if (const double ns = linked.contains(way) ? 0 : by(op); ns > 0)
         all.push_back({op, s, way, scene_.times.workers()[way.first].part, ns});
     });
-    std::ranges::stable_sort(all, std::greater(), &Pause::ns);
+    sort_stably(all, std::greater(), &Pause::ns);
     std::map<int32_t, double> of_part;
     for (const Pause& pause : all) of_part[pause.part] += pause.ns;
     for (const auto& [part, ns] : of_part) {
@@ -251,7 +251,7 @@ class PauseSearch {
     for (const auto& [place, at] : late_at)
       if (at.count >= kEverywhere * steps) fixed_ns += at.ns, places.push_back(at);
     if (fixed_ns < kEverywhere * time_of(all)) return {};
-    std::ranges::stable_sort(places, std::greater(), &AtPlace::count);
+    sort_stably(places, std::greater(), &AtPlace::count);
     std::vector<uint32_t> cells;
     for (const AtPlace& at : places) cells.push_back(at.cell);
     return cells;

@@ -352,7 +352,7 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
     }
   }
   add_whole_replicas(scene, ratios, slow);
-  std::ranges::stable_sort(slow, std::greater(), &Slow::mean);
+  sort_stably(slow, std::greater(), &Slow::mean);
   return slow;
 }
 

@@ -452,7 +452,7 @@ void suspect_slow_stage(CauseScene& scene, std::vector<Suspect>& out) {
     if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
       slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
-  std::ranges::stable_sort(slow, std::greater(), &Slow::beyond_ns);
+  sort_stably(slow, std::greater(), &Slow::beyond_ns);
   if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
   for (const Slow& found : slow) {
     Suspect suspect{.cause = found.cause};
