@@ -6,6 +6,7 @@ Writes the compressed files, embedded.S, which an assembler takes them from, and
 would need a minute for five million characters.)
 """
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -23,13 +24,34 @@ NOTE = """#if !defined(__APPLE__)
 #endif"""
 
 
+# Tables of a font that only those read who place pairs of letters, join them, write downwards or ask for a letter's name.
+UNREAD_TABLES = {b'GPOS', b'GSUB', b'GDEF', b'kern', b'post', b'vhea', b'vmtx', b'VORG', b'FFTM', b'DSIG'}
+
+
+def lean_font(content):
+    """The font, the first one of a collection (.ttc), without UNREAD_TABLES. Layout: the directory of tables of TrueType."""
+    start = struct.unpack_from('>I', content, 12)[0] if content.startswith(b'ttcf') else 0
+    kind, count = struct.unpack_from('>4sH', content, start)
+    entries = [struct.unpack_from('>4sIII', content, start + 12 + 16 * number) for number in range(count)]
+    entries = [entry for entry in entries if entry[0] not in UNREAD_TABLES]
+    log = len(entries).bit_length() - 1
+    head = struct.pack('>4sHHHH', kind, len(entries), 16 << log, log, 16 * (len(entries) - (1 << log)))
+    body, at = b'', len(head) + 16 * len(entries)
+    for tag, checksum, offset, length in entries:
+        head += struct.pack('>4sIII', tag, checksum, at + len(body), length)
+        body += content[offset:offset + length] + bytes(-length % 4)
+    return head + body
+
+
 def main():
     zstd, out, files = sys.argv[1], pathlib.Path(sys.argv[2]), [word.split('=', 1) for word in sys.argv[3:]]
     assembly, extern, rows = [SECTION], [], []
     for number, (name, path) in enumerate(files):
         content = pathlib.Path(path).read_bytes()
+        if path.endswith(('.ttf', '.ttc')):
+            content = lean_font(content)
         packed = f'embedded_{number}.zst'
-        subprocess.run([zstd, '-19', '--single-thread', '--quiet', '--force', '--stdout', path], stdout=(out / packed).open('wb'), check=True)
+        subprocess.run([zstd, '-22', '--ultra', '--single-thread', '--quiet', '--stdout'], input=content, stdout=(out / packed).open('wb'), check=True)
         label = f'stageline_embedded_{number}'
         assembly += [f'BEGIN({label})', f'.incbin "{packed}"', f'BEGIN({label}_end)', '.byte 0']
         extern.append(f'extern const char {label}[], {label}_end[];')
