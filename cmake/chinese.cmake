@@ -1,11 +1,12 @@
-# Builds the sentences (src/base/words.h) and the names of tables and columns in Chinese (src/base/chinese.h) into one C++ source: sets STAGELINE_CHINESE_CC.
+# Packs the sentences (src/base/words.h) and the names of tables and columns in Chinese (src/base/chinese.h) into one file: sets kWordFiles_SOURCES.
 # Sentences are in words.json of the rooms that say them, or in src/words.json; the same name in two files is an error.
 
-# stageline_chinese(OUTPUT PATH...): the C++ source, with further files of sentences.
-function(stageline_chinese output)
+# stageline_words(PATH...): the sources of kWordFiles (src/base/word_files.h), with further files of sentences.
+function(stageline_words)
   set(path ${CMAKE_SOURCE_DIR}/web/src/i18n/columns_zh.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   file(READ ${path} STAGELINE_columns_zh)
+  string(REGEX REPLACE "\n +" "\n" STAGELINE_columns_zh "${STAGELINE_columns_zh}")
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/words.json ${CMAKE_SOURCE_DIR}/src/*/words.json)
   list(REMOVE_DUPLICATES files)
   set(STAGELINE_ALL_WORDS "")
@@ -21,23 +22,17 @@ function(stageline_chinese output)
       endif()
       set(file_of_${id} ${path})
     endforeach()
+    string(REGEX REPLACE "\n +" "\n" words "${words}")  # a tenth of the text is indentation
     if(STAGELINE_ALL_WORDS)
       string(APPEND STAGELINE_ALL_WORDS ",")
     endif()
     string(APPEND STAGELINE_ALL_WORDS "${words}")
   endforeach()
-  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [[
-#include <string_view>
-namespace stageline {
-extern const std::string_view kChineseNames, kWords;
-const std::string_view kChineseNames = R"words(@STAGELINE_columns_zh@)words";
-const std::string_view kWords = R"words([@STAGELINE_ALL_WORDS@])words";
-}  // namespace stageline
-]])
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/words.json @ONLY CONTENT [=[[{"columns_zh": @STAGELINE_columns_zh@},@STAGELINE_ALL_WORDS@]]=])
+  stageline_pack(kWordFiles words=${CMAKE_CURRENT_BINARY_DIR}/words.json)
+  set(kWordFiles_SOURCES ${kWordFiles_SOURCES} PARENT_SCOPE)
 endfunction()
-
-set(STAGELINE_CHINESE_CC ${CMAKE_BINARY_DIR}/chinese_words.cc)
-stageline_chinese(${STAGELINE_CHINESE_CC})
+stageline_words()
 
 # The problems of each room that has some (src/base/diagnostics.h), from the severities in its words.json: STAGELINE_PROBLEMS/ROOM/problems.h.
 set(STAGELINE_PROBLEMS ${CMAKE_BINARY_DIR}/problems)

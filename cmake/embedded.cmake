@@ -1,5 +1,19 @@
 # What the program carries (src/base/embedded.h): sets STAGELINE_EMBEDDED, sources. The fonts are those of Debian's packages
 # fonts-dejavu-core and fonts-wqy-microhei, also where the program is compiled for another system.
+
+# stageline_pack(LIST NAME=FILE...): compresses files into the array of EmbeddedFile of this name. Sets LIST_SOURCES, which define it.
+function(stageline_pack listed)
+  list(TRANSFORM ARGN REPLACE "^[^=]*=" "" OUTPUT_VARIABLE files)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+  file(MAKE_DIRECTORY ${folder})
+  set(sources ${folder}/${listed}.S ${folder}/${listed}.cc)
+  add_custom_command(OUTPUT ${sources} COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/embed.py ${ZSTD_PROGRAM} ${folder} ${listed} ${ARGN}
+    DEPENDS ${files} ${CMAKE_SOURCE_DIR}/tools/embed.py COMMENT "Packing ${listed}" VERBATIM)
+  set_source_files_properties(${folder}/${listed}.S PROPERTIES COMPILE_OPTIONS "-I${folder}")
+  set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set(${listed}_SOURCES ${sources} PARENT_SCOPE)
+endfunction()
+
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 find_program(ZSTD_PROGRAM zstd NO_CMAKE_FIND_ROOT_PATH)
 if(NOT ZSTD_PROGRAM)
@@ -24,12 +38,5 @@ file(GLOB_RECURSE STAGELINE_SKILL CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
 foreach(page ${STAGELINE_SKILL})
   list(APPEND STAGELINE_EMBEDDED_FILES skill/${page}=${CMAKE_SOURCE_DIR}/skills/stageline/${page})
 endforeach()
-set(folder ${CMAKE_BINARY_DIR}/embedded)
-file(MAKE_DIRECTORY ${folder})
-list(TRANSFORM STAGELINE_EMBEDDED_FILES REPLACE "^[^=]*=" "" OUTPUT_VARIABLE files)
-set(STAGELINE_EMBEDDED ${folder}/embedded.S ${folder}/embedded_list.cc)
-add_custom_command(OUTPUT ${STAGELINE_EMBEDDED}
-  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/embed.py ${ZSTD_PROGRAM} ${folder} ${STAGELINE_EMBEDDED_FILES}
-  DEPENDS ${files} tools/embed.py COMMENT "Packing fonts and licences" VERBATIM)
-set_source_files_properties(${folder}/embedded.S PROPERTIES COMPILE_OPTIONS "-I${folder}")
-set_source_files_properties(${STAGELINE_EMBEDDED} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+stageline_pack(kEmbeddedFiles ${STAGELINE_EMBEDDED_FILES})
+set(STAGELINE_EMBEDDED ${kEmbeddedFiles_SOURCES})

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Files that the program carries: `embed.py ZSTD OUT_FOLDER NAME=FILE...`, ZSTD being the program that compresses them and NAME as
-embedded_file() (src/base/embedded.h) is asked.
+"""Files that the program carries: `embed.py ZSTD OUT_FOLDER LIST NAME=FILE...`, ZSTD being the program that compresses them, LIST the
+array of EmbeddedFile (src/base/embedded.h) that has them, and NAME as they are asked for.
 
-Writes the compressed files, embedded.S, which an assembler takes them from, and embedded_list.cc, which knows where they lie. (A compiler
-would need a minute for five million characters.)
+Writes the compressed files, LIST.S, which an assembler takes them from, and LIST.cc, which knows where they lie. (A compiler would need a
+minute for five million characters.)
 """
 import pathlib
 import struct
@@ -44,22 +44,22 @@ def lean_font(content):
 
 
 def main():
-    zstd, out, files = sys.argv[1], pathlib.Path(sys.argv[2]), [word.split('=', 1) for word in sys.argv[3:]]
+    zstd, out, listed, files = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], [word.split('=', 1) for word in sys.argv[4:]]
     assembly, extern, rows = [SECTION], [], []
     for number, (name, path) in enumerate(files):
         content = pathlib.Path(path).read_bytes()
         if path.endswith(('.ttf', '.ttc')):
             content = lean_font(content)
-        packed = f'embedded_{number}.zst'
+        packed = f'{listed}_{number}.zst'
         subprocess.run([zstd, '-22', '--ultra', '--single-thread', '--quiet', '--stdout'], input=content, stdout=(out / packed).open('wb'), check=True)
-        label = f'stageline_embedded_{number}'
+        label = f'stageline_{listed}_{number}'
         assembly += [f'BEGIN({label})', f'.incbin "{packed}"', f'BEGIN({label}_end)', '.byte 0']
         extern.append(f'extern const char {label}[], {label}_end[];')
         rows.append(f'    {{"{name}", {label}, {label}_end, {len(content)}}},')
-    (out / 'embedded.S').write_text('\n'.join([*assembly, NOTE, '']))
-    (out / 'embedded_list.cc').write_text('\n'.join([
+    (out / f'{listed}.S').write_text('\n'.join([*assembly, NOTE, '']))
+    (out / f'{listed}.cc').write_text('\n'.join([
         '// Made by tools/embed.py.', '#include "base/embedded.h"', '', 'extern "C" {', *extern, '}', '', 'namespace stageline {',
-        'extern const EmbeddedFile kEmbeddedFiles[];', 'const EmbeddedFile kEmbeddedFiles[] = {', *rows, '    {{}, nullptr, nullptr, 0},', '};',
+        f'extern const EmbeddedFile {listed}[];', f'const EmbeddedFile {listed}[] = {{', *rows, '    {{}, nullptr, nullptr, 0},', '};',
         '}  // namespace stageline', '']))
 
 

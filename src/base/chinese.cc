@@ -4,9 +4,6 @@
 
 namespace stageline {
 
-// cmake/chinese.cmake writes this.
-extern const std::string_view kChineseNames;
-
 namespace {
 
 using Texts = std::map<std::string, std::string, std::less<>>;
@@ -15,15 +12,11 @@ struct Dictionary {
   Texts names, sentences;
 
   Dictionary() {
-    simdjson::dom::parser parser;
-    simdjson::dom::object shared;
     const auto add_to = [](Texts& to) {
       return [&to](std::string_view key, const simdjson::dom::element& value) {
         if (std::string_view text; !value.get(text)) to.emplace(key, text);
       };
     };
-    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(shared))
-      for (const auto& [key, value] : shared) add_to(names)(key, value);
     for_each_declared("columns_zh", add_to(names));
     for_each_declared("sentences_zh", add_to(sentences));
   }

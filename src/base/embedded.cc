@@ -6,15 +6,19 @@ namespace stageline {
 
 extern const EmbeddedFile kEmbeddedFiles[];  // the last entry has no name
 
+std::string unpacked(const EmbeddedFile& file) {
+  std::string content(file.size, '\0');
+  [[maybe_unused]] const size_t size =
+      ZSTD_decompress(content.data(), content.size(), file.begin, file.end - file.begin);
+  assert(size == content.size());
+  return content;
+}
+
 std::string embedded_file(std::string_view name) {
   const EmbeddedFile* file = kEmbeddedFiles;
   while (file->name != name && !file->name.empty()) ++file;
   assert(!file->name.empty() && "cmake/embedded.cmake lists no such file");
-  std::string content(file->size, '\0');
-  [[maybe_unused]] const size_t size =
-      ZSTD_decompress(content.data(), content.size(), file->begin, file->end - file->begin);
-  assert(size == content.size());
-  return content;
+  return unpacked(*file);
 }
 
 std::string embedded_part(std::string_view name, std::string_view part) {

@@ -1,4 +1,4 @@
-// Files that are stored in the program itself, compressed: fonts, licences. cmake/embedded.cmake lists them.
+// Files that are stored in the program itself, compressed: fonts, licences, sentences. cmake/embedded.cmake lists them.
 #pragma once
 
 #include "base/vocabulary.h"
@@ -12,6 +12,8 @@ struct EmbeddedFile {
   unsigned long size;
 };
 
+// Returns the content of this file.
+std::string unpacked(const EmbeddedFile& file);
 // Returns the content of the file that cmake/embedded.cmake lists by this name. Every call unpacks it again, which
 // takes 10 ms for the largest, a font.
 std::string embedded_file(std::string_view name);

@@ -2,17 +2,18 @@
 
 #include <new>
 
+#include "base/embedded.h"
+
 namespace stageline {
 
-// cmake/chinese.cmake writes this.
-extern const std::string_view kWords;
+extern const EmbeddedFile kWordFiles[];  // one, of cmake/chinese.cmake
 
 const simdjson::dom::array& word_files() {
   static simdjson::dom::parser parser;
   static const simdjson::dom::array files = [] {
     simdjson::dom::array all;
     // cmake has read them, so nothing but memory can be missing.
-    if (parser.parse(kWords.data(), kWords.size()).get(all)) throw std::bad_alloc();
+    if (parser.parse(unpacked(kWordFiles[0])).get(all)) throw std::bad_alloc();
     return all;
   }();
   return files;
