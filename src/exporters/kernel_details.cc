@@ -17,7 +17,7 @@ class Rows {
   Rows(const Trace& trace, const Part& part) : trace_(trace), part_(part), s_(part.slices) {
     for (uint32_t i = 0; i < s_.category_id.size(); ++i)
       if (trace_.categories[s_.category_id[i]].kind == Category::kKernel) order_.push_back(i);
-    std::ranges::stable_sort(order_, {}, [&](uint32_t i) { return s_.start_ns[i]; });
+    sort_stably(order_, {}, [&](uint32_t i) { return s_.start_ns[i]; });
   }
 
   std::string next(size_t row) {

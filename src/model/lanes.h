@@ -28,7 +28,7 @@ template <class Answer>
 void find_open_slices(const Part& part, std::vector<SliceQuestion> questions, Answer answer,
                       SliceEnd end = SliceEnd::kExcluded) {
   const Slices& s = part.slices;
-  std::ranges::stable_sort(questions, {}, [](const SliceQuestion& one) { return std::pair(one.lane, one.time_ns); });
+  sort_stably(questions, {}, [](const SliceQuestion& one) { return std::pair(one.lane, one.time_ns); });
   std::vector<uint32_t> open;
   size_t next = 0, lane = SIZE_MAX;
   for (const SliceQuestion& q : questions) {

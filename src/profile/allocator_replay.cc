@@ -230,7 +230,7 @@ class Backwards {
     const auto order = [](const AllocatorLife& life) {
       return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
     };
-    std::ranges::stable_sort(out_.lives, {}, order);
+    sort_stably(out_.lives, {}, order);
   }
 
   const AllocatorSnapshot& all_;

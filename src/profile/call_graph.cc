@@ -191,7 +191,7 @@ std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view m
   for (size_t l = 0; l < lanes.size(); ++l)
     if (count[l] > 0) order.push_back(static_cast<uint16_t>(l));
   const auto before = [&](uint16_t a, uint16_t b) { return thread_before(lanes[a], tid(a), lanes[b], tid(b)); };
-  std::ranges::stable_sort(order, before);
+  sort_stably(order, before);
   std::vector<ThreadRows> threads;
   std::vector<size_t> thread_of(lanes.size());
   for (const uint16_t lane : order) {

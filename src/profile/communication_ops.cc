@@ -159,7 +159,7 @@ Matched match_messages(std::vector<std::vector<CommunicationOp>>& ranks) {
   for (std::vector<CommunicationOp>& rank : ranks)
     for (CommunicationOp& op : rank)
       if (op.messages && op.src_rank >= 0 && op.dst_rank >= 0 && op.src_rank != op.dst_rank) all.push_back(&op);
-  std::ranges::stable_sort(all, {}, &CommunicationOp::receives);
+  sort_stably(all, {}, &CommunicationOp::receives);
   out.begin.push_back(0);
   each_same(
       all, [](const CommunicationOp* op) { return std::tie(op->group, op->src_rank, op->dst_rank); },

@@ -69,7 +69,7 @@ class TimelineBuilder {
         item.lane = static_cast<uint16_t>(l);
         out_.device.push_back(item);
       }
-    std::ranges::stable_sort(out_.device, {}, [](const auto& a) { return a.start_ns; });
+    sort_stably(out_.device, {}, [](const auto& a) { return a.start_ns; });
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0) {
       out_.lead_ns = lead;
       for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
@@ -107,7 +107,7 @@ class TimelineBuilder {
       if (const Lane& lane = part_.lanes[l];
           lane.begin < lane.end && lane.kind != LaneKind::kDeviceStream && shows_host(lane))
         host_lanes_.push_back(l);
-    std::ranges::stable_sort(host_lanes_, [&](size_t a, size_t b) {
+    sort_stably(host_lanes_, [&](size_t a, size_t b) {
       return launches[a] != launches[b]
                  ? launches[a] > launches[b]
                  : part_.lanes[a].end - part_.lanes[a].begin > part_.lanes[b].end - part_.lanes[b].begin;
@@ -129,7 +129,7 @@ class TimelineBuilder {
         out_.host.push_back(item);
       }
     }
-    std::ranges::stable_sort(out_.host, {}, [](const auto& a) { return a.start_ns; });
+    sort_stably(out_.host, {}, [](const auto& a) { return a.start_ns; });
     for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = i;
     DeviceTimeline::HostItem last{};  // the end of the window
     last.start_ns = last.end_ns = host_until_ns_;
@@ -150,7 +150,7 @@ class TimelineBuilder {
   void link_device() {
     by_end_.resize(out_.device.size());
     std::iota(by_end_.begin(), by_end_.end(), 0);
-    std::ranges::stable_sort(by_end_, {}, [&](uint32_t item) { return end_of(item); });
+    sort_stably(by_end_, {}, [&](uint32_t item) { return end_of(item); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
@@ -209,7 +209,7 @@ class TimelineBuilder {
     std::vector<int32_t> launched;
     for (int32_t j = 0; j < std::ssize(out_.device); ++j)
       if (out_.device[j].launch >= 0) launched.push_back(j);
-    std::ranges::stable_sort(launched, {}, [&](int32_t j) { return out_.device[j].launch; });
+    sort_stably(launched, {}, [&](int32_t j) { return out_.device[j].launch; });
     int32_t computes = DeviceTimeline::kNone, last = DeviceTimeline::kNone, elsewhere = DeviceTimeline::kNone;
     for (const int32_t j : launched) {
       const auto& item = out_.device[j];
@@ -325,7 +325,7 @@ class TimelineBuilder {
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
-    std::ranges::stable_sort(waits, {}, [&](int32_t a) { return out_.host[a].end_ns; });
+    sort_stably(waits, {}, [&](int32_t a) { return out_.host[a].end_ns; });
     size_t next = 0;
     for (IdleGap& gap : out_.gaps) {
       while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start_ns) ++next;
@@ -515,7 +515,7 @@ class TimelineBuilder {
       points.push_back({out_.host[i].end_ns, static_cast<uint8_t>(instant ? 3 : 0), i * 3 + 2});
     }
     for (uint32_t j = 0; j < out_.device.size(); ++j) points.push_back({out_.device[j].start_ns, 2, j * 3 + 1});
-    std::ranges::stable_sort(points, {}, [](const Point& a) { return std::tie(a.time, a.turn, a.what); });
+    sort_stably(points, {}, [](const Point& a) { return std::tie(a.time, a.turn, a.what); });
     out_.order.reserve(points.size());
     for (const Point& p : points) out_.order.push_back(p.what);
   }

@@ -311,7 +311,7 @@ class Builder {
     for (const MemoryRecord& record : part_.memory)
       if (keeps_record(record.time_ns)) records.push_back(record);
     const auto thread_of_record = [&](const MemoryRecord& r) { return options_.as_torch ? 0 : r.lane; };
-    std::ranges::stable_sort(records, [&](const MemoryRecord& a, const MemoryRecord& b) {
+    sort_stably(records, [&](const MemoryRecord& a, const MemoryRecord& b) {
       const uint32_t x = thread_of_record(a), y = thread_of_record(b);
       return x != y ? x < y : a.time_ns < b.time_ns;
     });

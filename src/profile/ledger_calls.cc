@@ -94,7 +94,7 @@ class CallReader {
     }
     for (auto& [lane, rows] : waiting) {
       const auto launch_ns = [&](const TorchRow* row) { return s.start_ns[s.partner[row->slice]]; };
-      std::ranges::stable_sort(rows, {}, launch_ns);
+      sort_stably(rows, {}, launch_ns);
       uint32_t next = static_cast<uint32_t>(part_.lanes[lane].begin);
       for (const TorchRow* row : rows)
         for (; next < part_.lanes[lane].end && s.start_ns[next] < launch_ns(row); ++next)

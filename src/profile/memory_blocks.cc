@@ -69,8 +69,7 @@ MemoryHistory memory_history(const Part& part) {
       return !std::ranges::binary_search(history.devices, device_of(records[i]));
     });
   }
-  std::ranges::stable_sort(history.by_time, {},
-                           [&](uint32_t a) { return std::tie(records[a].time_ns, records[a].file_index); });
+  sort_stably(history.by_time, {}, [&](uint32_t a) { return std::tie(records[a].time_ns, records[a].file_index); });
   history.block_of.assign(records.size(), MemoryBlock::kNone);
   std::unordered_map<Place, uint32_t, PlaceHash> live;
   for (const uint32_t i : history.by_time) {

@@ -88,7 +88,7 @@ class NameSequences {
       return std::lexicographical_compare_three_way(names_.begin() + a.begin, names_.begin() + a.end,
                                                     names_.begin() + b.begin, names_.begin() + b.end);
     };
-    std::ranges::stable_sort(spans_, [&](const Span& a, const Span& b) { return compare(a, b) < 0; });
+    sort_stably(spans_, [&](const Span& a, const Span& b) { return compare(a, b) < 0; });
     items_.clear();
     for (const Span& span : spans_) items_.push_back(span.item);
     std::vector<Group> out;

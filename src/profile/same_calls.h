@@ -23,7 +23,7 @@ bool equally_many(const SameCalls<Call>& ranks) {
 // the first rank in `calls` come first. O(n log n).
 template <class Call, class Key, class Rank, class Found>
 void each_same(std::vector<Call>& calls, Key key, Rank rank, Found found) {
-  std::ranges::stable_sort(calls, {}, key);
+  sort_stably(calls, {}, key);
   SameCalls<Call> ranks;
   for (size_t i = 0; i < calls.size();) {
     size_t end = i;

@@ -183,8 +183,7 @@ class Selector {
         mask[i] = 1;
     }
     for (auto& [of, slices] : found) {
-      std::ranges::stable_sort(slices,
-                               [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
+      sort_stably(slices, [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
       const int64_t count = slices.size();
       const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
       if (place >= 0 && place < count) mask[slices[place]] = 1;

@@ -75,7 +75,7 @@ class Sorter {
     if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
-    std::ranges::stable_sort(steps_, {}, [](const auto& a) { return std::tie(a.first.start_ns, a.second); });
+    sort_stably(steps_, {}, [](const auto& a) { return std::tie(a.first.start_ns, a.second); });
     for (const auto& step : steps_) out_.steps.push_back(step.first);
     if (out_.steps.empty() && span_.any()) out_.steps.push_back({kNullInteger, span_.start_ns, span_.end_ns});
   }
@@ -102,7 +102,7 @@ class Sorter {
   // such a call computes only in the operators within it. So it does in an operator around such calls, as in autograd's
   // nodes in which FSDP waits, while communication is in flight.
   void put_host(std::vector<HostOp>& ops, const std::vector<Interval>& in_flight) {
-    std::ranges::stable_sort(ops, [](const HostOp& a, const HostOp& b) {
+    sort_stably(ops, [](const HostOp& a, const HostOp& b) {
       return a.at.start != b.at.start ? a.at.start < b.at.start : a.at.end > b.at.end;
     });
     std::vector<HostOp*> open;

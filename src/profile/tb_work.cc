@@ -72,7 +72,7 @@ std::vector<WaitFor> exposed_waits(const TbRankWork& rank) {
   std::vector<const TbCollective*> calls;
   for (const TbCollective& call : rank.calls)
     if (!call.message && call.transfer_ns >= 0) calls.push_back(&call);
-  std::ranges::stable_sort(calls, {}, &TbCollective::start_ns);
+  sort_stably(calls, {}, &TbCollective::start_ns);
   const CoveredTime exposed(rank.exposed);
   std::vector<WaitFor> out;
   int64_t waited_until = INT64_MIN;

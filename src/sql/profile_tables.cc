@@ -219,7 +219,7 @@ class CounterCursor : public Cursor {
     if (mode != 0 && (stretches_.size() > 1 || !all_sorted)) {  // several series by time are sorted together
       for (size_t k = 0; k < stretches_.size(); ++k)
         for (size_t i = stretches_[k].begin; i < stretches_[k].end; ++i) rows_.emplace_back(k, i);
-      std::ranges::stable_sort(rows_, {}, [&](const auto& row) { return time(row); });
+      sort_stably(rows_, {}, [&](const auto& row) { return time(row); });
     }
     stretch_ = 0;
     within_ = 0;

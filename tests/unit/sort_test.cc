@@ -15,6 +15,12 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+struct Place {
+  int key = 0;
+  size_t at = 0;
+  bool operator==(const Place&) const = default;
+};
+
 std::vector<Row> drawn_rows(size_t count, uint32_t seed, uint32_t keys) {
   std::vector<Row> rows;
   for (size_t i = 0; i < count; ++i) {
@@ -37,6 +43,13 @@ TEST_CASE("sort_stably does what std::ranges::stable_sort does") {
       std::ranges::stable_sort(theirs, std::greater(),
                                [](const Row& row) { return std::pair(row.key, row.name.size()); });
       CHECK(ours == theirs);
+      // Rows that are copied byte by byte go another way.
+      std::vector<Place> places(count), ordered;
+      for (size_t i = 0; i < count; ++i) places[i] = {ours[i].key * 7 % 5, i};
+      ordered = places;
+      sort_stably(places, {}, &Place::key);
+      std::ranges::stable_sort(ordered, {}, &Place::key);
+      CHECK(places == ordered);
     }
 }
 

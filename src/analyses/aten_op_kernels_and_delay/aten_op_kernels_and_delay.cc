@@ -89,7 +89,7 @@ class OperatorsByStart {
   explicit OperatorsByStart(const TorchRank& rank, const std::vector<uint8_t>& is_op) : rank_(rank) {
     for (size_t i = 0; i < rank.rows.size(); ++i)
       if (is_op[rank.rows[i].name]) ops_.push_back(static_cast<uint32_t>(i));
-    std::ranges::stable_sort(ops_, {}, [&](int32_t op) { return start(op); });
+    sort_stably(ops_, {}, [&](int32_t op) { return start(op); });
     // One more than there are operators, so that a prefix is never the whole tree.
     while (leaves_ <= ops_.size()) leaves_ *= 2;
     most_.assign(2 * leaves_, INT64_MIN);
@@ -177,7 +177,7 @@ Result<RankResult> hta_result(const TorchRun& run, const TorchRank& rank) {
     if (x.name != y.name) return x.name < y.name ? -1 : 1;
     return x.lane == y.lane ? 0 : lanes[x.lane].tid.compare(lanes[y.lane].tid);
   };
-  std::ranges::stable_sort(launches, [&](const Launch& a, const Launch& b) { return compare(a, b) < 0; });
+  sort_stably(launches, [&](const Launch& a, const Launch& b) { return compare(a, b) < 0; });
   result.rows = results_of(run, rank, launches, [&](const Launch& a, const Launch& b) { return compare(a, b) == 0; });
   return result;
 }
@@ -217,7 +217,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   }
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](uint32_t a) { return std::tie(launches[a].op, when[a]); });
+  sort_stably(order, {}, [&](uint32_t a) { return std::tie(launches[a].op, when[a]); });
   std::vector<Launch> sorted;
   sorted.reserve(launches.size());
   for (const uint32_t i : order) sorted.push_back(launches[i]);
@@ -268,7 +268,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
   };
   TRY(found, try_ranks(*torch, [&](const TorchRank& rank) {
         Result<RankResult> result = input.hta ? hta_result(*torch, rank) : exact_result(*torch, rank, is_op);
-        if (result) std::ranges::stable_sort(result->rows, before);
+        if (result) sort_stably(result->rows, before);
         return result;
       }));
   std::vector<RankResult>& ranks = *found;

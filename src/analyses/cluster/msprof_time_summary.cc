@@ -62,7 +62,7 @@ void add_memory(const TorchRun& run, const TorchRank& rank, const Part& part, in
     int64_t memory = 0;
     for (const Busy& busy : list) memory += busy.kind == Kind::kMemory ? busy.end - busy.start : 0;
     if (std::ranges::none_of(list, [](const Busy& b) { return b.kind == Kind::kMemory; })) continue;
-    std::ranges::stable_sort(list, {}, [](const Busy& a) { return std::tie(a.start, a.end); });
+    sort_stably(list, {}, [](const Busy& a) { return std::tie(a.start, a.end); });
     Row& row = rows[{number, step}];
     row.memory = us(memory);
     row.memory_alone = us(memory_alone_ns(list));

@@ -55,8 +55,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
     std::map<int64_t, Tensor> known;
     std::vector<const GraphNodeFact*> order;
     for (const GraphNodeFact& fact : part.graph_nodes) order.push_back(&fact);
-    std::ranges::stable_sort(order, {},
-                             [&](const GraphNodeFact* a) { return std::tie(s.start_ns[a->slice], a->node); });
+    sort_stably(order, {}, [&](const GraphNodeFact* a) { return std::tie(s.start_ns[a->slice], a->node); });
     for (const GraphNodeFact* fact : order) {
       const uint32_t i = fact->slice;
       const std::string name(trace.names.text(s.name_id[i]));

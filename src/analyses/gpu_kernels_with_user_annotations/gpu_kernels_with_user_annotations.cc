@@ -145,7 +145,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
       any |= rank.rows[end].on_device;
     }
     if (!any) continue;
-    std::ranges::stable_sort(annotations, std::greater(), [&](uint32_t a) { return rank.rows[a].dur_ns; });
+    sort_stably(annotations, std::greater(), [&](uint32_t a) { return rank.rows[a].dur_ns; });
     std::vector<Interval> ranges;
     for (const uint32_t i : annotations) ranges.push_back({rank.rows[i].start_ns, rank.rows[i].end_ns()});
     const RangeIndex index(ranges);

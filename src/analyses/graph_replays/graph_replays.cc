@@ -112,7 +112,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     out.graph_call_ns += replay.call_ns;
     out.graph_work_ns += replay.work_ns;
   }
-  std::ranges::stable_sort(out.graphs, std::ranges::greater(), &Graph::busy_ns);
+  sort_stably(out.graphs, std::ranges::greater(), &Graph::busy_ns);
   return out;
 }
 

@@ -62,7 +62,7 @@ RankIdle idle_of(const TorchRun& run, const TorchRank& rank, const IdleOptions& 
     const uint32_t times = launch < 0 ? 1 : rows_with_index[row.partner_index];
     work.insert(work.end(), times, item);
   }
-  std::ranges::stable_sort(work, {}, [](const Work& a) { return std::tie(a.group, a.start); });
+  sort_stably(work, {}, [](const Work& a) { return std::tie(a.group, a.start); });
   for (size_t i = 0; i < work.size(); ++i) {
     StreamIdle& stream = idle.streams[work[i].group];
     if (i == 0 || work[i - 1].group != work[i].group) {

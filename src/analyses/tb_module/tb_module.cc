@@ -67,8 +67,8 @@ class Statistic {
       events.push_back(event_of(op));
       events.back().op = op;
     }
-    std::ranges::stable_sort(
-        events, [](const Event& a, const Event& b) { return a.start != b.start ? a.start < b.start : a.end > b.end; });
+    sort_stably(events,
+                [](const Event& a, const Event& b) { return a.start != b.start ? a.start < b.start : a.end > b.end; });
     std::vector<int32_t> open;
     for (size_t i = 0; i < events.size(); ++i) {
       while (!open.empty() && events[open.back()].end < events[i].end) open.pop_back();
@@ -93,7 +93,7 @@ class Statistic {
     std::vector<std::pair<uint32_t, int32_t>> ran;  // backward operator, call of its forward
     for (const Event& event : events)
       if (event.op != kNoSliceIndex && event.around >= 0) ran.emplace_back(backward_of.at(event.op), event.around);
-    std::ranges::stable_sort(ran, {}, [&](const auto& one) { return s_.start_ns[one.first]; });
+    sort_stably(ran, {}, [&](const auto& one) { return s_.start_ns[one.first]; });
     for (size_t i = 0; i < ran.size();) {
       const int32_t call = ran[i].second;
       Event back{events[call].name, s_.start_ns[ran[i].first], INT64_MIN, true};
@@ -155,7 +155,7 @@ class Statistic {
     }
     std::vector<Line> sorted;
     for (auto& [key, line] : lines) sorted.push_back(std::move(line));
-    std::ranges::stable_sort(sorted, {}, &Line::first_ns);
+    sort_stably(sorted, {}, &Line::first_ns);
     number_calls(sorted);
     return sorted;
   }
@@ -257,7 +257,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
     for (const auto& [key, entry] : by_module) rows.emplace_back(key, &entry.first);
     const auto self = [](const ModuleSums& s) { return s.self_device_ns + s.self_backward_device_ns; };
     const auto host = [](const ModuleSums& s) { return s.self_host_ns + s.self_backward_host_ns; };
-    std::ranges::stable_sort(rows, [&](const auto& a, const auto& b) {
+    sort_stably(rows, [&](const auto& a, const auto& b) {
       const int64_t x = self(*a.second), y = self(*b.second);
       return x != y ? x > y : host(*a.second) > host(*b.second);
     });

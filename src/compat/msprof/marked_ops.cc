@@ -162,7 +162,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       op.op_id = out.ops.size();
       out.ops.push_back(std::move(op));
     }
-  std::ranges::stable_sort(out.ops, {}, &MarkedOp::start_ns);
+  sort_stably(out.ops, {}, &MarkedOp::start_ns);
   return out;
 }
 

@@ -48,7 +48,7 @@ void tell_jobs_apart(PaddleLog& log, Diagnostics& flaws) {
   if (repeats.steps > 0) flaws.add(problem::paddle_repeated_step, {log.path}, repeats.steps);
   std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & kJobRepeated) != 0; });
   std::vector<PaddleJob> order = log.jobs;
-  std::ranges::stable_sort(order, {}, [](auto& a) { return a.start_ns; });
+  sort_stably(order, {}, [](auto& a) { return a.start_ns; });
   const PaddleJob *longest = nullptr, *first = nullptr;
   int64_t count = 0;
   for (const PaddleJob& job : order) {

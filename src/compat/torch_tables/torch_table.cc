@@ -237,7 +237,7 @@ class Printer {
         default: return 0;
       }
     };
-    std::ranges::stable_sort(rows_, [&](const Row& a, const Row& b) {
+    sort_stably(rows_, [&](const Row& a, const Row& b) {
       return key == SortKey::kName ? a.name > b.name : value(a) > value(b);
     });
   }

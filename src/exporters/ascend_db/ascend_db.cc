@@ -109,7 +109,7 @@ class RankWriter {
              int32_t stage, const std::vector<Group>& groups)
       : rows_(rows), plan_(plan), place_(place), o_(o), rank_(rank), stage_(stage), groups_(groups) {
     for (uint32_t i = 0; i < place.exchanges.size(); ++i) order_.push_back(i);
-    std::ranges::stable_sort(order_, [&](uint32_t a, uint32_t b) { return slot(a) < slot(b); });
+    sort_stably(order_, [&](uint32_t a, uint32_t b) { return slot(a) < slot(b); });
   }
 
   void run() {

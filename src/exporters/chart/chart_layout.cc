@@ -369,8 +369,7 @@ struct Builder {
     const double px_per_ns = out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns);
     for (uint32_t r = 0; r < out.rows.size(); ++r) {
       const size_t p = out.rows[r].part;
-      std::ranges::stable_sort(by_part[p],
-                               [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
+      sort_stably(by_part[p], [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
       const ChartRect box{out.plot.x, out.rows[r].y, out.plot.w, out.rows[r].h};
       place_cells(cells, by_part[p],
                   {static_cast<int32_t>(r), box, px_per_ns, time.start_ns + time.shift_ns[p], strip_px}, out);

@@ -68,8 +68,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
     const size_t p = row.part;
     std::vector<uint32_t> order(by_part[p].size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order,
-                             [&](uint32_t a, uint32_t b) { return by_part[p].start_ns[a] < by_part[p].start_ns[b]; });
+    sort_stably(order, [&](uint32_t a, uint32_t b) { return by_part[p].start_ns[a] < by_part[p].start_ns[b]; });
     const ChartRect box{layout.plot.x, row.y + row.h + where.gap, layout.plot.w, where.h};
     place_cells(by_part[p], order,
                 {static_cast<int32_t>(r), box, px_per_ns(time, layout), time.start_ns + time.shift_ns[p], strip_px},

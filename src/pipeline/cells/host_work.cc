@@ -43,7 +43,7 @@ struct Sequence {  // says which stretch made the node with this number
 // Items come thread after thread, so most of the time they are in order already.
 template <class Less>
 void sort_unless_sorted(std::vector<Item>& items, Less less) {
-  if (!std::ranges::is_sorted(items, less)) std::ranges::stable_sort(items, less);
+  if (!std::ranges::is_sorted(items, less)) sort_stably(items, less);
 }
 
 class PartReader {
@@ -293,7 +293,7 @@ class PartReader {
     const auto at = [&](uint32_t i) -> Stretch& {
       return i < forward_.size() ? forward_[i] : backward_[i - forward_.size()];
     };
-    std::ranges::stable_sort(order, {}, [&](uint32_t a) { return at(a).start_ns; });
+    sort_stably(order, {}, [&](uint32_t a) { return at(a).start_ns; });
     out_.stretches.reserve(order.size());
     std::vector<uint32_t> place(order.size());
     for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;

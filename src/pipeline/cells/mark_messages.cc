@@ -10,7 +10,7 @@ class PartMessageMarks {
   PartMessageMarks(const Trace& trace, std::vector<CellMark> marks) : trace_(trace) {
     for (CellMark& mark : marks)
       if (is_compute(mark.kind) && mark.kind != CellKind::kWeightGrad && !mark.piece) work_.push_back(mark);
-    std::ranges::stable_sort(work_, {}, &CellMark::start_ns);
+    sort_stably(work_, {}, &CellMark::start_ns);
   }
 
   void find(const Part& part, StringId send, StringId receive, std::vector<CellMark>& out) {
@@ -76,7 +76,7 @@ struct Sent {  // for one part: how many pieces of work there are, and how many 
 
 Sent sent_by(std::vector<CellMark> marks, const std::vector<int64_t>& times) {
   std::erase_if(marks, [](const CellMark& m) { return !is_compute(m.kind) || m.kind == CellKind::kWeightGrad; });
-  std::ranges::stable_sort(marks, {}, &CellMark::start_ns);
+  sort_stably(marks, {}, &CellMark::start_ns);
   std::vector<bool> sent(marks.size(), false);
   for (const int64_t time : times) {
     const auto after = std::ranges::upper_bound(marks, time, {}, &CellMark::start_ns);

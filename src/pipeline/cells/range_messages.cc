@@ -243,7 +243,7 @@ class PartMessages {
     }
     for (auto& [key, group] : groups) {
       // The order in which one device made results is known, while the clocks of several receivers may differ.
-      if (!all_known && way == Way::kSend) std::ranges::stable_sort(group.second, {}, &Need::made_ns);
+      if (!all_known && way == Way::kSend) sort_stably(group.second, {}, &Need::made_ns);
       pair(group.first, group.second, all_known);
     }
   }

@@ -66,7 +66,7 @@ NameRules match_set(const Trace& trace, const CellRules& rules, uint32_t set, co
 NameRules choose_rules(const Trace& trace, const CellRules& rules, const std::vector<StringId>& names, bool staged) {
   std::vector<uint32_t> order(rules.sets().size());
   for (uint32_t s = 0; s < order.size(); ++s) order[s] = s;
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
+  sort_stably(order, [&](uint32_t a, uint32_t b) {
     const auto place = [&](const RuleSet& set) { return set.from_user ? 0 : set.name == "mstx" ? 1 : 2; };
     return place(rules.sets()[a]) < place(rules.sets()[b]);
   });
@@ -189,7 +189,7 @@ PartRows part_rows(const Trace& trace, const Part& part, const CellRules& rules,
     row.host_ns = s.start_ns[fact.slice];
     out.rows.push_back(row);
   }
-  std::ranges::stable_sort(out.rows, [](const RangeRow& a, const RangeRow& b) {
+  sort_stably(out.rows, [](const RangeRow& a, const RangeRow& b) {
     return std::tuple(a.start_ns, b.end_ns) < std::tuple(b.start_ns, a.end_ns);
   });
   out.nested = drop_nested(out.rows);

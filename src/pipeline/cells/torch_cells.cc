@@ -47,7 +47,7 @@ class CellMaker {
       return std::tuple(a.part, a.lane, a.start_ns, -a.end_ns, a.slice) <
              std::tuple(b.part, b.lane, b.start_ns, -b.end_ns, b.slice);
     };
-    if (!std::ranges::is_sorted(marks_, before)) std::ranges::stable_sort(marks_, before);
+    if (!std::ranges::is_sorted(marks_, before)) sort_stably(marks_, before);
   }
 
   // With `number`, micro-batches that no name gives are counted. With `unsure`, chunks cannot be distinguished, so
@@ -212,7 +212,7 @@ class CellMaker {
     PartCells out;
     std::vector<uint32_t> order(marks.size());
     std::iota(order.begin(), order.end(), 0u);
-    std::ranges::stable_sort(order, {}, [&](uint32_t a) { return marks[a].start_ns; });
+    sort_stably(order, {}, [&](uint32_t a) { return marks[a].start_ns; });
     const bool named = std::ranges::any_of(marks, [](const CellMark& m) { return m.step != kUnknown; });
     static const std::vector<StepMark> kNoSteps;
     if (!named) out.steps = number_steps(part, p < steps_.size() ? steps_[p] : kNoSteps, order, marks);

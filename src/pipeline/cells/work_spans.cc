@@ -37,7 +37,7 @@ class Places {
     }
     for (uint32_t i = 0; i < places_.size(); ++i)
       if (places_[i].backward) backward_.push_back(i);
-    std::ranges::stable_sort(backward_, {}, [&](uint32_t a) { return places_[a].start_ns; });
+    sort_stably(backward_, {}, [&](uint32_t a) { return places_[a].start_ns; });
   }
 
   size_t size() const { return places_.size(); }

@@ -48,7 +48,7 @@ class Collectives {
 
   void finish() {
     for (auto& [key, listed] : listed_) {
-      std::ranges::stable_sort(listed, {}, &Match::recv_end_ns);
+      sort_stably(listed, {}, &Match::recv_end_ns);
       matches_.ties.push_back(
           {std::get<0>(key), std::get<1>(key), TieKind::kCollectives, {}, std::move(listed), std::get<2>(key)});
     }
@@ -111,7 +111,7 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
     ties[tie].listed.push_back(
         {end, end, start, start, link.to_cell, static_cast<size_t>(cells.part[link.from_cell]) == ties[tie].part_a});
   }
-  parallel_for(ties.size(), [&](size_t i) { std::ranges::stable_sort(ties[i].listed, {}, &Match::recv_end_ns); });
+  parallel_for(ties.size(), [&](size_t i) { sort_stably(ties[i].listed, {}, &Match::recv_end_ns); });
   std::ranges::sort(ties, {}, [](const Tie& x) { return std::pair(x.part_a, x.part_b); });
   std::move(ties.begin(), ties.end(), std::back_inserter(matches.ties));
 }
@@ -222,7 +222,7 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
   }
   std::set<std::pair<size_t, size_t>> tied;
   for (auto& [pair, list] : listed) {
-    std::ranges::stable_sort(list, {}, &Match::recv_end_ns);
+    sort_stably(list, {}, &Match::recv_end_ns);
     matches.ties.push_back({pair.first, pair.second, TieKind::kMessages, {}, std::move(list), -1});
     tied.insert(pair);
   }

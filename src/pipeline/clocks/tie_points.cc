@@ -25,7 +25,7 @@ void Samples::add(const Sample& sample) {
 
 void Samples::sort() {
   const auto earlier = [](const Sample& x, const Sample& y) { return x.t < y.t; };
-  if (!std::ranges::is_sorted(kept_, earlier)) std::ranges::stable_sort(kept_, earlier);
+  if (!std::ranges::is_sorted(kept_, earlier)) sort_stably(kept_, earlier);
 }
 
 void Samples::merge(const Samples& other) {

@@ -202,7 +202,7 @@ EdgeLatencies::EdgeLatencies(const Trace& trace, std::vector<GapSample> samples)
   std::sort(values.begin(), values.end());
   add_medians(values, false, edges_);
   // A pair that has both keeps the value of its messages: it was added first, and the sort is stable.
-  std::ranges::stable_sort(edges_, by_pair);
+  sort_stably(edges_, by_pair);
   edges_.erase(std::unique(edges_.begin(), edges_.end(),
                            [](const EdgeLatency& a, const EdgeLatency& b) { return a.from == b.from && a.to == b.to; }),
                edges_.end());

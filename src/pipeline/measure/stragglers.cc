@@ -163,7 +163,7 @@ class Finder {
         if (part(rank.part).stage != kUnknown)
           members.push_back({part(rank.part).stage, rank.part, static_cast<double>(rank.busy_ns)});
       }
-      std::ranges::stable_sort(members, {}, &Member::stage);
+      sort_stably(members, {}, &Member::stage);
       for (size_t m = 0; m < members.size();) {
         StragglerStep row{.step = step, .stage = members[m].stage};
         std::vector<double> busy;

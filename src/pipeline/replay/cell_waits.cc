@@ -116,7 +116,7 @@ class CellWaits {
     if (!over_missing_.empty() || !std::ranges::is_sorted(links_, from)) {
       sorted_links_.assign(links_.begin(), links_.end());
       sorted_links_.insert(sorted_links_.end(), over_missing_.begin(), over_missing_.end());
-      std::ranges::stable_sort(sorted_links_, from);
+      sort_stably(sorted_links_, from);
       links_ = sorted_links_;
     }
     const std::span<const Link> links = links_;
@@ -231,7 +231,7 @@ class CellWaits {
         in_order = in_order && (end == begin || ended(end - 1) <= ended(end));
       by_end.resize(end - begin);
       std::iota(by_end.begin(), by_end.end(), begin);
-      if (!in_order) std::ranges::stable_sort(by_end, {}, ended);
+      if (!in_order) sort_stably(by_end, {}, ended);
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {
         // Of cells without length at the same moment, the first in order goes first.
@@ -259,7 +259,7 @@ class CellWaits {
       }
       if (is_compute(op.kind)) cell = k;
     }
-    std::ranges::stable_sort(step.beside, {}, [](const auto& of) { return of.second; });
+    sort_stably(step.beside, {}, [](const auto& of) { return of.second; });
   }
 
   // Steps first: of other steps operations may not be known yet.

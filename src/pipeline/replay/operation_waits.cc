@@ -86,8 +86,7 @@ class ReplicaWaits {
     // circle.
     for (Rank& rank : ranks_)
       for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB})
-        std::ranges::stable_sort(rank.of[type], {},
-                                 [&](uint32_t a) { return std::tuple(op(a).start_ns, op(a).end_ns); });
+        sort_stably(rank.of[type], {}, [&](uint32_t a) { return std::tuple(op(a).start_ns, op(a).end_ns); });
     for (const Rank& rank : ranks_) {
       messages_of(rank, kF, kSendF, true);
       messages_of(rank, kF, kRecvF, false);
@@ -222,7 +221,7 @@ class ReplicaWaits {
   void parameters_and_gradients(const Rank& rank) {
     std::vector<uint32_t> both = rank.of[kParams];
     both.insert(both.end(), rank.of[kGrads].begin(), rank.of[kGrads].end());
-    std::ranges::stable_sort(both, {}, [&](uint32_t a) { return op(a).start_ns; });
+    sort_stably(both, {}, [&](uint32_t a) { return op(a).start_ns; });
     chain(both);
     std::vector<uint32_t> first_forward(chunks_, UINT32_MAX), last_backward = first_forward;
     for (const uint32_t c : rank.of[kF]) {
@@ -270,10 +269,10 @@ class ReplicaWaits {
   // stamp.
   void launches(const Rank& rank) {
     std::vector<uint32_t> by_end = rank.compute, others;
-    std::ranges::stable_sort(by_end, {}, [&](uint32_t a) { return op(a).end_ns; });
+    sort_stably(by_end, {}, [&](uint32_t a) { return op(a).end_ns; });
     for (size_t type = kSendF; type < kOps; ++type)
       others.insert(others.end(), rank.of[type].begin(), rank.of[type].end());
-    std::ranges::stable_sort(others, {}, [&](uint32_t a) { return op(a).start_ns; });
+    sort_stably(others, {}, [&](uint32_t a) { return op(a).start_ns; });
     size_t next = 0;
     for (const uint32_t o : others) {
       while (next < by_end.size() && op(by_end[next]).end_ns <= op(o).start_ns + kSameNs) ++next;

@@ -254,7 +254,7 @@ class Simulation {
         cell.end_ns += step.start_ns;
         own.push_back(cell);
       }
-      std::ranges::stable_sort(own, {}, &Cell::start_ns);
+      sort_stably(own, {}, &Cell::start_ns);
     }
     if (o_.collectives && o_.reduce_ns > 0 && !times.empty())
       own.push_back({step.step, rank, CellKind::kCollective, 0, kUnknown, step.start_ns + times.back().end_ns,

@@ -89,7 +89,7 @@ void read_series(RankDb& rank, const CounterTable& of) {
     if (std::ranges::is_sorted(series.time_ns)) continue;
     std::vector<size_t> order(series.time_ns.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return series.time_ns[a] < series.time_ns[b]; });
+    sort_stably(order, [&](size_t a, size_t b) { return series.time_ns[a] < series.time_ns[b]; });
     CounterSeries sorted{series.name, {}, {}};
     for (const size_t i : order) {
       sorted.time_ns.push_back(series.time_ns[i]);
@@ -135,7 +135,7 @@ void read_blocks(RankDb& rank) {
                 memory.push_back(record);
               }
             });
-  std::ranges::stable_sort(memory, {}, &MemoryRecord::time_ns);
+  sort_stably(memory, {}, &MemoryRecord::time_ns);
   for (uint32_t i = 0; i < memory.size(); ++i) memory[i].file_index = i;
 }
 

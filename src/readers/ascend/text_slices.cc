@@ -171,7 +171,7 @@ class Slicer {
     for (uint32_t r = 0; r < trace_.rows.size(); ++r)
       if (operation_[r] != SIZE_MAX) rows_of[trace_.rows[r].thread].push_back(r);
     for (std::vector<uint32_t>& rows : rows_of)
-      std::ranges::stable_sort(rows, {}, [&](uint32_t a) { return trace_.rows[a].start_ns; });
+      sort_stably(rows, {}, [&](uint32_t a) { return trace_.rows[a].start_ns; });
     for (const TraceTransfer& from : trace_.transfers) {
       const TraceRow& row = trace_.rows[from.row];
       if (at_[from.row] == kNoRow || trace_.threads[row.thread].kind != ThreadKind::kPlane) continue;

@@ -284,7 +284,7 @@ class TraceReader {
     for (uint32_t r = 0; !rows_of.empty() && r < out_.rows.size(); ++r)
       if (const auto at = rows_of.find(out_.rows[r].thread); at != rows_of.end()) at->second.push_back(r);
     for (auto& [thread, rows] : rows_of)
-      std::ranges::stable_sort(rows, [&](uint32_t a, uint32_t b) {
+      sort_stably(rows, [&](uint32_t a, uint32_t b) {
         const TraceRow &one = out_.rows[a], &other = out_.rows[b];
         return one.start_ns != other.start_ns ? one.start_ns < other.start_ns : one.dur_ns > other.dur_ns;
       });

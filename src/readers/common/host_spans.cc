@@ -28,8 +28,8 @@ struct TaskLane {
 
 void add_host_spans(int64_t pid, std::vector<HostSpan> spans, PartBuilder& builder) {
   constexpr size_t kMaxLanes = 64;
-  std::ranges::stable_sort(
-      spans, {}, [](const HostSpan& span) { return std::tuple(span.start_ns, -span.end_ns, span.task, span.name); });
+  sort_stably(spans, {},
+              [](const HostSpan& span) { return std::tuple(span.start_ns, -span.end_ns, span.task, span.name); });
   std::unordered_map<uint64_t, int64_t> task_end_ns;
   for (const HostSpan& span : spans) {
     int64_t& end_ns = task_end_ns[span.task];

@@ -119,8 +119,8 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
           if (is_backward(ops[i].kind)) backwards.push_back(i);
         }
         const auto by_start = [&](uint32_t a, uint32_t b) { return ops[a].start_ns < ops[b].start_ns; };
-        std::ranges::stable_sort(forwards, by_start);
-        std::ranges::stable_sort(backwards, by_start);
+        sort_stably(forwards, by_start);
+        sort_stably(backwards, by_start);
         for (const CellKind kind :
              {CellKind::kSendForward, CellKind::kRecvForward, CellKind::kSendBackward, CellKind::kRecvBackward}) {
           const auto begin = std::ranges::find_if(group, [&](uint32_t i) { return ops[i].kind == kind; });

@@ -36,7 +36,7 @@ void order_facts(std::vector<Fact>& facts, size_t slice_count) {
       facts.swap(ordered);
     }
   }
-  if (!places_are_known) std::ranges::stable_sort(facts, before);
+  if (!places_are_known) sort_stably(facts, before);
 }
 
 // Moves facts of rows to a part. `slice` has the slice of each row; facts of rows without one are left out.

@@ -64,7 +64,7 @@ void put_in_order(const std::vector<CategoryInfo>& categories, Lane& lane, Slice
   if (!sorted) {
     std::vector<uint32_t> order;
     for (uint32_t i = lane.begin; i < lane.end; ++i) order.push_back(static_cast<uint32_t>(i));
-    std::ranges::stable_sort(order, before);
+    sort_stably(order, before);
     rows::permute_lane(s.start_ns, order, lane.begin);
     rows::permute_lane(s.dur_ns, order, lane.begin);
     rows::permute_lane(s.name_id, order, lane.begin);

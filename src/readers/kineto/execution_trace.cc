@@ -228,7 +228,7 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
     fact.outputs = trace.names.intern(node.outputs);
     fact.schema = trace.names.intern(node.schema);
   }
-  std::ranges::stable_sort(facts, {}, &GraphNodeFact::slice);
+  sort_stably(facts, {}, &GraphNodeFact::slice);
   part.graph_nodes = std::move(facts);
   trace.diagnostics.add(problem::kineto_execution_trace,
                         Args().set("found", std::to_string(found)).set("recorded", std::to_string(recorded)), {path});

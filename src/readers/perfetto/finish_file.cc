@@ -69,7 +69,7 @@ Tracks::Lane joined_lane(const Tracks::Lane& lane, const std::set<std::string>& 
 
 // A state lasts until the track's next one; the length of the last one is unknown.
 void FileReader::settle_states() {
-  std::ranges::stable_sort(states_, {}, [](const StateChange& a) { return std::tie(a.track, a.time); });
+  sort_stably(states_, {}, [](const StateChange& a) { return std::tie(a.track, a.time); });
   for (size_t k = 0; k < states_.size(); ++k) {
     const StateChange& from = states_[k];
     if (from.name == 0) continue;
@@ -93,7 +93,7 @@ void FileReader::settle_states() {
 // Every slice with an id is linked to the one before it, in order of time; an id that ends starts again. An arrow from
 // a launch call to device work without a launch is that launch.
 void FileReader::settle_flows() {
-  std::ranges::stable_sort(flows_, {}, &FlowPoint::time);
+  sort_stably(flows_, {}, &FlowPoint::time);
   if (flows_.empty() && legacy_flows_.empty()) return;
   uint32_t number = 0;
   for (const Row& row : rows_.rows)
@@ -133,7 +133,7 @@ void FileReader::settle_flows() {
       if (const auto at = starts.find(row.thread); at != starts.end()) at->second.push_back(row.start_ns);
     for (auto& [track, times] : starts) std::ranges::sort(times);
   }
-  std::ranges::stable_sort(legacy_flows_, {}, &LegacyFlow::time);
+  sort_stably(legacy_flows_, {}, &LegacyFlow::time);
   for (const LegacyFlow& flow : legacy_flows_) {
     int64_t time = flow.time;
     if (flow.phase == 'f' && !flow.binds_enclosing) {
@@ -283,7 +283,7 @@ std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
 }
 
 void FileReader::settle_counters(FileResult& out) {
-  std::ranges::stable_sort(samples_, {}, [](const Sample& a) { return std::tie(a.track, a.time); });
+  sort_stably(samples_, {}, [](const Sample& a) { return std::tie(a.track, a.time); });
   out.counters = samples_.size();
   if (out.ranks.empty()) return;
   for (size_t k = 0; k < samples_.size(); ++k) {

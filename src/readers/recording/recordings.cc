@@ -67,8 +67,7 @@ std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
       in_order &= is_new || at->second <= block.first;
       at->second = block.first;
     }
-  if (!in_order)
-    std::ranges::stable_sort(blocks, {}, [](const BlockOf& a) { return std::tie(a.block->ring, a.block->first); });
+  if (!in_order) sort_stably(blocks, {}, [](const BlockOf& a) { return std::tie(a.block->ring, a.block->first); });
   return blocks;
 }
 
@@ -160,7 +159,7 @@ void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& nex
 }
 
 Recording joined_files(Group& group, Diagnostics& diagnostics) {
-  std::ranges::stable_sort(group.cold, [](const File* a, const File* b) {
+  sort_stably(group.cold, [](const File* a, const File* b) {
     return (*a->cold_content)->head.part < (*b->cold_content)->head.part;
   });
   Recording r;
@@ -257,8 +256,8 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
   }
   std::vector<Recording> recordings;
   for (auto& [key, group] : groups) recordings.push_back(joined_files(group, diagnostics));
-  std::ranges::stable_sort(recordings, {},
-                           [](const Recording& a) { return std::tie(a.meta.rank, a.meta.start_realtime_ns, a.paths); });
+  sort_stably(recordings, {},
+              [](const Recording& a) { return std::tie(a.meta.rank, a.meta.start_realtime_ns, a.paths); });
   return recordings;
 }
 

@@ -73,7 +73,7 @@ class Grouper {
     std::vector<size_t> out;
     for (size_t i = 0; i < events_.size(); ++i)
       if (events_[i].is_root) out.push_back(i);
-    std::ranges::stable_sort(out, {}, [&](size_t a) { return events_[a].start_ps; });
+    sort_stably(out, {}, [&](size_t a) { return events_[a].start_ps; });
     return out;
   }
 

@@ -56,7 +56,7 @@ class StepWriter {
     const auto before = [](const WhatIf::WorldCell& a, const WhatIf::WorldCell& b) {
       return std::tuple(a.part, a.start_ns) < std::tuple(b.part, b.start_ns);
     };
-    if (!std::ranges::is_sorted(cells, before)) std::ranges::stable_sort(cells, before);
+    if (!std::ranges::is_sorted(cells, before)) sort_stably(cells, before);
     std::vector<double> start, dur;
     std::vector<int32_t> part, chunk, micro_batch;
     std::vector<uint8_t> kind;

@@ -168,7 +168,7 @@ void Timeline::set_zeros() {
 
 // Sorts lanes by rank; within a rank, cells come first, then streams, threads and counters.
 void Timeline::sort_lanes() {
-  std::ranges::stable_sort(lanes_, [](const ViewLane& a, const ViewLane& b) {
+  sort_stably(lanes_, [](const ViewLane& a, const ViewLane& b) {
     return std::pair(a.part, a.type) < std::pair(b.part, b.type);
   });
   cell_places_.resize(trace_.cells.size());
@@ -270,7 +270,7 @@ void Timeline::find_steps() {
         last->sum_ns += static_cast<double>(step.end_ns - step.start_ns), ++last->ranges;
       }
   for (const auto& [number, step] : steps) steps_.push_back(step);
-  std::ranges::stable_sort(steps_, {}, &ViewStep::start_ns);
+  sort_stably(steps_, {}, &ViewStep::start_ns);
 }
 
 SlicePlace Timeline::place_of_slice(uint32_t part, uint32_t slice) const {

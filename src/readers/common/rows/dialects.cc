@@ -135,7 +135,7 @@ void translate_devices(FileRows& rows) {
   });
   if (translated && !is_legacy) rows.metadata.push_back({"recorded_by", of_xla ? "\"xplane\"" : "\"rocpd\""});
   for (std::vector<Row*>& line : lines) {
-    std::ranges::stable_sort(line, [](const Row* a, const Row* b) {
+    sort_stably(line, [](const Row* a, const Row* b) {
       return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->dur_ns > b->dur_ns;
     });
     for (size_t k = 0; k + 1 < line.size(); ++k)

@@ -115,7 +115,7 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
 void FileRows::join_halves() {
   std::vector<Row> joined;
   // A file may have its events in any order; what begins and ends at once keeps the file's.
-  std::ranges::stable_sort(rest.halves, {}, [](const HalfEvent& a) { return a.row.start_ns; });
+  sort_stably(rest.halves, {}, [](const HalfEvent& a) { return a.row.start_ns; });
   std::map<uint32_t, std::vector<Row>> open, open_async;
   for (const HalfEvent& half : rest.halves) {
     const bool async = half.phase == 'b' || half.phase == 'e';

@@ -118,8 +118,7 @@ class CaptureNames {
     }
     for (const Row* row : all_)
       if (is_device_work(kind(*row))) numbers.erase(row->correlation);
-    std::ranges::stable_sort(looked, {},
-                             [](const Row* row) { return std::tuple(row->thread, row->start_ns, -row->dur_ns); });
+    sort_stably(looked, {}, [](const Row* row) { return std::tuple(row->thread, row->start_ns, -row->dur_ns); });
     std::vector<const Row*> open;  // from the outermost
     for (const Row* row : looked) {
       while (!open.empty() && (open.back()->thread != row->thread || end_of(*open.back()) <= row->start_ns))
@@ -129,7 +128,7 @@ class CaptureNames {
       else if (numbers.erase(row->correlation) > 0)
         add_call(*row, open, *capture_of(*row));
     }
-    for (Capture& capture : captures_) std::ranges::stable_sort(capture.calls, {}, &Call::start_ns);
+    for (Capture& capture : captures_) sort_stably(capture.calls, {}, &Call::start_ns);
   }
 
   void add_call(const Row& row, const std::vector<const Row*>& open, Capture& capture) const {
