@@ -5,7 +5,8 @@
 //                                 (lanes that lie together)
 import {ColumnReader, fail, type Arrays} from './columns';
 import {buildRows, type Store} from './lanes';
-import {release, unzip} from './unpack';
+import {release} from '../shell/wire';
+import {unzip} from './unpack';
 
 // The pieces of the lanes [first, last], each gzip.
 export interface Group {

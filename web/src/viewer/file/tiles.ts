@@ -5,6 +5,7 @@ import {addBusy, BLOCK, drawnNs, endOf, firstEndingAfter, sliceAt, type Lane, ty
 import {lanesAsked, numberAsked, refuse, windowAsked, type Asked} from './query';
 
 const WALK = 2 * BLOCK, MOST_COLUMNS = 16384;
+const slot = new Uint8Array(256); // by kind, of the row in work: a worker collects small arrays late
 
 // The first position from `from` on that ends after t: steps that double, then halves.
 function gallop(lane: Lane, row: Row, from: number, t: number, t0: number): number {
@@ -28,7 +29,7 @@ export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: 
 {
   const from = Math.floor(t0), skip = t0 - from, columnNs = (t1 - t0) / columns, {kinds, count, order} = row,
     {placeKind} = store;
-  const {start, dur, place} = lane, slot = new Uint8Array(256), busy = new Float64Array(kinds.length);
+  const {start, dur, place} = lane, busy = new Float64Array(kinds.length);
   kinds.forEach((kind, k) => {
     slot[kind] = k;
   });

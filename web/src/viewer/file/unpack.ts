@@ -1,4 +1,6 @@
 // Unpacks the content of a report: gzip in base64.
+import {release} from '../shell/wire';
+
 const withBase64 = Uint8Array as unknown as {fromBase64?: (text: string) => Uint8Array<ArrayBuffer>};
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
@@ -6,11 +8,6 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const raw = atob(text), bytes = new Uint8Array(raw.length);
   for (let i = 0; i < raw.length; ++i) bytes[i] = raw.charCodeAt(i);
   return bytes;
-}
-
-// Frees bytes that are read, where the browser can: a worker that makes few objects collects its garbage late.
-export function release({buffer}: Uint8Array): void {
-  (buffer as {transfer?: (size: number) => unknown}).transfer?.(0);
 }
 
 export const unpack = (text: string): Promise<ArrayBuffer> => unzip(fromBase64(text));

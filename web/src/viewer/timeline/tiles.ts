@@ -47,7 +47,7 @@ interface Request {
 }
 
 const MARGIN = 0.5, SPARE_SHARE = 0.12, SIDE_BY_SIDE = 6, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000,
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 45e5, BAND_PIXELS = 3e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000,
   SPARE = 2;
 const FIRST_MS = 80; // of shading while there is nothing to look at
 
