@@ -188,6 +188,9 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
       const bool costs = f.lost_ns_per_step > 0 && f.value.find("×") == std::string::npos;
       title =
           words(costs ? "explain.culprit.profile.costs" : "explain.culprit.profile", args.set("note", f.value_note));
+      const Finding& largest = *std::ranges::max_element(e.findings, {}, &Finding::lost_ns_per_step);
+      if (costs && !(largest.price.saving_ns > 0) && largest.lost_ns_per_step > f.lost_ns_per_step)
+        h.lead += words("explain.order");
     }
   } else {
     const auto computing = std::ranges::find_if(e.parts, [](const SpanPart& p) { return p.id == "compute"; });

@@ -30,7 +30,7 @@ class LateRanks(Case):
                 self.assertEqual((found['rank'], found['places'][0]['ranks']), (who, [who]))
                 usual = {'ddp': 20 + 14, 'fsdp': 20 + 8 * 3}[kind] + 1.3  # the buckets are reduced at one time
                 self.assertAlmostEqual(found['lost_share'], ms / (usual + ms), delta=0.02)
-                self.assertIn('and came last to', found['detail_en'])
+                self.assertRegex(found['detail_en'], r'waits [0-9.]+\s\w+ in collectives per step \(median of the others: [0-9.]+\s\w+\), so the others wait')
                 self.assertEqual('It computes for' in found['detail_en'], how == 'computes')
 
     def test_without_steps_no_share_is_of_a_step(self):

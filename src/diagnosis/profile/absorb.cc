@@ -1,5 +1,6 @@
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
+#include "model/message_names.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -21,7 +22,11 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   const RankLoss* loss = largest(account, kind, part);
   if (!loss) return;
   Args args;
-  args.set("what", loss->what).set("at", loss->at.text()).set("detail", x.detail);
+  // Every collective is launched by some call of the runtime: that alone names no place.
+  const Culprit& at = loss->at;
+  const bool bare = kind == LossKind::kCollective && at.op.empty() && at.range.empty() && at.where().empty() &&
+                    !is_communication_call(at.call);
+  args.set("what", loss->what).set("at", bare ? Text() : at.text()).set("detail", x.detail);
   args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
   args.set("waits",
            loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());

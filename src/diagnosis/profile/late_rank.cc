@@ -291,15 +291,15 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
   bool enough = share >= kMostlyWaiting && reported.weight >= kWaitingShare;
-  if (min->waiting < kLateRatio * median_of(waiting)) {
+  if (const double usual = median_of(std::move(waiting)); min->waiting < kLateRatio * usual) {
     // The one that waits least is late, and costs what each of the others waits: that cost excludes the waiting of the
     // late rank.
     reported.min_rank = min->rank, reported.min_ns = min->waiting;
     reported.mean_ns = mean_of(cost);
     reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));
-    const DeviceSums& late = *std::ranges::find(sums.ranks, min->rank, &DeviceSums::rank);
-    reported.came_last = late.came_last, reported.collectives = late.joined_collectives;
-    enough |= reported.late_weight >= kWaitingShare && late_in_all_steps(sums, late);
+    reported.others_ns = usual;
+    enough |= reported.late_weight >= kWaitingShare &&
+              late_in_all_steps(sums, *std::ranges::find(sums.ranks, min->rank, &DeviceSums::rank));
     const double others = median_of(std::move(computing));
     if (min->computing - others >= kExplains * mean_of(cost))
       reported.computing_ns = min->computing, reported.others_computing_ns = others;
@@ -406,8 +406,7 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   Args args;
   args.set("share", percent(waits.share)).set("time", human_duration(waits.mean_ns));
   args.set("rank", waits.min_rank.value_or(0)).flag("steps", f.step_count > 0);
-  args.set("last", waits.collectives > 0 ? grouped(waits.came_last) : "").set("of", grouped(waits.collectives));
-  args.set("least", waits.min_rank ? human_duration(waits.min_ns) : "");
+  args.set("least", human_duration(waits.min_ns)).set("usual", human_duration(waits.others_ns));
   args.set("who", words(waits.min_rank ? "profile.collectives.late" : "profile.collectives.nobody", args));
   say(x, "profile.collectives", args);
   if (waits.min_rank) {

@@ -214,7 +214,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   set_places(loss.at, x);
   x.title = titled(reported.sentence, f, j);
   Args args;
-  args.set("recorded", percent(j.recorded_share));
+  args.set("recorded", percent(j.recorded_share)).flag("mean", j.one_rank && f.ranks.size() > 1);
   if (percent(j.share) != percent(j.recorded_share)) args.set("share", percent(j.share));
   x.detail = words("profile.loss.detail", args);
   if (loss.at.name() != loss.at.text().en) x.detail += words("profile.loss.at", Args().set("at", loss.at.text()));

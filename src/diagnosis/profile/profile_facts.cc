@@ -143,7 +143,6 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
   f.comm_overlap_ns = 0;
   f.outside_ns = 0;
   f.window_ns = 0;
-  double steps_ns = 0;
   int64_t steps = 0;
   for (RankFacts& r : f.ranks) {
     const auto it = std::ranges::find_if(account, [&](const RankAccount& a) { return a.rank == r.rank; });
@@ -164,8 +163,10 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     f.whole.exposed_memory_ns += r.exposed_memory_ns;
     f.whole.idle_ns += r.idle_ns;
     f.outside_ns += a.before_and_after_ns;
-    f.window_ns = std::max(f.window_ns, r.span_ns);
-    if (a.steps > 0) steps_ns += a.steps_ns, steps += a.steps;
+    steps += std::max<int64_t>(0, a.steps);
+    if (r.span_ns <= f.window_ns) continue;
+    f.window_ns = r.span_ns;
+    f.step_ns = a.steps > 0 ? a.steps_ns / a.steps : r.span_ns;
   }
   double exposed_ns = 0, one_stream_ns = 0;
   for (const RankAccount& a : account)
@@ -175,7 +176,6 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
   f.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
   if (steps > 0) f.step_count = std::max<size_t>(1, static_cast<size_t>(steps) / f.ranks.size());
-  f.step_ns = steps > 0 ? steps_ns / steps : f.window_ns;
   f.accounted = true;
 }
 

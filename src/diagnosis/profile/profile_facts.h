@@ -37,13 +37,12 @@ struct SlowRank {
 
 // Collectives that wait more than they transfer, in a mean step.
 struct CollectiveWaits {
-  double share = 0;                 // waiting of the collectives' time
-  double weight = 0;                // exposed waiting of the step
-  double mean_ns = 0;               // exposed waiting of a rank; with min_rank, of each of the others
-  std::optional<int64_t> min_rank;  // waits far less than the others, so they wait for it
-  double min_ns = 0;
-  double late_weight = 0;                  // with min_rank: what LateRank::share is
-  int64_t came_last = 0, collectives = 0;  // of min_rank, where they are known
+  double share = 0;                  // waiting of the collectives' time
+  double weight = 0;                 // exposed waiting of the step
+  double mean_ns = 0;                // exposed waiting of a rank; with min_rank, of each of the others
+  std::optional<int64_t> min_rank;   // waits far less than the others, so they wait for it
+  double min_ns = 0, others_ns = 0;  // waiting of min_rank, and of the median of the others
+  double late_weight = 0;            // with min_rank: what LateRank::share is
   // Set where min_rank is late because it computes longer: its time in a step, and that of the others.
   double computing_ns = 0, others_computing_ns = 0;
 };
@@ -103,8 +102,8 @@ struct ProfileFacts {
   std::string changing_most;
   // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
-  // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices
-  // for a step "on average" use this one.
+  // The mean step, all of them; with accounts that of the rank with the longest window, whose pace is the run's (the
+  // whole window where the profile has no steps). All sentences and prices for a step "on average" use this one.
   double step_ns = 0;
 };
 

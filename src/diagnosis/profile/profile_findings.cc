@@ -73,7 +73,8 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, c
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
   args.set("low", percent(share(*min))).set("least", int64_t{min->rank});
   args.set("high", percent(share(*max))).set("most", int64_t{max->rank});
-  args.flag("apart", apart).set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
+  args.flag("apart", apart).flag("even", percent(share(*min)) == percent(share(*max)));
+  args.set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
   args.set("advice",
            words(mostly_waits(sums, apart)  ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"
                  : f.comm_on_compute_stream ? "profile.exposed.advice.stream"
