@@ -57,7 +57,10 @@ void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const D
     if (std::string title = table_title(table, true); title != table.title())
       pairs.emplace(table.title(), std::move(title));
     name("table." + table.name(), chinese_name("table." + table.name()));
-    for (const ColumnSpec& spec : table.columns()) name("column." + spec.name, chinese_name(spec.name));
+    for (const ColumnSpec& spec : table.columns()) {
+      name("column." + spec.name, chinese_name(spec.name));
+      name(spec.help, chinese_sentence(spec.help));
+    }
     const size_t rows = table.name().ends_with("-over-time") ? 0 : std::min(table.row_count(), max_rows);
     for_each_block(table, 0, rows, [&](const Table& block, size_t begin, size_t end) {
       for (size_t c = 0; c < table.columns().size(); ++c) {

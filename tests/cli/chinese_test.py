@@ -74,6 +74,18 @@ class Chinese(Case):
 
 
 class Dictionary(unittest.TestCase):
+    def test_every_explanation_of_a_table_head_has_its_chinese(self):
+        explained, missing = 0, []
+        for file in sorted(path for room in ('analyses', 'diagnosis', 'engine') for path in (SOURCE / 'src' / room).rglob('words.json')):
+            said = json.loads(file.read_text(encoding='utf-8'))
+            lists = [table.get('columns', []) for tables in said.get('tables', {}).values() for name, table in tables.items() if '/' not in name]
+            for column in [c for columns in lists + list(said.get('column_sets', {}).values()) for c in columns if isinstance(c, list) and len(c) > 3 and c[3]]:
+                explained += 1
+                if re.search('[a-z] [a-z]', column[3]) and column[3] not in SENTENCES:
+                    missing.append((file.parent.name, column[3]))
+        self.assertGreater(explained, 1000)
+        self.assertEqual(missing, [])
+
     def test_fixed_sentences_have_their_chinese(self):
         for en, zh in SENTENCES.items():
             self.assertNotRegex(en, r'\{\d\}', 'a sentence with something measured in it is made in both languages (base/words.h)')

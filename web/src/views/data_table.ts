@@ -2,7 +2,7 @@
 import {h, type Child} from '../dom';
 import type {Column, Table, Value} from '../data/report';
 import {bytes, grouped, shown} from '../format';
-import {cellValue, columnTitle, t, tableTitle} from '../i18n/i18n';
+import {cellValue, columnTitle, sentence, t, tableTitle} from '../i18n/i18n';
 import type {TextTip} from './text_tip';
 
 const FIRST_ROWS = 100, PAGE_ROWS = 1000, LEAST_TO_FILTER = 8, LONG = 40;
@@ -98,10 +98,11 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
     }}, titles[index]!, column.unit && h('small', {}, ` ${column.unit}`),
       h('span', {class: 'arrow', 'aria-hidden': 'true'}));
     if (column.help) {
+      const help = sentence(column.help);
       button.removeAttribute('title');
-      button.setAttribute('aria-description', column.help);
+      button.setAttribute('aria-description', help);
       for (const event of ['pointerenter', 'focus'])
-        button.addEventListener(event, () => use.tip.showText(column.help, button));
+        button.addEventListener(event, () => use.tip.showText(help, button));
       for (const event of ['pointerleave', 'blur']) button.addEventListener(event, () => use.tip.hide());
     }
     return h('th', {scope: 'col', 'aria-sort': !own ? 'none' : view.down ? 'descending' : 'ascending',

@@ -3,7 +3,7 @@
 import type {Column, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {grouped} from '../../format';
-import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
+import {columnTitle, flawWords, sentence, t, tableTitle} from '../../i18n/i18n';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
 import type {Shell} from '../shell/page';
@@ -167,7 +167,7 @@ export function answerSection(use: SectionUse): Section {
     return h('div', {}, h('h4', {}, tableTitle(table)), h('dl', {class: 'columns-help'}, ...table.columns.flatMap(
       column => [
         h('dt', {}, columnTitle(column), column.unit && h('small', {}, ` ${column.unit}`)),
-        h('dd', {}, column.help || '–'),
+        h('dd', {}, sentence(column.help) || '–'),
       ],
     )));
   }
