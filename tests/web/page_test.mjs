@@ -348,6 +348,43 @@ export const cases = [
       for (const text of [seen.bars, seen.picture])
         assert.ok(Math.abs(told(text) / mean - 1) < 0.05, `${text}, and the mean step takes ${mean} ns`);
       assert.equal(new Set(seen.colours).size, 3, seen.colours.join());
+      // What the bars are, that the recorded time spans several clocks, and what the tables leave out, is said.
+      const said = await page.evaluate(() => ({
+        key: document.querySelector('.aside-block.steps p').textContent,
+        now: document.querySelector('.spark .now').dataset.step,
+        span: document.querySelector('.facts [data-figure="recording"]').textContent,
+        bars: document.querySelector('.profile-bars').parentElement.textContent,
+      }));
+      const numbers = seen.steps.map(step => step.number);
+      assert.equal(said.key, `Steps ${Math.min(...numbers)} to ${Math.max(...numbers)}; coloured: step ${said.now}`);
+      assert.match(said.span, /\(clocks not aligned\)$/);
+      assert.match(said.bars, /the last profiler step is skipped/);
+      // The axis has the steps of one rank: those of all ranks together overlap, and are nobody's.
+      await page.evaluate(() => {
+        location.hash = '#/timeline';
+      });
+      await page.waitForFunction(() =>
+        document.querySelector('canvas.rows')?.clientWidth > 0 && stageline.settled() && stageline.painted().lanes > 0
+      );
+      const bands = await page.evaluate(() => {
+        const canvas = document.querySelector('canvas.rows'),
+          box = canvas.getBoundingClientRect(),
+          ratio = canvas.width / box.width,
+          own = stageline.run.ranks[0].steps,
+          {span_ns: span} = stageline.run;
+        const free = Array.from({length: 200}, (_, i) => (i + 0.5) / 200 * span).filter(t =>
+          own.every(([, start, end]) => t < start - span / 100 || t > end + span / 100)
+        );
+        const colour = t =>
+          [
+            ...canvas.getContext('2d').getImageData(Math.round((stageline.xOf(t) - box.left) * ratio),
+              Math.round(32 * ratio), 1, 1).data,
+          ].join();
+        return {own: own.map(([, start, end]) => colour(start + (end - start) * 0.9)), free: free.map(colour)};
+      });
+      assert.ok(bands.free.length > 10, 'the other clocks reach beyond rank 0');
+      assert.equal(new Set(bands.own).size, 1, bands.own.join(' '));
+      assert.ok(!bands.free.includes(bands.own[0]), 'no band where rank 0 has no step');
       // The scene of a loss is of the rank that has it.
       await page.evaluate(() => {
         location.hash = '#/timeline?scene=comm.exposed';

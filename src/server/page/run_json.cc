@@ -31,9 +31,9 @@ void write_kinds(JsonWriter& json, uint32_t present) {
 // Where clocks are not aligned, a step of all ranks is longer than that of any: each rank has its own steps, in runs of
 // usual sizes.
 void write_ranks(JsonWriter& json, const Timeline& timeline) {
-  constexpr size_t kMaxSteps = 4096;  // of all ranks together
   const Trace& trace = timeline.trace();
-  const bool own = trace.cells.size() == 0 && trace.parts.size() * timeline.steps().size() <= kMaxSteps;
+  const size_t max_steps = trace.clock == ClockState::kShared ? 4096 : 65'536;  // of all ranks together
+  const bool own = trace.cells.size() == 0 && trace.parts.size() * timeline.steps().size() <= max_steps;
   json.objects("ranks", trace.parts, [&](const Part& part) {
     json.field("rank", part.rank).field("machine", part.machine).field("machine_name", part.machine_name);
     json.field("device", part.device).field("stage", part.stage).field("dp", part.dp);

@@ -55,9 +55,15 @@ export function stepBarsView(times: StepTime[], chosen: () => number | null, cho
     const time = times[Math.min(Math.max(i, 0), times.length - 1)]!;
     choose(time.step);
   });
-  const mark = (): void => bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === chosen()));
+  const key = h('p', {class: 'quiet'});
+  const mark = (): void => {
+    const now = chosen();
+    bars.forEach((bar, i) => bar.classList.toggle('now', times[i]!.step === now));
+    key.textContent = now === null || times.length === 1 ? ''
+      : t('stepTime.key', times[0]!.step, times.at(-1)!.step, now);
+  };
   mark();
-  const view = h('section', {class: 'aside-block steps'}, h('h2', {}, title), chart);
+  const view = h('section', {class: 'aside-block steps'}, h('h2', {}, title), chart, key);
   view.addEventListener('statechange', mark);
   return view;
 }

@@ -47,6 +47,9 @@ const ALIKE = 0.05;
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
 export const lengthOfStep = (step: Step): number => step.mean_ns ?? step.end_ns - step.start_ns;
+// Returns whether no moment is the start of a step on every rank.
+export const isApart = ({ranks, clock}: Run): boolean =>
+  ranks.length > 1 && !['shared', 'aligned'].includes(clock.state);
 // The step on one rank.
 export function ownStep(run: Run, step: Step, rank: number): Step {
   const own = run.ranks[rank]?.steps?.find(([number]) => number === step.number);

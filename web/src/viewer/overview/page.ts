@@ -3,14 +3,14 @@
 import type {Finding, SpanPart, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
-import {currentLang, description, flawWords, t} from '../../i18n/i18n';
+import {currentLang, description, flawWords, t, type Key} from '../../i18n/i18n';
 import {findingsView} from '../../views/findings';
 import {explainFigures, glossaryView, learnTerms, type Figure, type Figures} from '../../views/glossary';
 import {headlineView, spanBar} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
-import {deskOf, type Working} from '../answers/ask';
+import {deskOf, type Answer, type Working} from '../answers/ask';
 import {sentences, type Diff} from '../answers/diff';
 import {failure, working} from '../answers/working';
 import type {Step} from '../shell/api';
@@ -18,7 +18,7 @@ import {explained, findingOf, type Explained} from '../answers/explained';
 import type {Page, Shell} from '../shell/page';
 import {hasCompare, hasFlame, hasPipeline} from '../shell/shell';
 import {stepsOf} from '../evidence/scenes';
-import {lengthOfStep, usualStep} from '../evidence/staged';
+import {isApart, lengthOfStep, usualStep} from '../evidence/staged';
 import {placesOf, replicaOf, windowOf} from '../evidence/places';
 import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
@@ -48,7 +48,8 @@ export function makeOverview(shell: Shell): Page {
     element = h('div', {}, sheet);
   let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
     visible = false;
-  let profile: Table[] = [], profileDone = false, diff: Partial<Diff> | null = null, losses: Losses | null = null;
+  let profile: Table[] = [], limits: Answer['notes'] = [], profileDone = false, diff: Partial<Diff> | null = null,
+    losses: Losses | null = null;
   let figures: readonly Figure[] = [], chosen: number | null = null; // a step whose bar was clicked
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
@@ -80,7 +81,12 @@ export function makeOverview(shell: Shell): Page {
       [t('facts.stages'), stages > 1 && grouped(stages)],
       [t('facts.machines'), machines > 1 && grouped(machines)],
       [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length), 'steps_all', run.steps.length],
-      [t('facts.span'), duration(run.span_ns), 'recording', run.span_ns],
+      [
+        t('facts.span'),
+        duration(run.span_ns) + (isApart(run) ? ` (${t(`clock.${run.clock.state}` as Key)})` : ''),
+        'recording',
+        run.span_ns,
+      ],
       [t('facts.slices'), grouped(run.slices)],
       [t('facts.source'), `${run.format}, ${description(run.description)}`],
     ];
@@ -157,7 +163,7 @@ export function makeOverview(shell: Shell): Page {
         ): one is HTMLElement => !!one))),
       ...[
         !hasPipeline(run) && reported && layersOfStep(reported),
-        !hasPipeline(run) && profileBars(shell, profile),
+        !hasPipeline(run) && profileBars(shell, profile, limits),
         reported && deviceTime(reported),
         tables.length > 0 &&
         stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])),
@@ -231,6 +237,7 @@ export function makeOverview(shell: Shell): Page {
           .filter(name => found.answers.some(one => one.name === name)).map(name =>
             desk.answer(name, {}, () => undefined).then(answer => {
               profile = [...profile, ...answer.tables];
+              limits = answer.notes;
               redraw();
             }, () => undefined)
           ))

@@ -3,7 +3,8 @@
 // the timeline's tiles, so that white is idle time.
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
-import {t} from '../../i18n/i18n';
+import {flawWords, t} from '../../i18n/i18n';
+import type {Answer} from '../answers/ask';
 import type {Report, Table} from '../../data/report';
 import {deviceBars} from '../../profile/devices';
 import {topKernels} from '../../profile/kernels';
@@ -85,7 +86,8 @@ export function profilePicture(shell: Shell, drawn: Step | undefined, heading: '
     );
   if (!drawn || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
   const step = ownStep(run, drawn, rank), against = other && ownStep(run, other, rank);
-  const canvas = h('canvas', {'aria-hidden': 'true'}),
+  // As high as it usually becomes, so that nothing below it moves.
+  const canvas = styled(h('canvas', {'aria-hidden': 'true'}), {height: `${3 * (ROW + GAP) - GAP}px`}),
     labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
   const title = t(`overview.picture.${heading}`, step.number) +
     (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
@@ -166,16 +168,17 @@ export function profilePicture(shell: Shell, drawn: Step | undefined, heading: '
 }
 
 // Every rank's devices, those that compute least first where there are many; and the kernels that take most time.
-export function profileBars(shell: Shell, tables: readonly Table[]): HTMLElement | null {
+export function profileBars(shell: Shell, tables: readonly Table[], limits: Answer['notes']): HTMLElement | null {
   const report = {tables: [...tables]} as unknown as Report, bars = deviceBars(report, MOST_RANKS),
     kernels = topKernels(report, 8);
   if (!bars && !kernels) return null;
   const more = (href: string, words: string): HTMLElement => h('p', {class: 'quiet'}, h('a', {href}, words));
-  return h('section', {class: 'profile-bars'}, bars &&
+  return h('section', {}, h('div', {class: 'profile-bars'}, bars &&
     h('div', {}, ...bars.nodes,
       more(shell.href('answers', {rest: 'time', query: 'answer=temporal-breakdown'}), t('overview.bars.more'))),
     kernels &&
       h('div', {}, ...kernels,
         more(shell.href('answers', {rest: 'kernels', query: 'answer=gpu-kernel-breakdown'}),
-          t('overview.kernels.more'))));
+          t('overview.kernels.more')))),
+    ...limits.map(note => h('p', {class: 'quiet'}, flawWords(note.name, note.message))));
 }

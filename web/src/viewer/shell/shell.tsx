@@ -46,7 +46,7 @@ function openNote(title: string, ...content: Child[]): void {
 function Clock({clock, more}: {clock: Run['clock']; more: string}) {
   if (!CLOCKS.includes(clock.state)) return null;
   const state = clock.state as ClockState;
-  const help = t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help' : `clock.${state}.help`);
+  const help = t(`clock.${state}.help`);
   const said = t(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
     <button

@@ -1,5 +1,7 @@
 // Draws the timeline. A pure function of the scene; everything here is in device pixels.
 import {t} from '../../i18n/i18n';
+import {isApart} from '../evidence/staged';
+import type {Rank, Step} from '../shell/api';
 import {exactMs} from '../../format';
 import {timeTicks} from '../../chart/ticks';
 import {paintCounter} from './paint_counter';
@@ -122,8 +124,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
     context.fillText(exactMs(zero), frame.left - 10 * ratio, 13 * ratio);
   }
   // Steps: a band each, its number where there is room.
-  const {steps} = store.run;
-  if (steps.length === 0) return;
+  const {steps, whose} = stepsShown(store);
   context.textAlign = 'left';
   let last = -Infinity;
   for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns < view.t1; ++i) {
@@ -140,7 +141,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
       context.fillRect(x0, 20 * ratio, Math.max(1, Math.round(ratio)), 13 * ratio);
     }
     last = x1;
-    const label = t('step', step.number), room = right - left - 8 * ratio;
+    const label = whose + t('step', step.number), room = right - left - 8 * ratio;
     const shown = context.measureText(label).width <= room ? label : String(step.number);
     if (context.measureText(shown).width > room) continue;
     context.fillStyle = colours.mut;
@@ -148,7 +149,17 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
   }
 }
 
-function firstStep(steps: Scene['store']['run']['steps'], t: number): number {
+let shownSteps: {own: Rank['steps']; steps: readonly Step[]} = {own: [], steps: []};
+// Returns the steps of the run; where clocks are apart those of the selected slice's rank, else of the first one.
+function stepsShown(store: Scene['store']): {steps: readonly Step[]; whose: string} {
+  const {run, state: {selected}} = store, {rank, steps: own} = run.ranks[selected ? store.laneRank(selected.lane) : 0]!;
+  if (!isApart(run) || !run.steps[0]?.mean_ns) return {steps: run.steps, whose: ''};
+  if (shownSteps.own !== own)
+    shownSteps = {own, steps: (own ?? []).map(([number, start_ns, end_ns]) => ({number, start_ns, end_ns}))};
+  return {steps: shownSteps.steps, whose: `${t('row.rank', rank)} · `};
+}
+
+function firstStep(steps: readonly Step[], t: number): number {
   let low = 0, high = steps.length;
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -160,7 +171,8 @@ function firstStep(steps: Scene['store']['run']['steps'], t: number): number {
 
 // Lines down the rows where steps begin, as long as they are not closer than a few pixels.
 function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
-  const {steps} = scene.store.run, {ratio} = scene;
+  const {store: {run}, ratio} = scene, {steps} = run;
+  if (isApart(run) && steps[0]?.mean_ns) return; // no moment begins a step on all ranks
   context.fillStyle = scene.colours.mut;
   context.globalAlpha = 0.45;
   let last = -Infinity;
