@@ -86,7 +86,7 @@ int32_t reference_of(const ClockMap& map) {
 
 // Counts links that are too early by more than the error of stamps.
 int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
-  constexpr int64_t kToleranceNs = 1000;
+  const int64_t tolerance_ns = std::max<int64_t>(1000, stamp_unit_ns(trace));
   const Cells& cells = trace.cells;
   const auto time = [&](uint32_t cell, int64_t stamp_ns) {
     const size_t part = cells.part[cell];
@@ -98,7 +98,7 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
     for (size_t i = begin; i < end; ++i) {
       const Link& link = trace.links[i];
       count += time(link.from_cell, cells.end_ns[link.from_cell]) >
-               sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
+               sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), tolerance_ns);
     }
     broken[stretch] = count;
   });

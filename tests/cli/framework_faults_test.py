@@ -1,7 +1,10 @@
 """Records of frameworks: their ranges, messages and schedules, logs without a trace, reports of runs with little data."""
+import csv
 import gzip
+import io
 import json
 import pathlib
+import random
 import sys
 import unittest
 
@@ -255,6 +258,40 @@ class Pipelines(Case):
                     at += 10
                 self.write(f'profile_record_tmp_file_for_rank_{rank}', '\n'.join(lines) + '\n')
             self.assertIn('100\u202f% of rank-steps', run('info', self.dir, check=0).out)
+
+
+    def stamped(self, stages, micro_batches, steps, ms, offsets, seed):
+        """Paddle's timestamps of 1F1B in which every cell starts as soon as its input is there: whole ms of clocks that are apart."""
+        chance, free = random.Random(seed), [1_795_807_201_000.0] * stages
+        lines = [[] for _ in range(stages)]
+        for step in range(steps):
+            ends, at = {}, [0] * stages
+            orders = [megatron_frames.order(stages, 1, micro_batches, rank) for rank in range(stages)]
+            while any(at[r] < len(orders[r]) for r in range(stages)):
+                for r in range(stages):
+                    if at[r] == len(orders[r]):
+                        continue
+                    kind, _, mb = orders[r][at[r]]
+                    peer = r + (-1 if kind == 'F' else 1)
+                    if 0 <= peer < stages and (kind, peer, mb) not in ends:
+                        continue
+                    start = max(free[r], ends.get((kind, peer, mb), 0))
+                    free[r] = ends[kind, r, mb] = start + (ms if kind == 'F' else 2 * ms) * chance.uniform(0.95, 1.05)
+                    for phase, time in (('B', start), ('E', free[r])):
+                        lines[r].append(json.dumps({'name': f'{kind}{mb}', 'cat': 'pipeline timeline', 'ph': phase, 'pid': 0, 'tid': r + 1, 'ts': int(time + offsets[r])}))
+                    at[r] += 1
+            free = [max(free) + chance.uniform(2, 4)] * stages
+        for rank in range(stages):
+            self.write(f'profile_record_tmp_file_for_rank_{rank}', '\n'.join(lines[rank]) + '\n')
+
+    def test_clocks_are_known_no_better_than_whole_milliseconds(self):
+        for seed, offsets in enumerate(((0, 0.6, 0.3), (0, 40.6, -13.3), (0, -7.5, 0.9))):
+            self.stamped(3, 8, 8, 1.3 if seed else 8, offsets, seed)
+            told = run('align', self.dir, '--format', 'csv')
+            self.assertNotIn('contradict', told.err)
+            for rank, row in enumerate(csv.DictReader(io.StringIO(told.out))):
+                self.assertLessEqual(abs(float(row['offset_ns']) / 1e6 - offsets[rank]), float(row['offset_half_ns']) / 1e6, (seed, rank))
+            self.assertFalse({'host.pauses', 'launch.late', 'start.late', 'rank.late_launch', 'clock.causality'} & {f['id'] for f in answer(self.dir)['findings']}, seed)
 
 
 class Unread(Case):

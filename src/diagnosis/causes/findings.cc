@@ -6,6 +6,7 @@
 #include "diagnosis/causes/finding_facts.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
+#include "pipeline/clocks/align.h"
 
 namespace stageline {
 namespace {
@@ -257,7 +258,7 @@ bool few_are_early(const FindingFacts& f) {
 void see_early_links(FindingFacts& f) {
   if (f.coverage.repeats() || !f.trace.comparable()) return;  // which repetition waits for which is unknown
   constexpr int64_t kToleranceNs = 50'000;  // timestamps of one machine differ by tens of microseconds
-  f.early = early_links(f.trace, kToleranceNs);
+  f.early = early_links(f.trace, std::max(kToleranceNs, stamp_unit_ns(f.trace)));
   std::vector<double> rank_spans;
   for (const RankSums& rank : f.sums.ranks) rank_spans.push_back(rank.last_ns - rank.first_ns);
   f.contradictory = f.early.count > 0 && !few_are_early(f) && f.early.worst_ns > median_of(rank_spans);

@@ -1,5 +1,6 @@
 #include "diagnosis/causes/start_delays.h"
 
+#include "pipeline/clocks/align.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -87,7 +88,8 @@ StartDelays::StartDelays(const CauseScene& scene)
       g_(scene.graph),
       messages_(scene.trace, g_),
       counted_(counted_ops(g_, scene.counts)),
-      late_sends_(scene.measured<LateSends>()) {
+      late_sends_(scene.measured<LateSends>()),
+      unit_ns_(stamp_unit_ns(scene.trace)) {
   const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
   RawValues<double> durations;
   delays_.arrange(
@@ -111,7 +113,8 @@ StartDelays::StartDelays(const CauseScene& scene)
   const std::vector<double> medians = delays_.take_medians();
   for (const double own : medians) worked_ += !std::isnan(own);
   for (uint32_t worker = 0; worker < medians.size() && worked_ > 1; ++worker)
-    if (medians[worker] - usual_ns_ >= kLateWorker * cell_ns_) late_.emplace_back(worker, medians[worker] - usual_ns_);
+    if (const double by = medians[worker] - usual_ns_; by >= kLateWorker * cell_ns_ && by > unit_ns_)
+      late_.emplace_back(worker, by);
   if (!late_.empty()) compare_late_workers();
   count_late();
   ask_hosts();
@@ -190,8 +193,8 @@ bool StartDelays::waits_alone(uint32_t op) const {
 }
 
 std::function<double(uint32_t)> StartDelays::excess() const {
-  return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
-          sends = sends_, &late_sends = late_sends_, max = kMaxOfUsual * max_ns_](uint32_t op) {
+  return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + late_ns(), sends = sends_,
+          &late_sends = late_sends_, max = kMaxOfUsual * max_ns_](uint32_t op) {
     if (!scene.tells_delay(op)) return 0.0;
     const auto of = late.find(way_at(scene, op));
     const double blocked = sends ? sends->blocked_by(op) : 0;
@@ -204,7 +207,7 @@ std::function<double(uint32_t)> StartDelays::excess() const {
 void StartDelays::ask_hosts() {
   // Hosts are prompt if cells that wait for their own rank are late less than this share as often as others.
   constexpr double kPrompt = 0.25;
-  const double limit = usual_ns_ + kLateStart * cell_ns_;
+  const double limit = usual_ns_ + late_ns();
   LateStarts own, others;
   scene_.each_op([&](uint32_t op, size_t) {
     if (!scene_.tells_delay(op)) return;
@@ -218,7 +221,7 @@ void StartDelays::ask_hosts() {
 }
 
 void StartDelays::count_late() {
-  const double limit = usual_ns_ + kLateStart * cell_ns_;
+  const double limit = usual_ns_ + late_ns();
   by_way_.resize(2 * delays_.keys());
   std::vector<double> late_by(by_way_.size(), 0);
   for (const auto& [way, ns] : by_late_way()) late_by[index_of(way)] = ns;

@@ -94,8 +94,10 @@ class StartDelays {
   const ReceivedMessages& messages() const { return messages_; }
   // Null where ranks do not wait for their sends, or sends were not recorded.
   const std::shared_ptr<const RankSends>& rank_sends() const { return sends_; }
-  size_t cells() const { return cells_; }        // with a known delay
-  double cell_ns() const { return cell_ns_; }    // time of the median cell
+  size_t cells() const { return cells_; }      // with a known delay
+  double cell_ns() const { return cell_ns_; }  // time of the median cell
+  // A start that is later by no more than this is not late: a share of the median cell, or the unit of the timestamps.
+  double late_ns() const { return std::max(kLateStart * cell_ns_, static_cast<double>(unit_ns_)); }
   double best_ns() const { return best_ns_; }    // the lower quartile of delays, at least 0
   double usual_ns() const { return usual_ns_; }  // their median
   Hosts hosts() const { return hosts_; }
@@ -159,6 +161,7 @@ class StartDelays {
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
   std::shared_ptr<const RankSends> sends_;
   const LateSends& late_sends_;
+  int64_t unit_ns_;
 };
 
 }  // namespace stageline

@@ -262,7 +262,7 @@ bool late_ranks_outweigh(const StartDelays& starts) {
 //     cells  ▁▁▂▂▂▃▃                █ █    a busy host makes many cells a little late, a collector a few by much
 //     late by 1 … 12 ms       60 … 300 ms
 double standing_out_above_ns(const StartDelays& starts) {
-  const double limit = starts.best_ns() + kLateStart * starts.cell_ns();
+  const double limit = starts.best_ns() + starts.late_ns();
   std::vector<double> late;
   double all_ns = 0;
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker)

@@ -25,6 +25,9 @@ struct ClockAlignment {
   Diagnostics notes;  // notes such as `clock.aligned`, `clock.untied`, `clock.bad_match`, `clock.step`
 };
 
+// Returns the unit of the format's timestamps where that is larger than a microsecond; else 1.
+int64_t stamp_unit_ns(const Trace& trace);
+
 struct AlignRequest {
   std::vector<align::ByHand> by_hand;
   bool each_rank_alone = false;  // also where the source says that ranks share a clock, in order to check that

@@ -101,10 +101,10 @@ bool drop_first(const Edge& x, double x_residual, const Edge& y, double y_residu
 // larger than the bound allows. O(edges log nodes).
 void set_likely_errors(const std::vector<Edge>& edges, Solution& solution);
 
-// Returns the largest of 1, 10, 100 and 1000 ns of which every timestamp of the domain's cells and collectives is a
-// multiple, counted from a common zero. Rounding may have moved a timestamp by so much. An end is written as start and
-// duration, each rounded, so a difference between timestamps of two clocks is wrong by less than the sum of their
-// grains. O(timestamps), less where timestamps are fine.
+// Returns the largest of 1, 10, 100 and 1000 ns, further up to stamp_unit_ns(), of which every timestamp of the
+// domain's cells and collectives is a multiple, counted from a common zero. Rounding may have moved a timestamp by so
+// much. An end is written as start and duration, each rounded, so a difference between timestamps of two clocks is
+// wrong by less than the sum of their grains. O(timestamps), less where timestamps are fine.
 int64_t stamp_grain_of(const Matches& matches, const ClockDomain& domain);
 
 }  // namespace stageline::align

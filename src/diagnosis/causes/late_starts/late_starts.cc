@@ -29,7 +29,7 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   own.hosts_prompt = starts.hosts() == StartDelays::Hosts::kPrompt;
   CauseFigures& figures = suspect.cause.figures;
   figures.of = starts.cells();
-  const double limit = starts.best_ns() + kLateStart * starts.cell_ns(), above_ns = reasons.above_ns;
+  const double limit = starts.best_ns() + starts.late_ns(), above_ns = reasons.above_ns;
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker) {
     const std::span<const double> delays = starts.delays().of(worker);
     if (delays.empty()) continue;
