@@ -219,6 +219,13 @@ class Pipelines(Case):
             ends = {int(end) - base for end, in late}
             self.assertGreaterEqual(len(ends & set(arrivals)), steps)  # the others were posted after the message had come
 
+    def test_a_rank_whose_receives_still_run_is_not_late(self):
+        for stages, micro_batches, after in ((3, 7, 900), (4, 9, 1300)):
+            ranks, _ = megatron_frames.make(stages, micro_batches=micro_batches, steps=4, forward=300, backward=400, message=100, rendezvous=after, fused=False)
+            told = answer(self.save(ranks, 'gloo'))
+            self.assertNotIn('rank.late_launch', {f['id'] for f in told['findings']})
+            self.assertNotIn('Its inputs are ready', json.dumps(told))
+
     def test_the_interleaved_schedule_is_numbered_by_its_order(self):
         for stages, chunks, micro_batches in ((2, 2, 4), (2, 3, 4), (4, 2, 8)):
             for device in (True, False):

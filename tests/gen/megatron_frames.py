@@ -4,7 +4,7 @@
 
 Every forward and backward starts `gap` µs after its input came and its rank is free: nothing is late, no send blocks. On
 gloo, c10d::send and c10d::recv_ return at once and gloo:recv lasts until the message is there; on a device, one SendRecv
-kernel per receive does. Frames of messages are there at the pipeline's ends too, and do nothing, as Megatron's do.
+kernel per receive does. Messages to rank 1 come `rendezvous` µs after their receive was posted, or later. Without `fused` sends and receives are calls of their own. Frames of messages are there at the pipeline's ends too, and do nothing, as Megatron's do.
 """
 
 SCHEDULES = 'megatron/core/pipeline_parallel/schedules.py'
@@ -30,7 +30,7 @@ def order(stages, chunks, micro_batches, rank):
     return out + [('B', *backward(k)) for k in range(total - warm, total)]
 
 
-def make(stages=2, chunks=1, micro_batches=4, steps=3, device=False, forward=2000, backward=4000, message=1000, gap=10):
+def make(stages=2, chunks=1, micro_batches=4, steps=3, device=False, forward=2000, backward=4000, message=1000, gap=10, rendezvous=0, fused=True):
     last = stages * chunks - 1
 
     def source(kind, rank, chunk, mb):  # what a cell waits for
@@ -52,16 +52,18 @@ def make(stages=2, chunks=1, micro_batches=4, steps=3, device=False, forward=200
                 if needs and needs not in end:
                     continue
                 arrives = end[needs] + message if needs and needs[1] != r else None
+                if arrives and r == 1:
+                    arrives = max(arrives, free[r] + rendezvous)
                 start = max(free[r], arrives or 0, end[needs] if needs else 0) + gap
                 end[kind, r, chunk, mb] = free[r] = start + (forward if kind == 'F' else backward)
                 cells.append({'step': step, 'rank': r, 'kind': kind, 'chunk': chunk, 'mb': mb, 'start': start, 'end': free[r], 'arrives': arrives,
                               'posted': (end[orders[r][at[r] - 1][0], r, *orders[r][at[r] - 1][1:]] if at[r] else begin)})
                 at[r] += 1
         begin = max(free) + 200
-    return [events_of(rank, cells, stages, chunks, device) for rank in range(stages)], cells
+    return [events_of(rank, cells, stages, chunks, device, fused) for rank in range(stages)], cells
 
 
-def events_of(rank, cells, stages, chunks, device):
+def events_of(rank, cells, stages, chunks, device, fused=True):
     pid, events, number = 100 + rank, [], [0]
 
     def x(cat, name, start, end, tid=pid, pid=pid, **args):
@@ -91,7 +93,13 @@ def events_of(rank, cells, stages, chunks, device):
             call = {'FF': 'send_forward_recv_forward', 'FB': 'send_forward_recv_backward', 'BF': 'send_backward_recv_forward',
                     'BB': 'send_backward_recv_backward'}[before['kind'] + c['kind']]
         at, until = c['posted'] + 0.5, c['start'] - 2
-        if not device or receives:
+        if not fused and not device:
+            way = {'F': 'forward', 'B': 'backward'}
+            if sends:
+                x('python_function', P2P + 'send_' + way[before['kind']], at, at + 3.1)
+            if receives:
+                x('python_function', P2P + 'recv_' + way[c['kind']], at + 3.15, max(until, at + 5))
+        elif not device or receives:
             x('python_function', P2P + call, at, max(until, at + 1) if not device else at + 2)
         if device and receives:
             corr = 10_000 + number[0]

@@ -21,10 +21,13 @@ class ReceivedMessages {
   // For how much of the time before a compute operation's start, at most `late_ns`, its message was still under way;
   // nothing where no receive of its micro-batch was recorded.
   std::optional<double> under_way_ns(uint32_t op, double late_ns) const;
+  // The same without the time before its receive was called; 0 where none was recorded.
+  double receiving_ns(uint32_t op, double late_ns) const;
   // The stage whose message, recorded or not, brings an operation's input; kUnknown where it waits for none.
   int32_t sender_of(uint32_t op) const;
 
  private:
+  const RecordedMessages::Stamp* receive_of(uint32_t op) const;
   const Trace& trace_;
   const StepGraph& graph_;
   RecordedMessages recorded_;

@@ -155,6 +155,7 @@ std::map<WorkerWay, double> StartDelays::by_late_way() const {
 void StartDelays::compare_late_workers() {
   struct Starts {
     std::vector<double> way[2], alone;  // delays by direction; delays of cells that wait for their own rank alone
+    std::vector<double> receiving;      // for how much of its delay each cell's message was being received
   };
   std::map<uint32_t, Starts> of;
   scene_.each_op([&](uint32_t op, size_t) {
@@ -162,8 +163,14 @@ void StartDelays::compare_late_workers() {
     Starts& starts = of[scene_.times.worker_of(op)];
     starts.way[g_.kind[op] == CellKind::kForward].push_back(delay_ns(op));
     if (waits_alone(op)) starts.alone.push_back(delay_ns(op));
+    if (const double by = delay_ns(op) - usual_ns_; by > late_ns())
+      starts.receiving.push_back(messages_.receiving_ns(op, by));
   });
   std::erase_if(late_, [&](const auto& late) {
+    // A rank whose receives were still running is not late: the inputs were not there.
+    if (std::vector<double>& receiving = of[late.first].receiving;
+        !receiving.empty() && median_of(std::move(receiving)) >= late.second / 2)
+      return true;
     std::vector<double> others;
     for (const auto& [worker, starts] : of)
       if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
