@@ -95,6 +95,40 @@ class XplaneTest(unittest.TestCase):
         self.assertEqual([(r['name'], float(r['step_ms']), float(r['host_compute_ms']), float(r['other_ms'])) for r in rows],
                          [('train 0', 0.8, 0.68, 0.12), ('train 1', 0.8, 0.68, 0.12)])
 
+    def test_functions_that_tf_data_calls_are_no_steps(self):
+        planes = xplane.cpu(steps=2)
+        host = next(p for p in planes if p.name == '/host:CPU')
+        for line, around in ((90, 'InstantiatedCapturedFunction::RunAsync'), (91, 'EagerKernelExecute')):
+            host.line(line, f'line {line}', [(around, 100 * US, 90 * US, {}), ('FunctionRun', 110 * US, 50 * US, {'_r': 1})])
+        self.assertEqual([r['name'].split()[0] for r in steps(self.write(planes))], ['train', 'FunctionRun', 'train'])
+
+    def test_waits_are_no_operators(self):
+        waits = ('ThunkExecutor::Execute (wait for completion)', 'Wait for usage holds', 'KernelAndDeviceFunc::Run')
+        works = ('ThunkExecutor::Execute', 'EagerLocalExecute: Conv2D')
+        planes = xplane.cpu(steps=2)
+        host = next(p for p in planes if p.name == '/host:CPU')
+        others = ('EagerLocalExecute: __inference_step_17',)
+        for k, name in enumerate((*waits, *works, *others)):
+            host.line(50 + k, f'line {k}', [(name, 100 * US, 2000 * US, {})])
+        host.line(70, 'eager', [('KernelAndDeviceOp::Run', 110 * US, 1900 * US, {}), ('EagerLocalExecute: Conv2D', 100 * US, 2000 * US, {})])
+        path = self.write(planes)
+        kinds = {r['name']: r['category'] for r in events(path)}
+        self.assertEqual(kinds['KernelAndDeviceOp::Run'], 'cpu_op')  # within an operator: its work
+        self.assertEqual([kinds[name] for name in (*waits, *others)], ['user_annotation'] * 4)
+        self.assertEqual([kinds[name] for name in works], ['cpu_op'] * 2)
+
+    def test_a_frame_s_file_may_have_a_blank(self):
+        planes = xplane.cpu(steps=1)
+        host = next(p for p in planes if p.name == '/host:CPU')
+        host.line(60, 'frames', [('$<frozen os>:756 encode', 100 * US, 10 * US, {}), ('$builtins isinstance', 120 * US, 1 * US, {})])
+        self.assertLessEqual({'<frozen os>(756): encode', 'builtins(0): isinstance'}, {r['name'] for r in events(self.write(planes))})
+
+    def test_two_processes_of_one_host_are_one_host(self):
+        for k, host in enumerate(('vm', 'vm', 'other')):
+            self.write(xplane.cpu(steps=2), f'proc{k}/plugins/profile/2026_11_22_21_22_16/{host}.xplane.pb', host=host)
+        self.assertIn('(2 hosts, no devices)', run('info', self.folder, check=0).out)
+        self.assertEqual(info(self.folder)['ranks'], 3)
+
     def test_loops_are_no_work_and_collectives_are_communication(self):
         path = self.write(xplane.tpu(devices=2, steps=2))
         report = info(path)

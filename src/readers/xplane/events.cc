@@ -142,7 +142,7 @@ int32_t small(int64_t value) { return value >= 0 && value < 1'000'000'000 ? stat
 
 std::string frame_name(std::string_view name) {
   name.remove_prefix(1);
-  const size_t blank = name.find(' ');
+  const size_t blank = name.rfind(' ');  // "$<frozen os>:756 encode"
   if (blank == std::string_view::npos) return std::string(name);
   const std::string_view where = name.substr(0, blank), function = name.substr(blank + 1);
   const size_t colon = where.rfind(':');
@@ -166,6 +166,11 @@ bool is_api_call(std::string_view name) {
   return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
 }
 
+bool is_eager_operator(std::string_view name) {
+  constexpr std::string_view kEager = "EagerLocalExecute: ";
+  return name.starts_with(kEager) && !name.substr(kEager.size()).starts_with("__");
+}
+
 bool is_tf_operator(std::string_view name) {
   const size_t colon = name.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || name[colon - 1] == ':' || colon + 1 == name.size()) return false;
@@ -173,13 +178,15 @@ bool is_tf_operator(std::string_view name) {
                      [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
 }
 
-bool waits_for_executor(std::string_view name) { return name == "FunctionRun" || name.starts_with("KernelAndDevice"); }
+bool waits_for_executor(std::string_view name) {
+  return name == "FunctionRun" || name.starts_with("KernelAndDevice") || name.starts_with("Wait for ") ||
+         name.ends_with("(wait for completion)");
+}
 
 bool is_internal(std::string_view name) {
   constexpr std::string_view kOwn[] = {
-      "ParseArguments",          "Handle inputs", "AllocateOutputBuffersWithInputReuse",
-      "Wait for usage holds",    "D2D Dispatch",  "Handle input event recording",
-      "Wait for donation holds", "BufferAlloc",   "ConvertArguments"};
+      "ParseArguments", "Handle inputs",    "AllocateOutputBuffersWithInputReuse", "D2D Dispatch",
+      "BufferAlloc",    "ConvertArguments", "Handle input event recording"};
   return name.find("::") != std::string_view::npos || name.starts_with("PjitFunction(") || name.starts_with("end: ") ||
          name.starts_with("ExecutorState") || std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
 }

@@ -124,9 +124,11 @@ std::string copy_name(std::string_view name);
 std::string_view detail(std::string_view details, std::string_view key);
 
 bool is_api_call(std::string_view name);
+// Returns true for an operator of TensorFlow's eager mode. Functions of the user are "__inference_NAME_1023" there.
+bool is_eager_operator(std::string_view name);
 // Returns true for the name of an operator as TensorFlow's executor gives it, "NAME:TYPE": "dense/MatMul:_MklMatMul".
 bool is_tf_operator(std::string_view name);
-// Returns true for spans in which the thread of Python waits for TensorFlow's executor.
+// Returns true for spans in which a thread waits for TensorFlow's or XLA's executor.
 bool waits_for_executor(std::string_view name);
 // Returns true for names of XLA's own spans, as opposed to those that a program's author wrote.
 bool is_internal(std::string_view name);

@@ -153,6 +153,12 @@ class HostReader {
     ++line_number_;
     const int64_t tid = line.id;
     uint32_t lane = UINT32_MAX;
+    // In eager mode the executor's call within an operator is that operator's own work.
+    std::map<int64_t, int64_t> eager;  // start → end, in ps
+    if (std::ranges::any_of(plane.events, [](const auto& of) { return is_eager_operator(of.second.name); }))
+      for (const std::string_view bytes : line.events)
+        if (const Event event = read_event(plane, keys_, bytes, false); is_eager_operator(name_of(plane, event.name)))
+          eager[event.offset_ps] = event.offset_ps + event.dur_ps;
     for (const std::string_view bytes : line.events) {
       const Event event = read_event(plane, keys_, bytes, true);
       std::string_view name = name_of(plane, event.name);
@@ -175,7 +181,9 @@ class HostReader {
       name = take_arguments(name, event_facts);
       std::string spelt;
       if (facts.has_hlo) name = spelt = operation_name(name, facts);
-      const Kind kind = system ? kSystem : host_kind(name, event_facts);
+      const auto around = name.starts_with("KernelAndDevice") ? eager.upper_bound(event.offset_ps) : eager.begin();
+      const bool works = around != eager.begin() && event.offset_ps < std::prev(around)->second;
+      const Kind kind = system ? kSystem : works ? kOperator : host_kind(name, event_facts);
       std::string decoded;
       if (kind == kPython) name = decoded = frame_name(name);
       // TensorFlow names launches after the operator or "KernelLaunch": the number says what they are.
@@ -219,7 +227,8 @@ class HostReader {
     if (name.starts_with("$")) return kPython;
     if (facts.correlation >= 0 && is_api_call(name)) return kRuntime;
     const bool of_framework = facts.has_hlo || facts.has_source || facts.consumer_type >= 0 ||
-                              facts.producer_type >= 0 || is_tf_operator(name) || is_internal(name);
+                              facts.producer_type >= 0 || is_tf_operator(name) || is_eager_operator(name) ||
+                              is_internal(name);
     return facts.step_number < 0 && of_framework && !waits_for_executor(name) ? kOperator : kAnnotation;
   }
 

@@ -69,10 +69,14 @@ class Grouper {
         consumers_[{events_[i].consumed_type, events_[i].consumes}].push_back(static_cast<uint32_t>(i));
   }
 
-  std::vector<size_t> roots() const {
+  // Functions that tf.data calls are no steps, as in XProf.
+  std::vector<size_t> roots(const std::vector<std::string>& names) const {
     std::vector<size_t> out;
-    for (size_t i = 0; i < events_.size(); ++i)
-      if (events_[i].is_root) out.push_back(i);
+    size_t data_end = 0;
+    for (size_t i = 0; i < events_.size(); ++i) {
+      if (names[events_[i].name].starts_with("InstantiatedCapturedFunction::")) data_end = std::max(data_end, last_[i]);
+      if (events_[i].is_root && i >= data_end) out.push_back(i);
+    }
     sort_stably(out, {}, [&](size_t a) { return events_[a].start_ps; });
     return out;
   }
@@ -233,7 +237,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
                                const std::vector<DeviceStep>& device_steps, const std::vector<std::string>& names) {
   Grouper grouper(hosts);
   std::vector<Group> groups;
-  for (const size_t root : grouper.roots()) {
+  for (const size_t root : grouper.roots(names)) {
     if (grouper.group(root) >= 0) continue;  // lies within the step of another root
     Group group;
     group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : std::ssize(groups);

@@ -119,9 +119,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   number_machines(trace);
   if (!one_host) trace.clock = clock;  // several files of one host are several runs of the profiler
   const bool devices = std::ranges::any_of(trace.parts, [](const Part& part) { return part.device != kUnknown; });
-  trace.description =
-      counted(files.size(), "host", "hosts") +
-      (devices ? ", " + counted(trace.parts.size(), "device", "devices") : ", no devices: XLA's ops ran on the host");
+  std::set<std::string> hosts;  // several processes may be of one
+  for (const HostFile& file : files) hosts.insert(file.host.empty() ? file.path : file.host);
+  trace.description = counted(hosts.size(), "host", "hosts") +
+                      (devices ? ", " + counted(trace.parts.size(), "device", "devices") : ", no devices");
   return trace;
 }
 
