@@ -5,6 +5,19 @@ namespace {
 
 constexpr size_t kMaxOoms = 256;  // the free pieces are recorded for this number of them
 
+// Sizes of the allocator, c10/cuda/CUDACachingAllocator.cpp: requests up to kMaxSmall are of a pool of their own, with
+// segments of kSmallSegment; larger ones below kMinOwnSegment share segments of kSharedSegment.
+constexpr int64_t kMiB = 1 << 20, kMinBlock = 512, kMaxSmall = kMiB, kSmallSegment = 2 * kMiB;
+constexpr int64_t kMinOwnSegment = 10 * kMiB, kSharedSegment = 20 * kMiB;
+
+int64_t rounded_up(int64_t bytes, int64_t unit) { return sum_or_limit(bytes, unit - 1) / unit * unit; }
+
+// Returns what the allocator takes from the device for a request that no free piece serves.
+int64_t segment_for(int64_t bytes) {
+  if (bytes <= kMaxSmall) return kSmallSegment;
+  return bytes < kMinOwnSegment ? kSharedSegment : rounded_up(bytes, kSmallSegment);
+}
+
 void add(int64_t& sum, int64_t bytes) { sum = sum_or_limit(sum, bytes); }
 
 bool takes_segment(AllocatorAction a) {
@@ -18,7 +31,7 @@ bool gives_segment(AllocatorAction a) {
 struct State {
   struct Range {
     int64_t bytes = 0, stream = 0;
-    bool expandable = false;
+    bool expandable = false, large = false;
   };
   std::map<uint64_t, Range> segments;
   std::map<uint64_t, int64_t> blocks;  // blocks that are in use or wait for a stream
@@ -28,11 +41,12 @@ struct State {
     if (event.action == AllocatorAction::kAlloc)
       is_known &= blocks.erase(event.address) > 0;
     else if (event.action == AllocatorAction::kFreeCompleted)
-      blocks[event.address] = event.bytes;
+      blocks[event.address] = rounded_up(event.bytes, kMinBlock);
     else if (takes_segment(event.action))
       unmap(event.address, event.bytes);
-    else if (gives_segment(event.action))
-      segments[event.address] = {event.bytes, event.stream, event.action == AllocatorAction::kSegmentUnmap};
+    else if (const bool unmap = event.action == AllocatorAction::kSegmentUnmap; gives_segment(event.action))
+      segments[event.address] = {event.bytes, event.stream, unmap,
+                                 unmap ? event.bytes % kSharedSegment == 0 : event.bytes != kSmallSegment};
   }
   // The snapshot has all pieces of an expandable segment as one, while events map them one by one.
   void unmap(uint64_t address, int64_t bytes) {
@@ -44,13 +58,14 @@ struct State {
     const uint64_t last = address + bytes;
     if (last > end || last < address) return void(is_known = false);
     segments.erase(at);
-    if (address > begin) segments[begin] = {static_cast<int64_t>(address - begin), whole.stream, whole.expandable};
-    if (end > last) segments[last] = {static_cast<int64_t>(end - last), whole.stream, whole.expandable};
+    if (address > begin) segments[begin] = whole, segments[begin].bytes = static_cast<int64_t>(address - begin);
+    if (end > last) segments[last] = whole, segments[last].bytes = static_cast<int64_t>(end - last);
   }
 
-  // Adds up the free pieces of a stream's segments and finds the largest. Pieces of an expandable segment that touch
-  // each other are one.
-  void free_pieces(int64_t stream, int64_t& sum, int64_t& largest) const {
+  // Adds up the free pieces that a request may use, of its stream's segments for its size, and finds the largest.
+  // Pieces of an expandable segment that touch each other are one. In other segments for large requests, what is left
+  // of a block up to kMaxSmall stays with it.
+  void free_pieces(int64_t stream, bool large, int64_t& sum, int64_t& largest) const {
     auto block = blocks.begin();
     uint64_t open_end = 0;
     int64_t open = 0;
@@ -60,7 +75,8 @@ struct State {
       while (block != blocks.end() && block->first < begin) ++block;
       uint64_t at = begin;
       const auto piece = [&](uint64_t to) {
-        if (to <= at || range.stream != stream) return;
+        if (to <= at || range.stream != stream || range.large != large) return;
+        if (large && !range.expandable && to - at <= kMaxSmall) return;
         open += static_cast<int64_t>(to - at);
         add(sum, to - at);
         largest = std::max(largest, open);
@@ -82,8 +98,9 @@ OomReason reason_of(const AllocatorOom& oom, bool is_known) {
   if (oom.largest_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
   if (oom.free_bytes >= oom.wanted_bytes) return OomReason::kFragmented;
   if (oom.device_free_bytes < 0) return OomReason::kUndecided;
-  if (oom.device_free_bytes >= oom.wanted_bytes) return OomReason::kElsewhere;
-  return sum_or_limit(oom.free_bytes, oom.device_free_bytes) >= oom.wanted_bytes ? OomReason::kSplit : OomReason::kFull;
+  const int64_t segment = segment_for(oom.wanted_bytes);
+  if (oom.device_free_bytes >= segment) return OomReason::kElsewhere;
+  return sum_or_limit(oom.free_bytes, oom.device_free_bytes) >= segment ? OomReason::kSplit : OomReason::kFull;
 }
 
 // Goes backwards: begins with what is held at the end and undoes the history, event by event.
@@ -117,7 +134,7 @@ class Backwards {
     add(sum.reserved_bytes, segment.bytes);
     add(reserved_[segment.device], segment.bytes);
     State& state = states_[segment.device];
-    state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable};
+    state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable, segment.is_large};
     int64_t active = 0, inactive = 0, largest = 0;
     for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
       const AllocatorBlock& block = all_.blocks[b];
@@ -207,7 +224,7 @@ class Backwards {
     oom.reserved_bytes = cached;
     oom.allocated_bytes = now;
     const bool looks = looked_++ < kMaxOoms;
-    if (looks) state.free_pieces(event.stream, oom.free_bytes, oom.largest_free_bytes);
+    if (looks) state.free_pieces(event.stream, event.bytes > kMaxSmall, oom.free_bytes, oom.largest_free_bytes);
     oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());
     return oom;
   }

@@ -53,7 +53,7 @@ struct AllocatorOom {
   int32_t device = 0;
   int64_t wanted_bytes = 0, device_free_bytes = -1;
   int64_t reserved_bytes = 0, allocated_bytes = 0;
-  int64_t free_bytes = 0, largest_free_bytes = 0;  // in the cache of the stream that asked
+  int64_t free_bytes = 0, largest_free_bytes = 0;  // in what the request could use
   OomReason reason = OomReason::kUndecided;
 };
 

@@ -133,6 +133,29 @@ class MemorySnapshotTest(unittest.TestCase):
         free = int(table(self.folder / 'fragmented.pickle', 'allocator-ooms')[0]['free_bytes'])
         self.assertGreaterEqual(free, 19 * ms.MIB)
 
+    def test_only_memory_that_a_request_can_use_is_free_for_it(self):
+        """3 MiB are refused with 2.5 MiB free, and with memory that such a request cannot use."""
+        half, base = ms.MIB // 2, 0x7F0000000000
+
+        def segment(address, kind, *blocks):
+            made, at = [], address
+            for size, requested in blocks:
+                made.append({'address': at, 'size': size * half, 'requested_size': requested * half, 'state': 'active_allocated' if requested else 'inactive', 'frames': []})
+                at += size * half
+            return {'device': 0, 'address': address, 'total_size': at - address, 'stream': 0, 'segment_type': kind, 'segment_pool_id': (0, 0), 'is_expandable': False, 'frames': [], 'blocks': made}
+        large = segment(base, 'large', (34, 34), (5, 0), (1, 1))
+        other = base + 64 * ms.MIB
+        freed = {'action': 'free_completed', 'addr': other, 'size': 39 * half, 'stream': 0, 'time_us': 1_795_382_536_000_010, 'frames': []}
+        cases = {'in segments for small requests': ([large, segment(other, 'small', (1, 1), (3, 0))], 0, []),
+                 'left of a block by rounding': ([large, segment(other, 'large', (40, 0))], 0, [freed]),
+                 'on the device, less than a segment': ([large], 4 * ms.MIB, [])}
+        for name, (segments, left, later) in cases.items():
+            path = self.folder / 'rank0.pickle'
+            oom = {'action': 'oom', 'size': 6 * half, 'device_free': left, 'stream': 0, 'time_us': 1_795_382_536_000_000, 'frames': []}
+            path.write_bytes(pickle.dumps({'segments': segments, 'device_traces': [[oom, *later]], 'allocator_settings': {}, 'external_annotations': []}))
+            row, = table(path, 'allocator-ooms')
+            self.assertEqual((row['reason'], int(row['free_bytes'])), ('full', 5 * half), name)
+
     def test_explain_says_it_in_sentences_and_fails_on_it(self):
         for reason, words in (('full', 'was too little'), ('fragmented', 'in pieces of at most'), ('split', 'The request would fit only with'), ('elsewhere', 'another memory pool')):
             path, _ = self.write(f'{reason}.pickle', oom=reason)
