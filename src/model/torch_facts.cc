@@ -47,6 +47,7 @@ SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, co
   sum.end_ns = INT64_MIN;
   for (const Lane& lane : part.lanes) {
     int64_t here = 0;
+    bool works = false;  // a lane of waits or projected ranges alone is no stream with work
     for (size_t i = lane.begin; i < lane.end; ++i) {
       if (by_step && (s.step.empty() || s.step[i] == 0 || !is_wanted(filter, part.steps[s.step[i] - 1u].number)))
         continue;
@@ -56,10 +57,12 @@ SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, co
       sum.end_ns = std::max(sum.end_ns, s.end_ns(i));
       if (!s.kernel_class.empty() && s.class_of(i) == KernelClass::kCommunication)
         ++(is_message(s.name_id[i]) ? sum.message_kernels : sum.collective_kernels);
-      if (!s.category_id.empty()) ++sum.by_category[trace.categories[s.category_id[i]].kind];
+      const Category kind = s.category_id.empty() ? Category::kOther : trace.categories[s.category_id[i]].kind;
+      if (!s.category_id.empty()) ++sum.by_category[kind];
+      works |= is_device_work(kind) || kind == Category::kDeviceTask;
     }
     sum.slices += here;
-    sum.device_streams += here > 0 && lane.kind == LaneKind::kDeviceStream;
+    sum.device_streams += works && lane.kind == LaneKind::kDeviceStream;
   }
   return sum;
 }

@@ -10,6 +10,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import megatron_frames
+import perfetto
 import xplane
 from reader_faults_test import answer, kineto, launches, x
 from support import Case, flaws, info, run
@@ -302,6 +303,16 @@ class Pipelines(Case):
 
 
 class Unread(Case):
+    def test_advice_for_torch_is_for_torch_s_traces(self):
+        packets = [perfetto.process(1, 100, 'python train.py'), perfetto.thread(2, 100, 100, 'main', parent=1)]
+        for k in range(4):
+            packets += [perfetto.packet(perfetto.event(perfetto.BEGIN, 2, 'work', 'app'), time=10_000 * k + 1000), perfetto.packet(perfetto.event(perfetto.END, 2), time=10_000 * k + 4000)]
+        path = self.dir / 'other.pftrace'
+        perfetto.write(path, *packets)
+        self.assertNotIn('ProfilerActivity', run('explain', path, check=0).out)
+        told = answer(self.write('host.json', kineto([x('user_annotation', f'ProfilerStep#{k}', 1000 * k, 1000) for k in range(3)] + [x('cpu_op', 'aten::mm', 100 + 1000 * k, 500) for k in range(3)])))
+        self.assertIn('ProfilerActivity', told['lead_en'])
+
     def test_a_trace_of_which_nothing_is_known_is_not_called_well(self):
         for names in (('work.f', 'time.sleep'), ('task::compute', 'ray.get')):
             events = [{'ph': 'X', 'name': names[0], 'pid': 1, 'tid': 1, 'ts': 0, 'dur': 3_000}, {'ph': 'X', 'name': names[1], 'pid': 1, 'tid': 1, 'ts': 100, 'dur': 1_000}]

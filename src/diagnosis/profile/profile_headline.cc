@@ -60,10 +60,22 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
     // Advice for torch.profiler is for its traces: those with kinds of events that only torch writes.
     const bool torch = trace.writer.empty() && (trace.format == "kineto" || trace.format == "perfetto") &&
                        std::ranges::any_of(trace.categories, [](const CategoryInfo& c) {
-                         return c.kind != Category::kOther && c.kind != Category::kUserAnnotation;
+                         return c.kind == Category::kCpuOp || c.kind == Category::kPythonFunction;
                        });
     say(h, title, torch ? words("profile.lead.no_devices") : Text{});
   }
+}
+
+// Returns whether a rank has work on several devices. Its times are then those in which any of them works.
+bool drives_several_devices(const Trace& trace) {
+  return std::ranges::any_of(trace.parts, [&](const Part& part) {
+    std::set<std::string_view> devices;
+    const auto& category = part.slices.category_id;
+    for (const Lane& lane : part.lanes)
+      for (size_t i = lane.begin; lane.kind == LaneKind::kDeviceStream && i < std::min(lane.end, category.size()); ++i)
+        if (is_device_work(trace.categories[category[i]].kind)) devices.insert(lane.pid);
+    return devices.size() > 1;
+  });
 }
 
 // Whether findings with this line_id() are about a line of the bar.
@@ -116,7 +128,7 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
   args.set("lost", percent(1 - share_or_zero(f.whole.compute_ns, f.whole.span_ns))).flag("several", f.ranks.size() > 1);
   if (f.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(f.whole_graphs_ns, f.whole.span_ns)));
   if (f.step_count > 1) args.set("step", human_duration(f.step_ns));
-  args.set("ranks", counted("profile.ranks", rank_count));
+  args.set("ranks", counted("profile.ranks", rank_count)).flag("shared", drives_several_devices(trace));
   Text lead = words(f.only_communication ? "profile.lead.communication" : "profile.lead", args);
   add_span_parts(f, account, h);
   if (f.only_communication) {
