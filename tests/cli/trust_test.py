@@ -415,6 +415,18 @@ class NothingIsLeftOutInSilence(Case):
         table.write_bytes(text)
         self.assertGreater(flaws(info(work)).get('rocpd.bad_row', {}).get('count', 0), before)
 
+    def test_a_lost_block_in_a_line_of_text_counts(self):
+        for fixture, name, line, note in (('miles', 'trajectories.jsonl', '"group_index"', 'miles.bad_line'), ('router-trace', 'router_trace_rank0.jsonl', '[', 'router_trace.bad_line'),
+                                          ('paddle-details', 'workerlog.1', 'reserved_size=', 'paddle_details.bad_line')):
+            work = self.dir / fixture
+            shutil.copytree(GOLDEN / fixture / 'input', work)
+            path = next(work.rglob(name))
+            text = bytearray(path.read_bytes())
+            at = text.index(line.encode(), len(text) // 2)
+            text[at:at + 32] = bytes(32)
+            path.write_bytes(text)
+            self.assertGreaterEqual(flaws(info(work)).get(note, {}).get('count', 0), 1, fixture)
+
 
 @unittest.skipUnless(CURL, 'needs libcurl')
 class SecretsStay(Case):

@@ -33,7 +33,8 @@ Status each_json_line(const std::string& path, Progress* progress, const JsonLin
                       {path, 0, spans.error().where.byte});
     if (!spans || spans->empty()) break;
     for (const JsonSpan& span : *spans)
-      if (!take(span)) diagnostics.add(problems.bad_line, {path, 0, span.offset});
+      if (span.text.find('\0') != std::string_view::npos || !take(span))
+        diagnostics.add(problems.bad_line, {path, 0, span.offset});
   }
   if (events.damaged() > 0) diagnostics.add(problems.damaged_text, {path, 0, events.first_damage()}, events.damaged());
   return {};
