@@ -52,6 +52,21 @@ class SliceWriter : PerfettoPackets {
                                               [&](size_t k) { return static_cast<uint32_t>(lane.begin + k); });
     for (int row = 1; row < kMaxRowsPerLane && !left.empty(); ++row)
       left = write_thread(p, lane, row, left.size(), [own = left](size_t k) { return own[k]; });
+    if (!left.empty())
+      describe_thread(p, next_tid_ - 1,
+                      valid_utf8(lane.name) + " (" + std::to_string(left.size()) + " more overlap these: not shown)");
+  }
+
+  void describe_thread(size_t p, uint64_t tid, const std::string& name) {
+    track_descriptor(kThreadUuid + tid, tid, [&] {
+      out_.number(descriptor::kParentUuid, kProcessUuid + pid(p));
+      out_.number(descriptor::kSiblingMerge, kNone);
+      const size_t inner = out_.begin(descriptor::kThread);
+      out_.number(process_field::kPid, pid(p));
+      out_.number(thread_field::kTid, tid);
+      out_.text(thread_field::kName, name);
+      out_.end(inner);
+    });
   }
 
   template <class SliceAt>
@@ -59,15 +74,7 @@ class SliceWriter : PerfettoPackets {
     const Part& part = trace_.parts[p];
     const Slices& s = part.slices;
     const uint64_t tid = next_tid_++;
-    track_descriptor(kThreadUuid + tid, tid, [&] {
-      out_.number(descriptor::kParentUuid, kProcessUuid + pid(p));
-      out_.number(descriptor::kSiblingMerge, kNone);
-      const size_t inner = out_.begin(descriptor::kThread);
-      out_.number(process_field::kPid, pid(p));
-      out_.number(thread_field::kTid, tid);
-      out_.text(thread_field::kName, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
-      out_.end(inner);
-    });
+    describe_thread(p, tid, valid_utf8(lane.name) + (row > 0 ? " (" + std::to_string(row + 1) + ")" : ""));
     names_.clear();
     known_categories_.assign(trace_.categories.size(), false);
     open_sequence(kThreadUuid + tid, shown_time(s.start_ns[slice_at(0)]), first_ns_ > kDatedNs);

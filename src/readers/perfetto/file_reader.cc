@@ -21,16 +21,6 @@ bool is_ascii(std::string_view text) {
   return std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) >= 128; });
 }
 
-// Translates category names of other profilers that write this format into Kineto's.
-std::string_view known_category(std::string_view text) {
-  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"kernel_dispatch", "kernel"},       {"memory_copy", "gpu_memcpy"},        {"hip_api", "cuda_runtime"},
-      {"hip_runtime_api", "cuda_runtime"}, {"hip_compiler_api", "cuda_runtime"}, {"marker_api", "user_annotation"}};
-  for (const auto& [theirs, ours] : kWords)
-    if (text == theirs) return ours;
-  return text;
-}
-
 }  // namespace
 
 FileReader::FileReader(std::string path, const ClockBook* book)
@@ -53,7 +43,7 @@ uint32_t FileReader::text_id(std::string_view text) {
 }
 
 uint16_t FileReader::category_id(std::string_view text) {
-  const std::string clean = valid_utf8(known_category(text.substr(0, 4096)));
+  const std::string clean = valid_utf8(text.substr(0, 4096));
   return static_cast<uint16_t>(std::min<uint32_t>(builder_.dictionaries().categories.intern(clean), 0x7fff));
 }
 
