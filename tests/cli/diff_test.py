@@ -107,7 +107,7 @@ class Diff(Case):
         words = ['--stages', 2, '--micro-batches', 4, '--dp', 1, '--jitter', 0, '--messages', '--reduce', 2, '--format', 'cells']
         a, b = self.simulate('a', 'dualpipe-v', *words), self.simulate('b', 'dualpipe-v', *words, '--seed', 507, '--fault', 'long-sequences:0.2,2')
         reported = ' '.join(run('diff', a, b, '--fail-on', '3%', check=0).out.split())
-        self.assertRegex(reported, r'B is .* slower per step, within noise for 6 steps: record more steps\.')
+        self.assertRegex(reported, r'B is .* slower per step, within noise for 6 steps \(standard error [\d.]+ \S+\): record more steps\.')
         self.assertNotIn('No difference', reported)
         self.assertIn('请多记录几步', run('diff', b, a, '--lang', 'zh', check=0).out.replace('\n', ''))
 

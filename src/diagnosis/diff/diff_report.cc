@@ -114,9 +114,11 @@ Text run_line(const DiffRun& run) {
 }
 
 Text headline(const RunDiff& diff) {
-  const std::string noise =
-      std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : " ± " + human_duration(diff.error_ns);
+  const std::string error = std::isnan(diff.error_ns) || diff.error_ns == 0 ? "" : human_duration(diff.error_ns);
+  const std::string noise = error.empty() || !diff.sure ? "" : " ± " + error;
   Args args;
+  args.set("error", error);
+  args.set("with_error", error.empty() ? Text{} : words("diff.with_error", args));
   args.set("step", human_duration(diff.b.step_ns)).set("by", human_duration(std::abs(diff.change_ns)) + noise);
   args.set("share", diff.a.step_ns > 0 ? percent(std::abs(diff.change_ns) / diff.a.step_ns) : "");
   const bool whole = diff.a.profile && (diff.a.steps == 0 || diff.b.steps == 0);
