@@ -329,6 +329,24 @@ class ExplainPlanted(Case):
                     if name != 'pause':  # a pause in one step costs each of fewer steps more
                         self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
 
+    def test_one_step_proves_late_launches_of_all_cells(self):
+        late = lambda st, d, s, k, mb: 4 if (d, s) == (1, 2) else 0  # noqa: E731
+        options = dict(WELL, dp=3, steps=1, micro_batches=6)
+        well, ill = Planted(**options), Planted(**options, pause=late)
+        first = self.reported('late-once', ill)[1]['findings'][0]
+        self.assertEqual(first['id'], 'rank.late_launch')
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
+    def test_a_spell_near_the_start_is_some_steps(self):
+        # As an onset the first four of the steps would be high, although one of these is like all others.
+        options = dict(WELL, steps=20)
+        well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: 1.25 if st in (1, 2, 3) else 1)
+        first = self.reported('spell', ill)[1]['findings'][0]
+        self.assertIn('steps', keys_of(first))
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
     def test_work_that_was_not_recorded_is_no_gap_between_steps(self):
         for gone in (0, 2):
             well = Planted(**dict(WELL, steps=20, micro_batches=4))

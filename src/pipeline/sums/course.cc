@@ -108,7 +108,7 @@ class BestFits {
       // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
       if (fit.left > (some ? kMaxLeft / 5 : kMaxLeft) * constant_left || f < min_f(free, fit.tried)) continue;
       const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && some;
-      if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
+      if (!chosen || fit.left < (simpler ? kMaxLeft / 5 : 1) * chosen->left) chosen = &fit;
     }
     return chosen;
   }

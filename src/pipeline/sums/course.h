@@ -6,7 +6,7 @@
 // Each shape is fitted by least squares. It is accepted if it leaves less than half of the variance about the mean, and
 // an F test finds that noise would not fit as well. For "some steps" it must leave less than a tenth, since any values
 // can be split into high and low ones. The accepted shape that leaves least is taken; "some steps" is taken only if no
-// other was accepted.
+// other was accepted, or if it leaves less than a tenth of what the other leaves.
 #pragma once
 
 #include "base/vocabulary.h"

@@ -59,6 +59,10 @@ class LateRanks {
       const int64_t cells = delays.size();
       cause.figures = {.each_ns = by, .count = cells, .of = cells, .rank = rank, .stage = worker.stage};
       cause.certain = nearly_all_late(delays, by);
+      // Where few steps say nothing, the cells do if they are late by about the same.
+      if (few_steps(scene_) && late_by_half(delays, by) >= kEverywhere * delays.size())
+        cause.certain |= beyond_noise(mean_of({delays.begin(), delays.end()}) - starts_.usual_ns() - by / 2,
+                                      sample_std({delays.begin(), delays.end()}) / std::sqrt(cells), cells);
       suspect.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
                          by = by, usual = starts_.usual_ns(), both, forward = !both && way->second.forward,
                          begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](uint32_t op, double& dur,
@@ -76,9 +80,13 @@ class LateRanks {
   }
 
  private:
-  // Returns whether nearly all cells of a worker are late by at least half of its median delay; that is not chance.
+  // How many cells of a worker are late by at least half of its median delay.
+  int64_t late_by_half(std::span<const double> delays, double by) const {
+    return std::ranges::count_if(delays, [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
+  }
+  // Returns whether nearly all cells are; that is not chance.
   bool nearly_all_late(std::span<const double> delays, double by) const {
-    const auto late = std::ranges::count_if(delays, [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
+    const int64_t late = late_by_half(delays, by);
     return late >= kMinCertain && late >= kEverywhere * delays.size();
   }
 
