@@ -329,6 +329,20 @@ class ExplainPlanted(Case):
                     if name != 'pause':  # a pause in one step costs each of fewer steps more
                         self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
 
+    def test_an_unread_rank_of_the_fastest_replica_makes_no_stage_slow(self):
+        # Each replica is 10 % slower than the one before it, on every stage.
+        options = dict(WELL, dp=4)
+        graded = dict(cost=lambda st, d, s, k, mb: 1 + 0.1 * d)
+        well, ill = Planted(**options), Planted(**options, **graded)
+        for gone, steps in ((3, 10), (1, 10), (None, 1)):
+            with self.subTest(gone=gone, steps=steps):
+                left = Planted(**dict(options, steps=steps), **graded)
+                left.rows = [row for row in left.rows if row[:2] != (0, gone)]
+                found = self.reported('graded', left)[1]
+                self.assertEqual([f['id'] for f in found['findings']], ['ranks.slow'])
+                true_ns = (ill.period - well.period) * 1e6
+                self.assertAlmostEqual(found['findings'][0]['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
     def test_one_step_proves_late_launches_of_all_cells(self):
         late = lambda st, d, s, k, mb: 4 if (d, s) == (1, 2) else 0  # noqa: E731
         options = dict(WELL, dp=3, steps=1, micro_batches=6)

@@ -17,21 +17,29 @@ struct Extremes {
   int32_t fastest, slowest;
 };
 
-// Returns the fastest and the slowest of replicas that all differ; nothing where half of them are alike, or where one
-// is known in fewer than two steps.
-std::optional<Extremes> extremes_of(const ReplicaLevels& levels) {
+// How much the cells of each replica scatter, where few steps say nothing; otherwise empty.
+std::vector<CellTimes::Scatter> scatter_of(const CauseScene& scene) {
+  if (!few_steps(scene)) return {};
+  return scene.times.scatter(scene.graph.dp_count,
+                             [&](uint32_t op) { return static_cast<uint32_t>(std::max(scene.graph.dp(op), 0)); });
+}
+
+// Returns the fastest and the slowest of replicas that all differ; nothing where half of them are alike, or where
+// neither two steps nor the cells say so of one.
+std::optional<Extremes> extremes_of(const ReplicaLevels& levels, const std::vector<CellTimes::Scatter>& cells) {
   constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
   Extremes out{levels.by_step.begin()->first, levels.by_step.begin()->first};
   size_t max_alike = 0;
+  const auto error = [&](int32_t dp) { return cells.empty() ? levels.error(dp) : levels.mean(dp) * cells[dp].error; };
   for (const auto& [own, values] : levels.by_step) {
-    if (known_ratios(values).size() < 2) return {};
+    if (known_ratios(values).size() < (cells.empty() ? 2 : 1) || !(error(own) > 0)) return {};
     const double mine = levels.mean(own);
     if (mine < levels.mean(out.fastest)) out.fastest = own;
     if (mine > levels.mean(out.slowest)) out.slowest = own;
     const auto alike = std::ranges::count_if(levels.by_step, [&](const auto& other) {
       const double its = levels.mean(other.first);
-      return std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
-                                             kErrors * std::hypot(levels.error(own), levels.error(other.first)));
+      return std::abs(mine - its) <
+             std::max((kSlowCause - 1) * std::min(mine, its), kErrors * std::hypot(error(own), error(other.first)));
     });
     max_alike = std::max<size_t>(max_alike, alike);
   }
@@ -66,11 +74,13 @@ std::optional<Factors> factors_of(const CauseScene& scene, const Ratios& loads, 
     if (workers[w].dp == fastest) best[workers[w].stage] = mean_of(known_ratios(loads[w]));
   for (size_t w = 0; w < loads.size(); ++w) {
     const auto& [stage, dp] = std::tie(workers[w].stage, workers[w].dp);
-    if (!(best[stage] > 0)) return {};
     if (dp == fastest) continue;
     const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
-    if (!(own / best[stage] - 1 >= kAlikeSlow / 2 * beyond)) return {};
-    out.to_fastest[w] = own / best[stage];
+    // A stage that the fastest replica did not record is taken to be as much slower as the whole replica is.
+    const bool known = best[stage] > 0;
+    if (!known && scene.coverage.whole_replica(fastest)) return {};
+    if (known && !(own / best[stage] - 1 >= kAlikeSlow / 2 * beyond)) return {};
+    out.to_fastest[w] = known ? own / best[stage] : 1 + beyond;
     out.to_median[w] = std::max(1.0, levels.mean(dp) / median);
     out.ranks[dp].push_back(scene.trace.parts[workers[w].part].rank);
   }
@@ -100,10 +110,14 @@ void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
   const Ratios loads = scene.times.worker_loads();
   const ReplicaLevels levels = levels_of(scene, loads);
   if (levels.by_step.size() < 3) return;
-  const std::optional<Extremes> extremes = extremes_of(levels);
+  const std::vector<CellTimes::Scatter> cells = scatter_of(scene);
+  const std::optional<Extremes> extremes = extremes_of(levels, cells);
   if (!extremes) return;
   const std::vector<double> ratios = ratios_of(levels, *extremes);
-  if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
+  const bool certain = cells.empty()
+                           ? certainly_slow(ratios)
+                           : certainly_slow(mean_of(ratios), cells[extremes->slowest], cells[extremes->fastest]);
+  if (!certain || course_of(ratios).varies()) return;
   std::optional<Factors> factors = factors_of(scene, loads, levels, extremes->fastest);
   if (!factors) return;
   Suspect suspect;

@@ -27,17 +27,30 @@ struct PlaceTimes {
   std::vector<double> mean, count, others, even;
 };
 
+// Whether a cell takes part in the comparison of stages. Where replicas differ, a stage that was not read of one of
+// them would differ from the others by that replica.
+bool is_compared(const CauseScene& scene, uint32_t op) {
+  if (scene.times.worker_of(op) == CellTimes::kNone) return false;
+  return scene.coverage.whole_replica(scene.graph.dp(op)) || !scene.coverage.any_whole_replica();
+}
+
 PlaceTimes place_times(const CauseScene& scene) {
   PlaceTimes t;
   t.mean = scene.times.place_means();
   t.count.resize(t.mean.size());
   t.others = t.even = std::vector<double>(t.mean.size(), std::nan(""));
   const OpBlocks blocks(counted_ops(scene.graph, scene.counts), t.count.size());
-  std::vector<double> of_block(blocks.size() * t.count.size());
+  std::vector<double> of_block(blocks.size() * t.count.size()), total(t.mean.size());
   blocks.each([&](size_t b, uint32_t op) {
-    if (scene.times.worker_of(op) != CellTimes::kNone) ++of_block[b * t.count.size() + scene.times.place_of(op)];
+    if (is_compared(scene, op)) ++of_block[b * t.count.size() + scene.times.place_of(op)];
   });
   for (size_t i = 0; i < of_block.size(); ++i) t.count[i % t.count.size()] += of_block[i];
+  if (!scene.coverage.whole() && scene.coverage.any_whole_replica()) {
+    scene.each_op([&](uint32_t op, size_t) {
+      if (is_compared(scene, op)) total[scene.times.place_of(op)] += scene.times.time_ns(op);
+    });
+    for (size_t p = 0; p < total.size(); ++p) t.mean[p] = t.count[p] > 0 ? total[p] / t.count[p] : kNaN;
+  }
   // A place is compared with those of all chunks, since only one stage has the first chunk and only one the last.
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
     std::vector<std::pair<double, size_t>> all;
@@ -68,7 +81,7 @@ class StageSteps {
         times_(stages_ * static_cast<size_t>(chunks_) * steps_) {
     for (size_t step = 0; step < steps_; ++step)
       for (uint32_t op = scene.graph.steps[step].begin; op < scene.graph.steps[step].end; ++op) {
-        if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) continue;
+        if (!is_compared(scene, op) || scene.times.left_out(op)) continue;
         const double other = others[scene.times.place_of(op)];
         if (std::isnan(other)) continue;
         Times& times = times_[at(scene.graph.stage(op), scene.graph.chunk[op], step)];
