@@ -1,9 +1,7 @@
 #include "diagnosis/share_findings.h"
 
 #include "base/words.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/link_times.h"
-#include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -107,6 +105,27 @@ LastReplica last_replica(const StepGraph& graph) {
   return found;
 }
 
+// The time by which cells start late.
+struct LateTime {
+  double fed = 1;           // the share of it in cells of which all that they wait for was read
+  int32_t rank = kUnknown;  // the rank that holds nearly all of this share; kUnknown: there is none
+};
+LateTime late_time(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage) {
+  std::map<int32_t, double> fed_ns;  // by part
+  double all_ns = 0;
+  for (uint32_t op = 0; op < graph.size(); ++op) {
+    if (!is_compute(graph.kind[op]) || !(graph.delay_ns[op] >= kLateStart * graph.dur_ns[op])) continue;
+    all_ns += graph.delay_ns[op];
+    if (graph.cell[op] == kNoCell || coverage.fed(graph.cell[op])) fed_ns[graph.part[op]] += graph.delay_ns[op];
+  }
+  double sum_ns = 0;
+  for (const auto& [part, ns] : fed_ns) sum_ns += ns;
+  LateTime late{.fed = all_ns > 0 ? sum_ns / all_ns : 1};
+  for (const auto& [part, ns] : fed_ns)
+    if (ns >= kEverywhere * sum_ns) late.rank = trace.parts[part].rank;
+  return late;
+}
+
 // Returns whether a cause can make one replica later than the others.
 bool is_of_a_replica(const Cause& c) {
   return c.kind->takes("replica-jitter") ||
@@ -176,7 +195,10 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   // that the closing sentence suspects is subtracted: it is within noise, or unknown until the causes above are fixed.
   // A run without a whole replica has no such breakdown, but what its recorded messages cost is known. The cost of a
   // named link is a part of it.
-  double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
+  // Where stages were not read, these may be what cells wait for, and why replays miss the run.
+  const LateTime late = late_time(trace, graph, coverage);
+  double messages = left_share(causes, "message"), rest = left_share(causes, "late") * late.fed;
+  if (coverage.whole()) rest += left_share(causes, "rest");
   const bool by_links = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("message"); });
   if (!whole) messages = recorded && !by_links ? causes.messages_ns / causes.step_ns : 0, rest = 0;
   // Where recorded messages take equally long on every link, a link that is suspected nevertheless does not reduce what
@@ -218,7 +240,12 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   }
   if (rest >= kLargePart && !coverage.holed()) {
     Finding f = of_share("unexplained", rest, causes, left_error_ns(causes, {"late", "rest"}));
-    say(f, "unexplained", Args().set("share", f.value).flag("more", !causes.causes.empty()));
+    // Where a cause is named that starts cells late, the rank may be its rank.
+    const bool named = std::ranges::any_of(causes.causes, [](const Cause& c) { return c.kind->takes("late"); });
+    const int32_t rank = named ? kUnknown : late.rank;
+    if (rank != kUnknown) f.places = {{.kind = PlaceKind::kHost, .ranks = {rank}}};
+    Args args = Args().set("share", f.value).flag("more", !causes.causes.empty());
+    say(f, "unexplained", args.set("rank", rank == kUnknown ? "" : std::to_string(rank)));
     f.evidence = {"theory", "late-reasons"};
     findings.push_back(std::move(f));
   }
