@@ -35,7 +35,7 @@ struct Explanation {
   std::string why_not;      // in words, why causes were not looked for, or have no cost; "" where they have one
   bool unpriced = false;    // causes were looked for, and have no cost
   bool part_read = false;   // some ranks were not read, and what they cost is unknown
-  int64_t left_out = 0;     // steps of a pipeline that some rank did not record; nothing was looked for in them
+  int64_t left_out = 0;     // steps of a pipeline that some rank did not record; they count by length at most
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };

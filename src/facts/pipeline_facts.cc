@@ -78,13 +78,17 @@ struct StepMeansFact {
         out.numbers.push_back(step.step), out.span_ns.push_back(step.span_ns);
     else
       for (const StepSpan& span : periods.spans) out.numbers.push_back(span.step), out.span_ns.push_back(span.ns);
-    std::vector<double> usual, complete;
+    std::vector<double> usual, known;
     for (size_t s = 0; s < out.numbers.size(); ++s) {
-      if (!sums.is_incomplete(out.numbers[s])) complete.push_back(out.span_ns[s]);
+      const auto span = std::ranges::lower_bound(periods.spans, out.numbers[s], {}, &StepSpan::step);
+      const bool any = span != periods.spans.end() && span->step == out.numbers[s];
+      const bool incomplete = sums.is_incomplete(out.numbers[s]);
+      if (incomplete && any) out.span_ns[s] = span->ns;
+      if (!incomplete || any) known.push_back(out.span_ns[s]);
       if (!sums.is_outlier(out.numbers[s])) usual.push_back(out.span_ns[s]);
     }
     out.usual = {std::ssize(usual), mean_of(usual), periods.usual_ns};
-    out.all = {std::ssize(complete), mean_of(complete), periods.mean_ns};
+    out.all = {std::ssize(known), mean_of(known), periods.mean_ns};
     return out;
   }
 };

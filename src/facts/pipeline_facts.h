@@ -65,7 +65,7 @@ struct StepMeans {
   std::vector<double> span_ns;  // for each step of `numbers`
   std::vector<int32_t> numbers;
   StepMean usual;  // without PipelineSums::outliers and without long gaps
-  StepMean all;    // without PipelineSums::incomplete
+  StepMean all;    // PipelineSums::incomplete count where their spans are known
 };
 
 // Spans are those of the replayed graph where the run has one, so that prices and step times agree to the nanosecond;

@@ -120,7 +120,7 @@ class MissingRows(Doubts):
         path = self.made('two', '--steps', 2, '--dp', 2)
         reported = self.reported(self.changed('one', path, lambda rows: [r for r in rows if (r['rank'], r['step']) != ('2', '0')]))
         self.assertEqual(reported['why_not'], '')
-        self.assertIn('1 step is excluded (0)', reported['note_en'])
+        self.assertIn('1 step is incomplete (0)', reported['note_en'])
 
     def test_half_a_run_blames_nobody(self):
         path = self.made('whole')

@@ -323,11 +323,36 @@ class ExplainPlanted(Case):
                     gone = lambda row, steps=steps: row[1] == 1 and row[2] in steps  # noqa: E731
                     ill.rows = [row for row in ill.rows if not gone(row)]
                     found = self.reported('incomplete', ill)[1]
-                    self.assertIn(f'{len(steps)} steps are excluded', found['note_en'])
+                    self.assertIn(f'{len(steps)} steps are incomplete', found['note_en'])
                     self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                     whole = self.reported('complete', Planted(**options, **cause))[1]
-                    if name != 'pause':  # a pause in one step costs each of fewer steps more
-                        self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
+                    self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
+
+    def test_incomplete_steps_count_by_their_length(self):
+        # What lengthens only steps that a rank did not record, or only the others, costs the mean over all steps.
+        slow = {'first': (lambda st: 3 if st == 0 else 1, 0), 'onset': (lambda st: 1.2 if st >= 6 else 1, 6)}
+        for name, (factor, step) in slow.items():
+            for steps in (range(0, 3), range(8, 12)):
+                with self.subTest(name, steps=steps):
+                    cause = dict(cost=lambda st, d, s, k, mb, factor=factor: factor(st))
+                    options = dict(WELL, steps=12)
+                    well, ill = Planted(**options), Planted(**options, **cause)
+                    ill.rows = [row for row in ill.rows if not (row[1] == 1 and row[2] in steps)]
+                    found = self.reported('by-length', ill)[1]
+                    first = found['findings'][0]
+                    self.assertEqual((first['step'], 'all' in ' '.join(keys_of(first))), (step, True))
+                    true_ns = (ill.period - well.period) * 1e6
+                    self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
+    def test_a_cause_costs_no_more_than_the_steps_are_long(self):
+        # The only complete step has a pause, which the length of the incomplete one leaves no room for.
+        options = dict(WELL, steps=2)
+        pause = lambda st, d, s, k, mb: 900 if (st, s, k, mb) == (1, 2, 'B', 3) else 0  # noqa: E731
+        well, ill = Planted(**options), Planted(**options, pause=pause)
+        ill.rows = [row for row in ill.rows if row[1:3] != (2, 0)]
+        found = self.reported('one-complete', ill)[1]
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(found['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
 
     def test_an_unread_rank_of_the_fastest_replica_makes_no_stage_slow(self):
         # Each replica is 10 % slower than the one before it, on every stage.

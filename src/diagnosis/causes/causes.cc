@@ -42,14 +42,16 @@ bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
 // Finds the steps that count, and fills what the list says of all steps.
 CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const StepMeans& means, CauseList& list) {
   CountedSteps steps;
+  steps.span_ns = means.span_ns;
   for (const GraphStep& step : graph.steps) {
     steps.counts.push_back(step.counts && !sums.is_outlier(step.step));
     steps.complete.push_back(!sums.is_incomplete(step.step));
+    steps.weight.push_back(steps.complete.back() ? 1 : 0);
     if (steps.counts.back()) steps.usual_ns.push_back(step.span_ns);
     list.step_numbers.push_back(step.step);
   }
   list.steps = steps.usual_ns.size();
-  list.all_steps = std::ranges::count(steps.complete, true);
+  list.all_steps = means.all.steps;
   if (!graph.steps.empty()) list.first_step = graph.steps.front().step;
   list.mean_of_steps = list.steps;
   list.gap_ns = means.usual.gap_ns;
@@ -95,25 +97,53 @@ void compare_few_steps(const Search& search, const Kept& kept, const GoneTogethe
   explain_long_steps(search.scene, world_without(search, kept), usual, {to}, search.list.uneven);
 }
 
+// Lets the complete steps between whose lengths that of step `s` is stand for it, each the more the nearer it is.
+// Returns the gain of world 1 that they have then.
+double stand_in(CountedSteps& steps, size_t s, const WorldTimes& times, double limit_ns) {
+  size_t below = SIZE_MAX, above = SIZE_MAX;
+  for (size_t c = 0; c < steps.complete.size(); ++c) {
+    if (!steps.complete[c]) continue;
+    const bool longer = steps.span_ns[c] > steps.span_ns[s];
+    size_t& next = longer ? above : below;
+    if (next == SIZE_MAX || (steps.span_ns[c] < steps.span_ns[next]) == longer) next = c;
+  }
+  const auto gain = [&](size_t c) { return times.ns(c, 0) - times.ns(c, 1); };
+  if (below == SIZE_MAX) {  // what it is shorter by is time that the causes do not take there
+    const double less = gain(above) > 0 ? std::min(1.0, (steps.span_ns[above] - steps.span_ns[s]) / gain(above)) : 0;
+    steps.weight[above] += 1 - less, steps.without += less;
+    return steps.span_ns[s] - (1 - less) * gain(above);
+  }
+  if (above == SIZE_MAX) above = below;
+  const double apart = steps.span_ns[above] - steps.span_ns[below];
+  const double part = apart > 0 ? (steps.span_ns[s] - steps.span_ns[below]) / apart : 0;
+  const double rest_ns = steps.span_ns[s] - std::lerp(gain(below), gain(above), part);
+  if (rest_ns < limit_ns) steps.weight[below] += 1 - part, steps.weight[above] += part;
+  return rest_ns;
+}
+
 // A long step that the causes explain counts for their prices; where they do not explain it all, the rest has its own
 // reason. Returns the times of the steps that count then.
 std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept& kept, const GoneTogether& together) {
   const StepGraph& graph = search.scene.graph;
   CountedSteps& steps = search.steps;
   CauseList& list = search.list;
-  const auto rest_of = [&](size_t s) {
-    return graph.steps[s].span_ns - together.times.ns(s, 0) + together.times.ns(s, 1);
-  };
+  const bool incomplete_known = std::cmp_equal(list.all_steps, graph.steps.size());
+  const auto rest_of = [&](size_t s) { return steps.span_ns[s] - together.times.ns(s, 0) + together.times.ns(s, 1); };
   std::vector<double> usual, explained = steps.usual_ns;
   for (size_t s = 0; s < graph.steps.size(); ++s)
     if (steps.counts[s]) usual.push_back(rest_of(s));
   const double scatter_ns = sample_std(usual), usual_ns = median_of(std::move(usual));
   std::vector<size_t> unexplained;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
-    if (steps.counts[s] || !steps.complete[s]) continue;
-    const double span_ns = graph.steps[s].span_ns;
-    if (rest_of(s) < kOutlierStep * usual_ns) {
-      steps.counts[s] = true;
+    if (steps.counts[s] || (!steps.complete[s] && !incomplete_known)) continue;
+    const double span_ns = steps.span_ns[s], limit_ns = kOutlierStep * usual_ns;
+    if (!steps.complete[s] && stand_in(steps, s, together.times, limit_ns) < limit_ns) {
+      explained.push_back(span_ns);
+      continue;
+    }
+    steps.weight[s] = 1;
+    if (rest_of(s) < limit_ns) {
+      steps.counts[s] = steps.complete[s];
       explained.push_back(span_ns);
       continue;
     }

@@ -31,6 +31,9 @@ class UsualTimes {
 
   UsualTimes(const CauseScene& of, const std::vector<bool>& steps, const OpWorld& world)
       : scene(of), messages(scene.trace, scene.graph), sends(scene.trace), world_(world) {
+    computing.assign(scene.graph.stage_of.size(), false);
+    for (uint32_t op = 0; op < scene.graph.size(); ++op)
+      if (computes(op)) computing[scene.graph.part[op]] = true;
     const std::vector<OpStretch> counted = counted_ops(scene.graph, steps);
     const size_t keys = scene.times.place_count() + scene.graph.types.size();
     const auto key = [this](uint32_t op) { return key_of(op); };
@@ -53,6 +56,7 @@ class UsualTimes {
   const CauseScene& scene;
   const ReceivedMessages messages;
   const RecordedMessages sends;
+  std::vector<bool> computing;  // for each part, whether it computes in any step
 
  private:
   uint32_t key_of(uint32_t op) const {
@@ -81,6 +85,8 @@ class StepSearch {
       }
       if (is_message(g_.kind[op]) && now.dur_ns > usually.dur_ns) by_link_[link_of(op)].push_back(op);
     }
+    for (size_t part = 0; part < usual.computing.size(); ++part)
+      if (usual.computing[part] && !by_part_.contains(part)) lacks_.emplace(g_.dp_of[part], g_.stage_of[part]);
     whole_ns_ = end_of(base_);
     // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
     double max_ns = 0;
@@ -117,7 +123,14 @@ class StepSearch {
   };
 
   // Returns whether all that a cell waits for was read; if not, its late start may be that of the sender of its input.
-  bool fed(uint32_t op) const { return g_.cell[op] == kNoCell || usual_.scene.coverage.fed(g_.cell[op]); }
+  bool fed(uint32_t op) const {
+    if (g_.cell[op] == kNoCell || lacks_.empty())
+      return g_.cell[op] == kNoCell || usual_.scene.coverage.fed(g_.cell[op]);
+    const int32_t sender = g_.stage(op) + (g_.kind[op] == CellKind::kForward ? -1 : 1);
+    return usual_.scene.coverage.fed(g_.cell[op]) && !lacks_.contains({g_.dp(op), sender}) &&
+           (usual_.scene.times.chunks() == 1 ||
+            std::ranges::none_of(lacks_, [&](const auto& place) { return place.first == g_.dp(op); }));
+  }
   double end_of(const OpTimes& times) const {
     const ReplayedOps run = replay_step_ops(g_, step_, times);
     double end = 0;
@@ -421,6 +434,7 @@ class StepSearch {
   OpTimes base_;
   double whole_ns_ = 0, sum_ns_ = 0;  // the step's end; the extra time of all ranks
   std::map<int32_t, PartExcess> by_part_;
+  std::set<std::pair<int32_t, int32_t>> lacks_;    // replicas and stages of ranks that did not record this step
   std::map<Link, std::vector<uint32_t>> by_link_;  // messages that took longer than usual
 };
 

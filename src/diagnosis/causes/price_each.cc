@@ -9,11 +9,19 @@ using World = CauseWorlds::World;
 
 Gain Search::gain(const WorldTimes& times, size_t from, size_t to) const {
   const std::vector<double> gains = gains_of(times, from, to, steps.counts);
-  return {mean_of(gains) * steps.pace, standard_error(gains) * steps.pace};
+  return {weighted_gain(times, from, to, steps.counts) * steps.pace, standard_error(gains) * steps.pace};
 }
 
 double Search::gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
-  return mean_of(gains_of(times, from, to, steps.complete)) * steps.pace;
+  return weighted_gain(times, from, to, std::vector<bool>(steps.counts.size(), true)) * steps.pace;
+}
+
+double Search::weighted_gain(const WorldTimes& times, size_t from, size_t to, const std::vector<bool>& counts) const {
+  double ns = 0, all = steps.without;
+  for (size_t s = 0; s < counts.size(); ++s)
+    if (counts[s] && steps.weight[s] > 0)
+      ns += steps.weight[s] * (times.ns(s, from) - times.ns(s, to)), all += steps.weight[s];
+  return all > 0 ? ns / all : 0;
 }
 
 namespace {

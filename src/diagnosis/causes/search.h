@@ -12,8 +12,13 @@ namespace stageline {
 
 // The steps that count: all but outliers, later also long steps that the causes explain.
 struct CountedSteps {
-  std::vector<bool> counts;      // for each step of the graph
-  std::vector<bool> complete;    // the same; a step that some rank did not record never counts
+  std::vector<bool> counts;     // for each step of the graph
+  std::vector<bool> complete;   // the same; a step that some rank did not record never counts
+  std::vector<double> span_ns;  // the same; estimates for those that are not complete
+  // The same: how many steps it stands for. Nothing is known of an incomplete step but its length, so a complete step
+  // of that length stands for it too, or partly each of the two that are next to it in length.
+  std::vector<double> weight;
+  double without = 0;  // how many incomplete steps no cause lengthens: they are shorter than every complete one
   std::vector<double> usual_ns;  // times of those that counted from the beginning
   // Where several steps are under way at once, as forwards of an inference are, 1 ÷ their number: the run becomes
   // shorter by that part of what each of them does.
@@ -33,11 +38,14 @@ struct Search {
   CountedSteps& steps;
   CauseList& list;
 
-  // How much shorter a step that counts is in world `to` than in world `from`.
+  // How much shorter a step that counts is in world `to` than in world `from`: mean by `weight`.
   Gain gain(const WorldTimes& times, size_t from, size_t to) const;
-  // Mean over all complete steps: in a step that something else makes long, a cause costs what the replay of that step
-  // says, often nothing.
+  // Mean over all steps by `weight`: in a step that something else makes long, a cause costs what the replay of that
+  // step says, often nothing.
   double gain_of_all(const WorldTimes& times, size_t from, size_t to) const;
+
+ private:
+  double weighted_gain(const WorldTimes& times, size_t from, size_t to, const std::vector<bool>& counts) const;
 };
 
 // Each suspicion gone alone.

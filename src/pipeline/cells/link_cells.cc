@@ -264,12 +264,16 @@ void link_cells(Trace& trace) {
 
 std::vector<Link> links_over_missing(const Trace& trace) {
   const Extent extent = extent_of(trace);
-  std::set<std::pair<int32_t, int32_t>> read;
-  for (const int32_t part : trace.cells.part) read.emplace(trace.parts[part].dp, trace.parts[part].stage);
   const int32_t stages = std::max(extent.stage_count, trace.pipeline_stages);
-  if (stages < 3 || !trace.comparable() || std::ssize(read) >= int64_t{stages} * std::max(extent.dp_count, 1))
-    return {};
   const std::vector<StepRange> steps = step_ranges(trace.cells);
+  const auto whole = [&](const StepRange& step) {
+    std::set<std::pair<int32_t, int32_t>> read;
+    for (size_t i = step.begin; i < step.end; ++i)
+      if (const int32_t part = trace.cells.part[i]; i == step.begin || part != trace.cells.part[i - 1])
+        read.emplace(trace.parts[part].dp, trace.parts[part].stage);
+    return step.step == kUnknown || std::ssize(read) >= int64_t{stages} * std::max(extent.dp_count, 1);
+  };
+  if (stages < 3 || !trace.comparable() || std::ranges::all_of(steps, whole)) return {};
   std::vector<std::vector<Link>> links(steps.size());
   for_each_group(trace, extent, guess_chunk_layout(trace), steps, [&](size_t step, const Stop* begin, const Stop* end) {
     std::set<int32_t> present;

@@ -19,8 +19,8 @@ namespace stageline {
 void link_cells(Trace& trace);
 
 // Links between cells of which the ranks between them were not read: on both sides of a missing rank, the work of one
-// micro-batch goes on. Empty where every stage of every replica was read, and where
-// these cells do not begin after each other on one clock. In no order. O(n log n).
+// micro-batch goes on. Empty where every stage of every replica was read in every step, and where these cells do not
+// begin after each other on one clock. In no order. O(n log n).
 std::vector<Link> links_over_missing(const Trace& trace);
 
 // Finds the layout of several chunks on the ranks, which logs do not record. Recorded messages decide. Otherwise it is

@@ -11,8 +11,10 @@ namespace {
 
 struct StepWork {
   int32_t step = 0;
-  Span all;                         // on common time
-  std::map<int32_t, Span> by_part;  // on the part's own clock; filled where ranks share no clock
+  double estimated_ns = kNaN;  // the span, where it is estimated
+  Span all;                    // on common time
+  std::map<int32_t, Span>
+      by_part;  // on the part's own clock; filled where ranks share no clock or steps are incomplete
 };
 
 struct Phase {
@@ -21,7 +23,7 @@ struct Phase {
 };
 using Phases = std::map<std::string_view, std::vector<Phase>>;
 
-std::vector<StepWork> works_of(const Trace& trace) {
+std::vector<StepWork> works_of(const Trace& trace, bool any_incomplete) {
   const Cells& cells = trace.cells;
   const bool common = trace.comparable();
   std::vector<StepWork> works;
@@ -32,10 +34,8 @@ std::vector<StepWork> works_of(const Trace& trace) {
     for (size_t i = range.begin; i < range.end; ++i) {
       if (!is_step_work(cells.kind[i])) continue;
       const int32_t part = cells.part[i];
-      if (common)
-        work.all.add(trace.common_ns(part, cells.start_ns[i]), trace.common_ns(part, cells.end_ns[i]));
-      else
-        work.by_part[part].add(cells.start_ns[i], cells.end_ns[i]);
+      if (common) work.all.add(trace.common_ns(part, cells.start_ns[i]), trace.common_ns(part, cells.end_ns[i]));
+      if (!common || any_incomplete) work.by_part[part].add(cells.start_ns[i], cells.end_ns[i]);
     }
     if (work.all.any() || !work.by_part.empty()) works.push_back(std::move(work));
   }
@@ -51,10 +51,52 @@ double apart_ns(const Span& before, const Span& after) {
   return std::max<double>(gap, -shorter);
 }
 
-double span_ns(const StepWork& work) {
-  int64_t longest = work.all.length_ns();
-  for (const auto& [part, span] : work.by_part) longest = std::max(longest, span.length_ns());
+// The span of a step: of all ranks, or the longest of one of them.
+double span_ns(const StepWork& work, bool common) {
+  int64_t longest = common ? work.all.length_ns() : 0;
+  for (const auto& [part, span] : work.by_part)
+    if (!common) longest = std::max(longest, span.length_ns());
   return longest;
+}
+
+// Lets incomplete steps begin and end as the ranks that recorded every step say: earlier and later than these by what
+// the other ranks add in the median complete step. Returns false if there is no such rank.
+//
+//     complete    ├ stage 0 ┤
+//                    ├ stages 1 to 3, in every step ┤      begins 10 ms before these
+//     incomplete     ├ stages 1 to 3 ┤                      so this one did too
+bool estimate_incomplete(const Trace& trace, const PipelineSums& sums, std::vector<StepWork>& works) {
+  std::map<int32_t, size_t> steps_of;
+  for (const StepWork& work : works)
+    for (const auto& [part, span] : work.by_part) ++steps_of[part];
+  std::erase_if(steps_of, [&](const auto& part) { return part.second < works.size(); });
+  if (steps_of.empty()) return false;
+  const bool common = trace.comparable();
+  const auto of_every = [&](const StepWork& work) {
+    StepWork own;
+    for (const auto& [part, steps] : steps_of) {
+      const Span& span = work.by_part.at(part);
+      own.by_part[part] = span;
+      if (common) own.all.add(trace.common_ns(part, span.start_ns), trace.common_ns(part, span.end_ns));
+    }
+    return own;
+  };
+  std::vector<double> before, after, longer;
+  for (const StepWork& work : works) {
+    if (sums.is_incomplete(work.step)) continue;
+    const StepWork own = of_every(work);
+    before.push_back(between_ns(work.all.start_ns, own.all.start_ns));
+    after.push_back(between_ns(own.all.end_ns, work.all.end_ns));
+    longer.push_back(span_ns(work, common) - span_ns(own, common));
+  }
+  const auto before_ns = static_cast<int64_t>(median_of(before)), after_ns = static_cast<int64_t>(median_of(after));
+  for (StepWork& work : works) {
+    if (!sums.is_incomplete(work.step)) continue;
+    StepWork own = of_every(work);
+    work.estimated_ns = span_ns(own, common) + median_of(longer);
+    if (common) work.all.start_ns = own.all.start_ns - before_ns, work.all.end_ns = own.all.end_ns + after_ns;
+  }
+  return true;
 }
 
 double gap_ns(const StepWork& before, const StepWork& after, bool common) {
@@ -182,12 +224,17 @@ double StepPeriods::beyond_ns(size_t gap) const {
 
 StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   StepPeriods out;
-  const std::vector<StepWork> works = works_of(trace);
-  for (const StepWork& work : works) out.spans.push_back({work.step, span_ns(work)});
+  std::vector<StepWork> works = works_of(trace, !sums.incomplete.empty());
+  const bool known = sums.incomplete.empty() || estimate_incomplete(trace, sums, works);
+  for (const StepWork& work : works)
+    if (known || !sums.is_incomplete(work.step))
+      out.spans.push_back(
+          {work.step, std::isnan(work.estimated_ns) ? span_ns(work, trace.comparable()) : work.estimated_ns});
   find_gaps(trace, works, out.gaps);
-  // Where a rank was not recorded, a gap may be its work.
-  std::erase_if(out.gaps,
-                [&](const StepGap& gap) { return sums.is_incomplete(gap.step) || sums.is_incomplete(gap.step - 1); });
+  // Where a rank was not recorded and no other one says when the step begins and ends, a gap may be its work.
+  if (!known)
+    std::erase_if(out.gaps,
+                  [&](const StepGap& gap) { return sums.is_incomplete(gap.step) || sums.is_incomplete(gap.step - 1); });
   if (!out.gaps.empty()) judge_gaps(sums, out);
   return out;
 }

@@ -38,7 +38,9 @@ struct StepSpan {
 };
 
 struct StepPeriods {
-  std::vector<StepSpan> spans;  // by step; steps without work are absent
+  // By step; steps without work are absent. Those of PipelineSums::incomplete, and gaps beside them, are estimates of
+  // what they are with all ranks, by the ranks that recorded every step; without such ranks they are absent.
+  std::vector<StepSpan> spans;
   // Between steps whose numbers follow each other; the time between steps 10 and 20 of a sampled recording is not a
   // gap.
   std::vector<StepGap> gaps;
