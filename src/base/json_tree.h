@@ -16,7 +16,7 @@ struct JsonTree {
 // as the file).
 Result<JsonTree> parse_json_tree(std::string_view text, const std::string& path);
 
-// The same for a text that must be whole. Errors: kBadInput with the line and column from which it is not.
+// Does the same for a text that must be whole. Errors: kBadInput with the line and column from which it is not.
 Result<ValueTree> parse_whole_json(std::string_view text, const std::string& path);
 
 }  // namespace stageline

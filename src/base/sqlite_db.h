@@ -43,8 +43,8 @@ class SqliteDb {
   // and does not wait for the disk, because an unfinished file is worthless. Triggers of a copied database do not
   // run.
   static Result<SqliteDb> open_new(const std::string& path);
-  // The same for an output that is not committed yet. Errors: kUsage when the half-done change or the log of an earlier
-  // database is next to the final name. The next program that opens the new database would apply it.
+  // Does the same for an output that is not committed yet. Errors: kUsage when the half-done change or the log of an
+  // earlier database is next to the final name. The next program that opens the new database would apply it.
   static Result<SqliteDb> open_new(const OutputFile& out);
 
   sqlite3* handle() const { return db_.get(); }

@@ -144,7 +144,7 @@ Status take_degrees(const Arguments& a, Wish& w) {
   return {};
 }
 
-// What a run says about its stages. `replicas` is its data parallelism.
+// Reads the stages of a run. `replicas` becomes its data parallelism.
 Result<RecordedRun> recorded_run(const WhatIf& model, const Arguments& a, int32_t& replicas) {
   const OrderModel& order = model.order();
   if (!order.known())
@@ -210,7 +210,7 @@ Status take_run(const RecordedRun& run, int32_t replicas, const Arguments& a, Wi
     w.global_batch = int64_t{1} * run.sizes.micro_batches * replicas * w.micro_batch.front();
   else
     w.global_batch = 0;
-  // What of a step is not the replayed pipeline: as the run had it.
+  // The part of a step that is not the replayed pipeline stays as the run had it.
   Layout l;
   l.tp = w.tp.front(), l.cp = w.cp.front(), l.ep = w.ep.front(), l.pp = run.sizes.stages, l.dp = replicas;
   l.micro_batch = w.micro_batch.front(), l.sequence = w.sequence;
@@ -463,7 +463,7 @@ std::string layers_of(const Candidate& c) {
 }
 
 std::string gib(double bytes) { return fixed(bytes / kGiB, 1); }
-// What is enough.
+// Rounds up, so that the bytes are enough.
 std::string gib_up(double bytes) { return fixed(std::ceil(bytes / kGiB * 10) / 10, 1); }
 
 // "tp 8 · pp 2 · dp 4 · ep 8": symbols of the field, the same in both languages.
@@ -510,7 +510,7 @@ Table stages_table(const PlanAnswer& a, const Candidate& c) {
   return stage_bytes_table(shape, c.plan.layers(), c.peaks, a.wish.rates.memory.limit);
 }
 
-// What the bytes of a rank are, as a sentence.
+// Lists the bytes of a rank in a sentence.
 Text parts_text(const RankPeak& p) {
   Args args;
   args.set("states", gib(p.states.sum())).set("activations", gib(p.activations)).set("scratch", gib(p.scratch));
@@ -578,7 +578,7 @@ void append_times_json(JsonWriter& json, const Wish& w, const Candidate& c) {
   json.end_array();
 }
 
-// How much faster than the first plan a plan of the whole space may be.
+// Returns how much faster than the first plan a plan of the whole space may be.
 double gap_of(const Found& found) {
   const auto step = static_cast<double>(found.plans.front().step_ns);
   return step > 0 ? 1 - static_cast<double>(found.bound_ns) / step : 0;

@@ -36,7 +36,7 @@ struct PlanGiven {
 // Reads flags and description, and searches. Errors: kUsage naming the flag, kBadInput naming the key of the
 // description.
 Result<PlanAnswer> answer_plan(const Arguments& arguments, const Terminal& terminal, const PlanGiven& given = {});
-// The same in JSON without a line's end, for flags as they are typed.
+// Returns the same in JSON without a line's end, for flags as they are typed.
 Result<std::string> planned_json(const std::vector<std::string>& flags, const PlanGiven& given = {});
 
 // The first plan, or the one that misses least, in a line.
@@ -44,8 +44,8 @@ Text plan_headline(const PlanAnswer& answer);
 // The bytes of a pipeline's stages, where --model describes what runs. `dp`: its replicas. Errors: kUsage for --memory
 // without --model; those of reading the description.
 Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, int32_t dp, const std::string& model = "");
-// The same for a run, with its replicas and the memory that it measured. `model`: the text of the description; "": it
-// is read from the file that --model names.
+// Returns the same for a run, with its replicas and the memory that it measured. `model`: the text of the description;
+// "": it is read from the file that --model names.
 Result<std::optional<StageBytes>> stage_bytes_of(const Arguments& arguments, const Trace& ran,
                                                  const std::string& model = "");
 // Returns the table plan/stages. `layers` are those of each virtual stage; `limit` 0: none.

@@ -16,7 +16,7 @@ struct TrainingTime;
 // costs. With `bytes` the options respect its limit and say what they need.
 Explanation explain(const Run& run, bool with_offers = false, const StageBytes* bytes = nullptr);
 
-// The same findings in the same order, in the form that the report and exporters print; or one that says there is none.
+// Returns the same findings in the form that the report and exporters print; or one that says there is none.
 Findings explained_findings(const Explanation& explanation);
 
 // Joins the findings of a trace's cells and of its devices, without repetition or contradiction. The pipeline's
@@ -26,7 +26,7 @@ Findings explained_findings(const Explanation& explanation);
 // docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
-// Whether the trace has slices of a profiler.
+// Returns true when the trace has slices of a profiler.
 bool is_profile(const Trace& trace);
 
 // The findings of the trace: of its pipeline cells, of a profiler's slices, or of both.

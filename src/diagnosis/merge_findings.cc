@@ -20,8 +20,8 @@ double waiting_share(const Headline& headline) {
   return share;
 }
 
-// Whether a finding is about idle time that may be waiting for a message, since the host sits in it as well. Waits for
-// input, garbage collection and memory never are.
+// Returns true when a finding is about idle time that may be waiting for a message, since the host sits in it as well.
+// Waits for input, garbage collection and memory never are.
 bool is_idle(const Finding& x) {
   return x.id == "device.idle" || x.id == "host.sync" || x.id == "host.busy" || x.id == "host.blocked" ||
          x.id == "host.collective" || x.id == "launch.bound";

@@ -213,8 +213,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     }
   if (messages >= kLargePart) {
     double error_ns = left_error_ns(causes, {"message"});
-    // As for every cause, the finding gives the cost in the run as it was, unless late starts hide nearly all of it
-    // there; links that are named have their cost in their own finding.
+    // As for every cause, the finding gives the cost in the run as it was, unless late starts hide nearly all of it.
+    // Links that are named have their cost in their own finding.
     if (!by_links && causes.messages_ns >= kLargePart * causes.step_ns)
       messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
     Finding f = of_share("messages.slow", messages, causes, error_ns);

@@ -65,11 +65,11 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
 Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
                     std::string_view to, const ExportOptions& options, std::vector<std::string>* written = nullptr);
 
-// The chart as the PNG that export_trace() writes. Errors: kBadInput when there is nothing to draw, kLimit.
 struct ChartPicture {
   std::string png;
   int width = 0, height = 0;
 };
+// Returns the chart as the PNG that export_trace() writes. Errors: kBadInput when there is nothing to draw, kLimit.
 Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& options);
 
 // Parses "A:B", "A:", ":B" or "A" into inclusive numbers. Errors: kUsage.
@@ -77,8 +77,7 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last);
 // Parses "T0:T1" with units ns, us, ms, s; numbers without a unit are milliseconds. Errors: kUsage.
 Result<TimeRange> parse_time_range(std::string_view text);
 
-// The explanation of a run, as a fact of it: explain, SQL, figures and the server share one.
-// Computed once per Run, with offers.
+// The explanation of a run with offers, computed once per Run: explain, SQL, figures and the server share one.
 const Explanation& explained_run(const Run& run);
 
 // Adds the notes of another analysis of the same data. Where both have a note of the same kind, the larger count is

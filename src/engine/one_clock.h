@@ -32,11 +32,12 @@ Status map_clocks(Trace& trace, const AlignOptions& options);
 // kAlways.
 Status check_one_clock(Trace& trace, const AlignOptions& options);
 
+enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
+
 // A run prepared for drawing: the ranks selected by --ranks, with aligned timestamps (with kAsRecorded, unchanged
 // ones). The recorded trace is never modified. If timestamps must change, this holds a copy, which doubles the memory,
 // or takes over a trace that is no longer needed as recorded. Otherwise it refers to the run itself. It can be neither
 // copied nor moved, since its run refers to its members.
-enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
 class DrawnRun {
  public:
   // `recorded` is released where this holds a copy.

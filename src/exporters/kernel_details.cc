@@ -1,4 +1,4 @@
-// kernel_details.csv: the kernels of a rank, in the columns in which torch_npu writes them beside a database. Columns
+// kernel_details.csv: the kernels of a rank, in the columns in which torch_npu writes them next to a database. Columns
 // that no fact holds are left out. Format: docs/exporters/kernel-details.md.
 #include "base/csv.h"
 #include "base/output_file.h"

@@ -41,9 +41,8 @@ const Slowdown& slowdown_of(const Run& run);
 // The time between steps, as a fact of a run.
 const StepPeriods& periods_of(const Run& run);
 
-// Finds which ranks hold up the others (pipeline/measure/stragglers), as a fact of a run.
-// Computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph). S_w is not in it; slowdown_of() has
-// it.
+// Finds which ranks delay the others (pipeline/measure/stragglers), on the graph of LaunchRule::kFree, which must exist
+// (RunGraph::graph). S_w is not in it; slowdown_of() has it.
 const Stragglers& stragglers_of(const Run& run);
 
 // How many steps a pipeline run has and how long they take: the one place that answers this. Headline, breakdown,

@@ -27,7 +27,7 @@ struct DeviceSums {
   RankWaits collectives;
   std::optional<TbMeanWork> work;       // unset without steps
   std::optional<StepCosts> step_costs;  // empty as above
-  // The same step by step: both lists have the steps of `step_costs`.
+  // `step_costs` step by step: both lists have the steps of `step_costs`.
   std::vector<TbCosts> costs_of_steps;
   std::vector<TbOverlap> overlaps_of_steps;
   std::vector<TbStepWait> step_waits;             // in collectives, step by step
@@ -67,8 +67,8 @@ struct SelfTime {
   int64_t self_ns = 0;
   double share = 0;  // of the self time of all calls of the rank; annotations call nothing
 };
-// Rank by rank, in the order of first calls; of all calls, or of those in steps where there are steps. O(n log n) in
-// the slices.
+// Returns self times rank by rank, in the order of first calls. With `in_steps`, calls outside of steps are omitted
+// where there are steps. O(n log n) in the slices.
 std::vector<SelfTime> self_times(const Trace& trace, bool in_steps);
 // The three names with the most time by themselves, of slices of any kind: "work.f (998 ms), time.sleep (845 ms)".
 std::string longest_names(const Trace& trace);

@@ -31,7 +31,7 @@ std::string span_key(const std::string& one, const std::string& several, const P
   return p.first == kUnknown ? several : one + ":" + number(p.first);
 }
 
-// Whether two values differ, of which either may be unknown to its run.
+// Returns true when two values differ. Either may be unknown to its run, and then they do not.
 bool differ(int32_t a, int32_t b) { return a != b && a != kUnknown && b != kUnknown; }
 
 }  // namespace

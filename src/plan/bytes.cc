@@ -234,7 +234,7 @@ RankPeak rank_peak(const LayoutBytes& bytes, const RankHeld& moments, const std:
       recompute = c.recompute, transient = c.backward, head = c.head;
     }
     if (moment.forward_chunk >= 0) head = std::max(head, chunks[moment.forward_chunk].head);
-    // Of the layers' working set and the head's only the larger one is there at a time.
+    // The layers' working set and the head's are never held together; the larger one counts.
     (head > transient ? transient : head) = 0;
     if (const double sum = held + recompute + transient + head; sum > most) {
       most = sum;

@@ -32,7 +32,7 @@ struct MemoryOptions {
   double limit = 0, reserve = 4.0 * (1 << 30), fragmentation = 1.05;
 };
 
-// How one device is placed: degrees of parallelism and what it computes at once.
+// The place of one device: degrees of parallelism, and the batch that it computes at once.
 struct Layout {
   int32_t tp = 1, cp = 1, ep = 1, etp = 1, pp = 1, dp = 1, micro_batch = 1;
   double sequence = 0;
@@ -86,7 +86,7 @@ using RankHeld = std::vector<HeldMoment>;
 // O(cells · moments) for each rank.
 std::vector<RankHeld> held_moments(const Schedule& schedule);
 
-// What one chunk of a rank has, in bytes.
+// The bytes of one chunk of a rank.
 struct ChunkBytes {
   States states{};
   double act = 0, kept_by_w = 0;       // of one micro-batch; of that, what stays between I and W
@@ -110,7 +110,7 @@ struct PeakBar {
   double low = 1, high = 1;
 };
 PeakBar peak_bar(const Model& model, const Layout& layout, const MemoryOptions& options);
-// What the device must have: the upper end, fragmentation of all but the states, and the reserve.
+// Returns the memory that the device must have: the upper end, fragmentation of all but the states, and the reserve.
 double needed(const RankPeak& peak, const PeakBar& bar, const MemoryOptions& options);
 
 }  // namespace stageline::plan

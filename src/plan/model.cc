@@ -135,7 +135,7 @@ void add_kinds(Model& m, const std::vector<LayerForm>& layers, const std::vector
   for (const LayerForm& form : mtp) m.mtp_kind_of.push_back(kind(form));
 }
 
-// Which layers have experts, by a list of 0 and 1 or by "every n-th".
+// Reads which layers have experts: a list of 0 and 1, or "every n-th".
 void read_sparse_layers(Sizes& s, std::string_view key, std::vector<LayerForm>& layers) {
   const Value every = s.find(key);
   if (every.is_list() && every.size() != layers.size())

@@ -38,7 +38,7 @@ struct Mamba {
   double heads = 0, inner = 0;
 };
 
-// How a layer mixes its tokens. kWindow: attention to the last `Model::window` tokens.
+// The way in which a layer mixes its tokens. kWindow: attention to the last `Model::window` tokens.
 enum class Mixer : uint8_t { kAttention, kWindow, kDelta, kMamba, kNone };
 
 // One kind of layer. A custom kind states its sums itself.

@@ -6,7 +6,7 @@
 
 namespace stageline::plan {
 
-// How many sequences of which length; packed ones count apart.
+// The number and lengths of sequences; packed ones count apart.
 struct SequenceLengths {
   std::map<double, double> count_of;  // by length
 
@@ -20,17 +20,17 @@ struct SequenceLengths {
 // Stageline's own count: every matrix that a token meets, the router with them, and the pairs that masks leave.
 double model_flops(const Model& model, const SequenceLengths& lengths);
 
-// Counts elements of all matrices, and of those that one token meets.
 struct MatrixParameters {
   double all = 0, active = 0;
 };
+// Counts elements of all matrices, and of those that one token meets.
 MatrixParameters matrix_parameters(const Model& model);
 
 struct FlopsByFormula {
   std::string_view formula;  // "stageline", "megatron", "palm", …
   double flops = 0;          // NaN: the formula is not for this model
 };
-// The same run by the formulas of others, Stageline's first.
+// Returns the FLOPs of the same run by all formulas, Stageline's first.
 std::vector<FlopsByFormula> flops_by_formula(const Model& model, const SequenceLengths& lengths);
 
 }  // namespace stageline::plan

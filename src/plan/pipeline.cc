@@ -236,7 +236,7 @@ bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, s
     };
     if (const int32_t n = min_enough(total, fill); n <= total) {
       fill(n);
-      // Of several chunks, an earlier one may need fewer once a later one has given enough.
+      // An earlier chunk may need fewer once a later one has given enough.
       for (Part& x : parts) {
         if (parts.size() == 1) break;
         x.recompute.full = min_enough(x.recompute.full, [&](int32_t fewer) {
@@ -374,12 +374,12 @@ int64_t LowerBound::ns(const std::vector<LayerTime>& times) const {
       warm += alike.warm * ns, rest += alike.rest * ns, trailing += alike.trailing * ns;
     }
     int64_t wait = warm;
-    // Of one chunk a rank, the first gradient comes after its own forward has gone down and come back.
+    // With one chunk per rank, the first gradient comes after its own forward has gone down and come back.
     if (p_.schedule.sizes.chunks == 1 && rank.first_backward >= 0)
       wait = std::max(warm, times[rank.first_stage].forward + down[rank.first_backward]);
     const int64_t start = whole ? before[rank.first_stage] : 0;
     const int64_t drain = whole && rank.last_backward >= 0 ? after[rank.last_backward] : 0;
-    // What follows the rank's last backward on earlier stages, if the rank ends with it.
+    // Earlier stages go on after the rank's last backward, if the rank ends with it.
     bound = std::max({bound, start + wait + rest, start + wait + rest - trailing + drain});
   }
   return bound;

@@ -99,9 +99,9 @@ Plan plan_of(const std::vector<int32_t>& layers);
 // Layers spread evenly over the virtual stages, one more on the first ones, as frameworks do it.
 std::vector<int32_t> even_layers(int64_t layers, int32_t stages);
 
-// What virtual stage `stage` has with the layers [lo, hi). O(kinds).
+// Returns the bytes of virtual stage `stage` with the layers [lo, hi). O(kinds).
 ChunkBytes chunk_bytes(const PlanProblem& problem, int32_t stage, int32_t lo, int32_t hi, const Recompute& recompute);
-// The peak of a rank.
+// Returns the peak of a rank.
 RankPeak peak_of(const PlanProblem& problem, int32_t rank, const Plan& plan);
 bool fits(const PlanProblem& problem, const RankPeak& peak);
 
@@ -115,7 +115,7 @@ RankPeak peak_of(const PlanProblem& problem, int32_t rank, std::span<const Part>
 // Lets the parts of a rank compute again what takes least time and fits; false where nothing does.
 // O(log layers · moments).
 bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, std::span<Part> parts);
-// The same for all ranks, in the way that the framework allows.
+// Does the same for all ranks, in the way that the framework allows.
 bool recompute_all(const PlanProblem& problem, const LayerSums& sums, Plan& plan);
 
 // The time that computing again adds to a backward of the stage.
@@ -124,13 +124,13 @@ int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, 
 std::vector<LayerTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
 // The replayed span of the order at these times. Errors: those of replay().
 Result<int64_t> span_of(const PlanProblem& problem, const std::vector<LayerTime>& times);
-// The same for a search, with the problem's schedule prepared.
+// Returns the same for a search, with the problem's schedule prepared.
 int64_t span_of(const PlanProblem& problem, const RepeatedReplay& replay, const std::vector<LayerTime>& times);
-// The same with the start and end of every cell.
+// Returns the same with the start and end of every cell.
 Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& problem,
                                                         const std::vector<LayerTime>& times);
 int64_t span_of(const std::vector<std::vector<ReplayedCell>>& cells);
-// Whether weight gradients are cells of their own.
+// Returns true when weight gradients are cells of their own.
 bool splits_backward(const Schedule& schedule);
 // Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient
 // and what follows its last. Equal cells of a rank are counted once, in O(cells); a bound is O(kinds of cells +

@@ -10,7 +10,7 @@ constexpr double kElement = 2;
 // At most 5e17 ns, which is 16 years: times on absurd hardware still fit into 64 bits, and the search refuses them.
 int64_t whole_ns(double ns) { return ns > 0 ? std::llround(std::min(ns, 5e17)) : 0; }
 
-// What one device does in a time, all in nanoseconds.
+// The times of one device for products, exchanges and copies, all in nanoseconds.
 class Device {
  public:
   explicit Device(const RateOptions& options) : o_(options), h_(options.hardware) {}
@@ -196,7 +196,7 @@ Times estimated_times(const Model& m, const Layout& l, const RateOptions& o) {
   if (l.pp > 1) times.latency = whole_ns(d.link_ns(whole / t, 1, d.crosses_nodes(2, double{1} * t * l.cp * l.dp)));
   const bool whole_stage = o.memory.keeps_whole && l.pp > 1;
   if (o.memory.sharding == Sharding::kZero3 && !whole_stage) {
-    // Each layer's parameters are gathered beside the layer before it; the longer of both counts.
+    // Each layer's parameters are gathered during the layer before it; the longer of both counts.
     for (size_t k = 0; k < times.kinds.size(); ++k) {
       const LayerParameters p = layer_parameters(m, m.kinds[k]);
       const double bytes = kElement * ((p.attention + p.mlp) / t + p.small + p.experts / (l.ep * l.etp));
@@ -292,7 +292,7 @@ int64_t step_ns(const PlanProblem& p, const Plan& plan, const std::vector<std::v
     for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) own += layers[virtual_stage(p.schedule, r, c)];
     own = std::max(1.0, own);
     const auto length = [](const ReplayedCell& cell) { return static_cast<double>(cell.end_ns - cell.start_ns); };
-    // The first layer's parameters come before its forward, the rest beside it; gradients the other way round.
+    // The first layer's parameters come before its forward, the rest during it; gradients the other way round.
     const double gather =
         std::max(ends.gather_ns[r] / own, ends.gather_ns[r] - length(cells[r].front()) * (own - 1) / own);
     shift = std::max(shift, gather - static_cast<double>(cells[r].front().start_ns));

@@ -86,7 +86,7 @@ class StageTimes {
     return ns;
   }
 
-  // How many times as long as at these prices a stage takes, in all directions together.
+  // Returns how many times as long as at these prices a stage takes, in all directions together.
   double excess(const Prices& prices, size_t s) const { return cost(s, kDirections) / std::max(1.0, at(prices, s)); }
 
   // The stages that show what layers cost: neither embedding nor head is on them (with two stages, both are), and no

@@ -11,7 +11,7 @@
 
 namespace stageline::plan {
 
-// What a run showed. Filled by whoever can measure it (cli/plan_question).
+// The measurements of a recorded run. Filled by whoever can measure it (cli/plan_question).
 struct RecordedRun {
   std::string schedule;
   ScheduleSizes sizes;

@@ -57,17 +57,17 @@ void for_each_time(Times& times, const std::function<void(const char* name, int6
 // The times of one micro-batch on every kind of layer, embedding and head.
 Times estimated_times(const Model& model, const Layout& layout, const RateOptions& options);
 
-// What comes before and after the replayed order: exchange of parameters and gradients, and the optimizer.
+// The work before and after the replayed order: exchange of parameters and gradients, and the optimizer.
 struct StepEnds {
   std::vector<double> gather_ns, reduce_ns, optimizer_ns;  // for each rank
   double scale = 1;
 };
 StepEnds step_ends(const PlanProblem& problem, const Plan& plan, const Layout& layout, const RateOptions& options);
-// The whole step: what of the exchanges outlasts the cells beside which they run is added to the replayed span.
+// Returns the whole step: the replayed span, and the part of exchanges that outlasts the cells during which they run.
 int64_t step_ns(const PlanProblem& problem, const Plan& plan, const std::vector<std::vector<ReplayedCell>>& cells,
                 const StepEnds& ends);
 
-// What a framework can do.
+// The abilities of a framework.
 struct Framework {
   std::string_view name;
   std::vector<std::string_view> schedules;  // empty: all
@@ -157,18 +157,17 @@ Result<Found> find_plans(const Wish& wish);
 void add_errors(const Wish& wish, Found& found);
 void add_sensitivity(const Wish& wish, Found& found);
 
-// The problem of one layout. Errors: those of make_schedule().
+// Returns the problem of one layout. Errors: those of make_schedule().
 Result<PlanProblem> problem_of(const Wish& wish, const Layout& layout, const std::string& schedule, int32_t chunks,
                                int32_t micro_batches);
-// The whole step of a plan whose order was replayed.
+// Returns the whole step of a plan whose order was replayed.
 int64_t step_of(const Wish& wish, const PlanProblem& problem, const Layout& layout, const Plan& plan,
                 const std::vector<std::vector<ReplayedCell>>& cells, const RateOptions& rates);
-// The plan with everything that is printed about it.
+// Returns the plan with everything that is printed about it.
 Candidate priced(const Wish& wish, const PlanProblem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
 
-// What to type in a framework for a plan. Every split that is written reads back as the same split.
-// Lines to type; the first ones are comments with what the plan costs. Errors: kUsage for a framework that is not
-// known or that has no such schedule.
+// Returns the lines to type in a framework for a plan; the first ones are comments with its costs. Every split that is
+// written reads back as the same split. Errors: kUsage for a framework that is not known or that has no such schedule.
 Result<std::string> emit_plan(std::string_view framework, const Wish& wish, const Candidate& plan);
 
 }  // namespace stageline::plan

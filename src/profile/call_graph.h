@@ -40,13 +40,13 @@ struct CallGraph {
   std::vector<int64_t> thread_root;
 
   bool has(int32_t row) const { return row >= 0 && parent[row] != kAbsent; }
-  // Returns the rows of the subtree of `row`, itself first; they are a contiguous range of preorder. O(1) after
-  // finish().
   struct Range {
     const int32_t *first, *last;
     const int32_t* begin() const { return first; }
     const int32_t* end() const { return last; }
   };
+  // Returns the rows of the subtree of `row`, itself first; they are a contiguous range of preorder. O(1) after
+  // finish().
   Range subtree(int32_t row) const;
   // For each row: its place in preorder, and the number of nodes in its subtree.
   std::vector<int32_t> position, subtree_size;
@@ -63,12 +63,12 @@ CallGraph hta_call_stack(const TorchRank& rank);
 
 // ---- for code that builds on the call stack -----------------------------------------------------------
 
-// Returns threads in HTA's order of (pid, tid), numbers before texts. Rows of the thread `moved` are put among those of
-// `into`. Rows are in table order; threads without rows are left out.
 struct ThreadRows {
   uint16_t lane = 0;  // one of the thread's lanes
   std::vector<int32_t> rows;
 };
+// Returns threads in HTA's order of (pid, tid), numbers before texts. Rows of the thread `moved` are put among those of
+// `into`. Rows are in table order; threads without rows are left out.
 std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view moved = {}, std::string_view into = {});
 
 // HTA's rule for a thread of its call stack: if any row is on a stream above 0, only such rows count.

@@ -90,7 +90,7 @@ struct OpTime {
 std::vector<OpTime> op_times(const TorchRun& run, const std::vector<CommunicationOp>& ops, const Part& part,
                              bool msprof);
 
-// Which rank the others wait for in collectives.
+// The waits of one rank in collectives, and those that it causes.
 //
 // Clocks of ranks are not compared: the rank with the shortest operation came last (communication_ops.h).
 struct RankWaits {
@@ -110,11 +110,10 @@ struct CollectiveSums {
 // Finds each collective on its ranks and sums who waited for whom. O(n log n) in all operations.
 CollectiveSums collective_sums(const TorchRun& run, const Matched& matched);
 
-// A collective that was open when a capture began. The earlier work of the last rank to record is not known. So the
-// collective shows when the profilers were started, and no waiting.
-// Removes the first collective from the device work of all ranks if two things hold. It is the first work of each
-// device, and the rank with the shortest kernel, which came last, recorded nothing before it. Profiler steps begin at a
-// known time, so runs with steps keep it. O(slices).
+// Removes a collective that was open when the capture began from the device work of all ranks. It shows when the
+// profilers were started, and no waiting, because the earlier work of the last rank to record is not known. Such a
+// collective is the first work of each device, and the rank with the shortest kernel, which came last, recorded nothing
+// before it. Profiler steps begin at a known time, so runs with steps keep it. O(slices).
 void leave_out_open_collective(Trace& trace);
 
 }  // namespace stageline

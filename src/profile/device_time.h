@@ -1,4 +1,4 @@
-// How the time of a rank's devices divides into computing, communication, copies and idle time.
+// Divides the time of a rank's devices into computing, communication, copies and idle time.
 //
 //   computing      ├────────┤        ├──────┤
 //   communication       ├──────┤

@@ -109,7 +109,7 @@ class ArgumentReader {
     for (const std::string& name : names) add(name);
   }
 
-  // kNoRow: an event that is no row, which still decides the types of processes, threads and durations.
+  // kNoRow: an event without a row, which still decides the types of processes, threads and durations.
   void read(std::string_view text, size_t row) {
     od::document document;
     od::object object;

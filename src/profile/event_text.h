@@ -25,7 +25,7 @@ class EventTexts {
   std::map<std::string, GzipIndex> indexes_;
 };
 
-// The same for a single request, without keeping restart points.
+// Returns the same for a single request, without keeping restart points.
 Result<std::string> event_text(const Part& part, uint32_t slice);
 
 // Returns the slice of the event at `index` of traceEvents (Slices::file_index); kNoSliceIndex when that event did not

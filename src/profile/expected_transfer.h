@@ -1,4 +1,4 @@
-// How long a collective should take on a given fabric: the min. time that wires allow, NCCL's own estimate, and what
+// The expected time of a collective on a given fabric: the minimum that wires allow, NCCL's own estimate, and what
 // follows for a measured time. Definitions, sources and limits: docs/analyses/communication.md.
 #pragma once
 

@@ -50,7 +50,7 @@ struct LedgerCall {
 
 enum class TransferBasis : uint8_t { kAtLeast, kAtMost, kClock, kDurations };
 
-// One rank's part in an instance.
+// The part that one rank has in an instance.
 struct LedgerPart {
   const LedgerCall* call = nullptr;
   int64_t wait_ns = 0, transfer_ns = 0;                  // they add up to the kernel
@@ -90,7 +90,7 @@ struct RankCalls {
   CoveredTime computation{{}};
 };
 RankCalls rank_calls(const TorchRank& rank, const Trace& trace, uint32_t rank_index);
-// The same of part `p` of the run's trace, from its dump of a flight recorder. O(n log n) in the calls.
+// Returns the same of part `p` of the run's trace, from its dump of a flight recorder. O(n log n) in the calls.
 RankCalls flight_rank_calls(const TorchRun& run, size_t p, uint32_t rank_index);
 
 // O(n log n) in all calls; ranks are laid out in parallel.

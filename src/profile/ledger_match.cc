@@ -5,7 +5,7 @@
 namespace stageline {
 namespace {
 
-// Whether timestamps of two ranks are of one clock: of one host, or so the trace says.
+// Returns true when timestamps of two ranks are of one clock: the ranks share a host, or the trace says so.
 bool share_clock(const Trace& trace, const Part& a, const Part& b) {
   if (trace.clock == ClockState::kShared || &a == &b) return true;
   return trace.clock != ClockState::kPerRank && !a.machine_name.empty() && a.machine_name == b.machine_name;

@@ -96,7 +96,7 @@ struct MemoryClassPoint {
 struct MemoryClassSeries {
   std::vector<MemoryClassPoint> points;  // one for each record of the device
   MemoryClassPoint peak;
-  size_t peak_record = 0;    // number of records of MemoryHistory::by_time up to the peak
+  size_t peak_record = 0;    // index into MemoryHistory::by_time of the record at the peak
   int64_t before_bytes = 0;  // held before the capture, according to the allocator's own total
 };
 MemoryClassSeries memory_class_series(const Part& part, const MemoryHistory& history, const MemoryClasses& classes,

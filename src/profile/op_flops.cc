@@ -37,9 +37,9 @@ std::vector<std::string_view> strings_of(std::string_view json) {
   return out;
 }
 
+constexpr int64_t kNoSize = -1;
 // Reads the number that starts at `at` and moves past it. `value` is kNoSize if it is not a whole number of 64 bits,
 // such as 1e300 or 1.5, so that its digits are not used as sizes. Returns false when no number starts here.
-constexpr int64_t kNoSize = -1;
 bool read_number(const char*& at, const char* end, int64_t& value) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (!is_digit(*at) && (*at != '-' || at + 1 == end || !is_digit(at[1]))) return false;

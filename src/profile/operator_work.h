@@ -40,11 +40,11 @@ struct OperatorWork {
   bool has_shapes = false;
 };
 
-// Returns the FLOPs that a range of the domain "mfu_flops" states; nullopt for other ranges. `name`: "linear".
 struct RecordedFlops {
   int64_t flops = 0;
   std::string_view name;
 };
+// Returns the FLOPs that a range of the domain "mfu_flops" states; nullopt for other ranges. `name`: "linear".
 std::optional<RecordedFlops> recorded_flops(const Trace& trace, const RangeFact& range);
 
 // A kernel of an operator that starts within such a range, as msprof-analyze counts it: each has all FLOPs of the

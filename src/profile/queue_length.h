@@ -13,9 +13,6 @@
 
 namespace stageline {
 
-// Counts every launch of device rows, whatever the call is named. The kernels of a graph are one launch, which waits
-// until the first of them starts and ends with the last. Work that starts before its launch never waited; this happens
-// where clocks of host and device disagree.
 struct StreamQueue {
   std::string device;  // the pid of the events
   int64_t stream = -1;
@@ -24,12 +21,15 @@ struct StreamQueue {
   int64_t early = 0;       // work that starts before its launch
   int64_t unlaunched = 0;  // work without a launch in the trace, which is not counted
 };
+// Counts every launch of device rows, whatever the call is named. The kernels of a graph are one launch, which waits
+// until the first of them starts and ends with the last. Work that starts before its launch never waited; this happens
+// where clocks of host and device disagree.
 std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& rank);  // ordered by device, stream
 
 // Notes what the queues leave out.
 void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes);
 
-// How long the queue of a stream was full.
+// The time for which the queue of a stream was full.
 struct FullQueue {
   std::string device;
   int64_t stream = 0;

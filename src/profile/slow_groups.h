@@ -20,7 +20,7 @@ struct SlowGroup {
   int64_t siblings = 0;
   double ratio = 1;               // median over its collectives, of their transfers to the siblings' median
   int64_t count = 0, longer = 0;  // collectives, and those of them that take longer than that median
-  // Of the kind and size that loses most:
+  // The kind and size that loses most:
   CollectiveKind kind = CollectiveKind::kUnknown;
   int64_t bytes = 0;
   double own_gbps = 0, others_gbps = 0;  // bus rates

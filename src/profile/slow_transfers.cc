@@ -35,9 +35,9 @@ void read_pattern(std::vector<RankLink>& links, double threshold) {
 
 Like like_of(const Transfer& t) { return {t.kind == "receive" ? "send" : t.kind, size_of(t.bytes)}; }
 
+using Call = std::tuple<std::string_view, std::string_view, int32_t, int64_t>;  // group, operation, step, number
 // Returns the collectives in which all transfers, on at least three links, were slow at once: they waited for another
 // cause than a link.
-using Call = std::tuple<std::string_view, std::string_view, int32_t, int64_t>;  // group, operation, step, number
 std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const std::map<Like, double>& median,
                                      double threshold) {
   struct Links {

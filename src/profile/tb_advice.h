@@ -29,7 +29,7 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
 // are no kernels.
 double tb_eligible_share(const TbRun& run, const FunctionNames& names, const TorchRank& rank);
 
-// How busy and how well filled each device of a rank was: the plugin's four GPU figures. Definitions:
+// The plugin's four GPU figures: how busy and how well filled each device of a rank was. Definitions:
 // docs/analyses/tb-overview.md.
 struct TbDevice {  // values between 0 and 1; NaN: not recorded
   int64_t number = 0;

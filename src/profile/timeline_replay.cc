@@ -27,8 +27,8 @@ constexpr int64_t kOpen = INT64_MIN;  // the end of an operation for which other
 // Replays a timeline in its order: what is ready last decides when the next begins. Removed time is shorter.
 class TimelineReplay {
  public:
-  // Of a rank that is replayed with others: for each device item whether they decide when it ends, and the host's waits
-  // that no call shows.
+  // The ties of a rank that is replayed with others: for each device item whether the others decide when it ends, and
+  // the host's waits that no call shows.
   struct Others {
     std::vector<bool> meets;
     std::vector<int32_t> unseen_waits;
@@ -165,7 +165,7 @@ class TimelineReplay {
   int64_t last_;
 };
 
-// Whether the host did nothing then that was recorded, at most a range of the program was open.
+// Returns true when nothing was recorded of the host then; a range of the program may have been open.
 bool shows_nothing(const DeviceTimeline& t, OwnerKey key) {
   const auto owner = static_cast<IdleCause>(key % kIdleCauses);
   const uint32_t node = node_of_key(key);
@@ -173,9 +173,9 @@ bool shows_nothing(const DeviceTimeline& t, OwnerKey key) {
   return owner == IdleCause::kUnseen || (owner == IdleCause::kDispatch && range);
 }
 
-// Returns for each host item the device work that the host waited for before it, where no call shows the wait: at the
-// first call of a step and at the end of the last one, if all work had ended by then and the host shows nothing from
-// its call before until that end.
+// Returns for each host item the device work that the host waited for before it, where no call shows the wait. Such
+// waits are at the first call of a step and at the end of the last one. All work must have ended by then, and nothing
+// may be recorded of the host from its call before until that end.
 std::vector<int32_t> unseen_waits(const DeviceTimeline& t) {
   std::vector<int32_t> waits(t.host.size(), DeviceTimeline::kNone);
   std::vector<int64_t> borders;  // starts of steps

@@ -37,10 +37,10 @@ struct Meeting {
   std::vector<Member> members;
   int64_t shorter_ns = 0;  // what its transfer takes less than recorded
 };
+inline constexpr uint32_t kNoRank = UINT32_MAX;
 // Returns the windows of ranks that are replayed together, each with what is taken out of it. Empty where they would
 // wait for each other in a circle, so the operations were matched wrongly. No rank waits for `punctual`, an index of
 // the timelines; kNoRank: there is none. O(all items + ranks · meetings).
-inline constexpr uint32_t kNoRank = UINT32_MAX;
 std::vector<int64_t> replayed_together(const std::vector<DeviceTimeline>& timelines, const std::vector<TakenOut>& out,
                                        const std::vector<Meeting>& meetings, uint32_t punctual = kNoRank);
 

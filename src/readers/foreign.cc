@@ -16,7 +16,7 @@ constexpr Marked kMarked[] = {
 #include "readers/foreign.def"
 };
 
-// Whether every line is a stack and a count: "main;step;forward 120".
+// Returns true when every line is a stack and a count: "main;step;forward 120".
 bool is_folded_stacks(std::string_view head) {
   size_t lines = 0, stacks = 0;
   for (size_t at = 0, end = head.find('\n'); end != std::string_view::npos && lines < 64;
@@ -55,7 +55,7 @@ std::string_view foreign_json(std::string_view head) {
   return {};
 }
 
-// Whether a database ends before its last page. Its header counts the pages, where the counter at 24 is the one at 92.
+// Returns true when a database ends before its last page. Its header counts pages if the counters at 24 and 92 agree.
 bool is_cut_database(std::string_view head, std::string_view path) {
   if (head.size() < 100 || head.substr(24, 4) != head.substr(92, 4)) return false;
   const auto number = [&](size_t at, size_t bytes) {
@@ -79,7 +79,7 @@ bool is_utf16(std::string_view head) {
   return (zeros[0] == kLooked / 2 && zeros[1] == 0) || (zeros[1] == kLooked / 2 && zeros[0] == 0);
 }
 
-// Whether the first line of a table holds numbers and no names: at least three fields, more than half of them numbers.
+// Returns true when the first line of a table holds no names: at least three fields, more than half of them numbers.
 bool has_no_header(std::string_view head) {
   const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
   for (const char separator : {',', ';', '\t'}) {

@@ -48,10 +48,10 @@ class RunData {
   size_t lane_of(size_t part, size_t slice) const;
   int64_t self_ns(size_t part, size_t lane, size_t slice) const;  // O(slices within it)
 
-  // Returns the result of `make` for a key, made once for each key; an error is kept as well. Any thread may call;
-  // others wait for the same key. Beyond kMaxMade keys, unused results are dropped.
   static constexpr size_t kMaxMade = 512;
   using Made = Result<std::shared_ptr<const Rows>>;
+  // Returns the result of `make` for a key, made once for each key; an error is kept as well. Any thread may call;
+  // others wait for the same key. Beyond kMaxMade keys, unused results are dropped.
   Made made(const std::string& key, const std::function<Made()>& make) const;
 
  private:

@@ -18,7 +18,7 @@ void add_figure_table(const std::shared_ptr<const RunData>& data, std::vector<st
 // A list table, declared as "sql/NAME", whose rows are made once per run.
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,
                                              std::vector<SqlColumn> columns, std::function<RunData::Made()> make);
-// The same for a Table; its columns are those that it has for an empty run.
+// Does the same for a Table; its columns are those that it has for an empty run.
 std::shared_ptr<const TableSource> run_table(const std::shared_ptr<const RunData>& data, const char* name,
                                              Table (*make)(const RunData&));
 const RunData& no_run();  // a run without anything

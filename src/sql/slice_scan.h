@@ -12,11 +12,10 @@
 
 namespace stageline::sql {
 
-// The filter of a query on slices: constraints that SQLite pushes down, as the cursor tests them.
-// For each KernelClass whether it passes.
-using ClassSet = std::array<bool, kKernelClassCount>;
+using ClassSet = std::array<bool, kKernelClassCount>;  // for each KernelClass whether it passes
 
-// Holds the conditions on slices. A condition that is not set lets all of them pass.
+// The filter of a query on slices: conditions that SQLite pushes down, as the cursor tests them. A condition that is
+// not set lets all slices pass.
 struct SliceFilter {
   int64_t low_ns = INT64_MIN, high_ns = INT64_MAX;          // start, in SQL's time
   int64_t end_low_ns = INT64_MIN, end_high_ns = INT64_MAX;  // end
@@ -59,7 +58,7 @@ class SliceScan {
   // Sets what is wanted. Errors: those of add_condition().
   Status ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given);
   void start(int mode);
-  // The same walk in pieces of about `rows` slices each, in order; each piece may be walked by its own thread.
+  // Returns the same walk in pieces of about `rows` slices each, in order; each piece may be walked by its own thread.
   std::vector<SliceScan> pieces(size_t rows) const;
 
   // Finds the next rows that pass; false where there are no more.

@@ -75,8 +75,6 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
   return out;
 }
 
-// ---- HTA --------------------------------------------------------------------------------------------------
-
 bool hta_launch_name(std::string_view name) {
   if (name.starts_with("cuLaunchKernel") || name.starts_with("runFunction")) return true;
   return name.starts_with("cuda") && name.find("LaunchKernel", 4) != std::string_view::npos;
@@ -182,8 +180,6 @@ Result<RankResult> hta_result(const TorchRun& run, const TorchRank& rank) {
   return result;
 }
 
-// ---- ours -------------------------------------------------------------------------------------------------
-
 RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::vector<uint8_t>& is_op) {
   RankResult result;
   const Slices& s = rank.part->slices;
@@ -224,8 +220,6 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   result.rows = results_of(run, rank, sorted, [](const Launch& a, const Launch& b) { return a.op == b.op; });
   return result;
 }
-
-// ---- both -------------------------------------------------------------------------------------------------
 
 using Key = double (*)(const OpSequence&);
 

@@ -1,4 +1,4 @@
-// Who called whom, and the device work below every call. Definitions: docs/analyses/call-graph.md.
+// Lists callers and callees, and the device work below every call. Definitions: docs/analyses/call-graph.md.
 #include "profile/call_graph.h"
 
 #include "analyses/analysis.h"

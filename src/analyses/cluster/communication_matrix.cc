@@ -1,4 +1,4 @@
-// Which rank sent how much to which, over which link, and how fast. Definitions: docs/analyses/communication-matrix.md.
+// Sums the sends between ranks by link, with their rates. Definitions: docs/analyses/communication-matrix.md.
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
 #include "base/parallel.h"

@@ -1,4 +1,4 @@
-// How much of the communication runs while something is computed. Definitions: docs/analyses/comm-comp-overlap.md.
+// Finds how much of the communication runs during computation. Definitions: docs/analyses/comm-comp-overlap.md.
 #include "analyses/analysis.h"
 #include "model/intervals.h"
 #include "model/statistics.h"

@@ -327,7 +327,7 @@ class Accounts {
     return sum;
   }
 
-  // How much slower a group is than the others of its kind, at least two of them.
+  // Finds how much slower a group is than the others of its kind, at least two of them.
   void find_siblings() {
     std::map<std::tuple<std::string, CollectiveKind, int64_t, int64_t, int64_t>, std::vector<LedgerRow*>> alike;
     for (auto& [key, row] : rows_)

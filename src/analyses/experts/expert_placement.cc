@@ -31,7 +31,7 @@ double variation(const std::vector<double>& values) {
   return share_or_zero(std::sqrt(squares / static_cast<double>(values.size())), mean);
 }
 
-// What a layer's routers sent in one step.
+// The tokens that a layer's routers sent in one step.
 struct StepLoad {
   std::vector<double> experts;
   std::map<int32_t, const RouterLoad*> sources;

@@ -1,5 +1,5 @@
-// Which rank computes which expert, and how full that makes the ranks. Loads are rows (tokens, once for each expert
-// that they are sent to).
+// The placement of experts on ranks, and the load that each rank gets by it. Loads are rows (tokens, once for each
+// expert that they are sent to).
 #pragma once
 
 #include "base/diagnostics.h"

@@ -1,5 +1,5 @@
-// Which causes make ranks with experts wait for each other, each with its cost, and what another placement of the
-// experts would save. Definitions: docs/analyses/experts.md.
+// Finds the causes that make ranks with experts wait for each other, with their costs, and the saving of another
+// placement of the experts. Definitions: docs/analyses/experts.md.
 #include "analyses/analysis.h"
 #include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"
@@ -72,7 +72,7 @@ Result<Loads> read_loads(const AnalysisOptions& options) {
   return loads;
 }
 
-// What a layer's experts did in the first half of the steps, in sum, and the first step of the second half.
+// The total load of a layer's experts in the first half of the steps, and the first step of the second half.
 struct Learned {
   std::vector<double> load;
   int64_t middle = 0;
@@ -105,8 +105,8 @@ Table placements_table(const Loads& loads, size_t ranks) {
   return table;
 }
 
-// What other rows on the ranks would save: a replay of the second half of the steps in which the experts' work changes
-// by the rows, at the recorded time of a row.
+// Finds the saving of other rows on the ranks. It replays the second half of the steps; the experts' work changes by
+// the rows, at the recorded time of a row.
 class RowPrices {
  public:
   // Rows of each rank for a layer's rows of each expert.

@@ -14,8 +14,6 @@ struct Options {
   bool expand = true, shorten = true;
 };
 
-// ---- HTA ------------------------------------------------------------------------------------
-
 struct HtaKernel {
   TorchRow row;
   int64_t annotation = -1;  // id of the annotation's name
@@ -114,8 +112,6 @@ Table hta_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std
   }
   return table;
 }
-
-// ---- exact ----------------------------------------------------------------------------------
 
 struct Kernel {
   TorchRow row;

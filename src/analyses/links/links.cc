@@ -1,4 +1,4 @@
-// How long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
+// Finds how long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
 
 #include "analyses/analysis.h"
 #include "analyses/links/common_ends.h"
@@ -15,7 +15,7 @@ namespace {
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
-// Whether a cause is a link that is slow, not one with single late messages.
+// Returns true when a cause is a slow link, not one with single late messages.
 bool is_slow_link(const Cause& cause) {
   return cause.place().stage != kUnknown && cause.place().kind == PlaceKind::kLink && !cause.kind->of_events;
 }

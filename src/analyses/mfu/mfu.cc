@@ -40,7 +40,7 @@ Result<Wanted> read_wanted(const AnalysisOptions& options) {
   return wanted;
 }
 
-// "900" for every precision, or "bf16=900,fp8=1800".
+// Reads "900" for every precision, or "bf16=900,fp8=1800".
 Result<Tflops> read_peaks(const AnalysisOptions& options) {
   Tflops given = {};
   for (const std::string& item : options.list("peak-tflops")) {

@@ -1,5 +1,5 @@
-// What unequal lengths of packed sequences cost under data, context and pipeline parallelism, and what the same
-// sequences would save if they were distributed otherwise. Definitions: docs/analyses/packing.md.
+// Finds the cost of unequal lengths of packed sequences under data, context and pipeline parallelism, and the saving of
+// another distribution of the same sequences. Definitions: docs/analyses/packing.md.
 #include "analyses/analysis.h"
 #include "analyses/packing/problems.h"
 #include "base/error_words.h"
@@ -44,7 +44,7 @@ Result<Lengths> read_lengths(const AnalysisOptions& options) {
   return out;
 }
 
-// What the cells of a stage and direction take by their lengths: time = constant + tokens · a + squares · b.
+// Fits the time of the cells of a stage and direction to their lengths: time = constant + tokens · a + squares · b.
 struct Fit {
   std::vector<std::pair<Load, double>> points;  // lengths of a cell, and its ns
   Load ns = {};                                 // a token, a square
@@ -88,8 +88,8 @@ StepLoads distribute(const StepLoads& loads, const Load& price) {
   return out;
 }
 
-// The same sequences in new packs of at most `cap` tokens, the longest first, each into the lightest pack with room.
-// `fits` becomes false where one has room nowhere.
+// Puts the same sequences into new packs of at most `cap` tokens, the longest first, each into the lightest pack with
+// room. `fits` becomes false where one has room nowhere.
 StepLoads pack_again(const std::map<Batch, std::vector<int64_t>>& sequences, double cap, const Load& price,
                      bool& fits) {
   std::vector<int64_t> longest;
@@ -242,7 +242,7 @@ class Packing {
   int64_t without_ = 0;
 };
 
-// How context parallelism divides the attention of a pack between ranks, under a causal mask.
+// The division of the attention of a pack between ranks by context parallelism, under a causal mask.
 //
 //   contiguous      0000111122223333   the first rank has the fewest keys before it
 //   zigzag          0123 3210          a rank has a chunk from the front and its mirror image, of the whole pack

@@ -1,4 +1,4 @@
-// Which rank the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
+// Finds the ranks that the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
 #include "analyses/analysis.h"
 #include "analyses/potential_stragglers/problems.h"
 #include "compat/hta/hta.h"

@@ -1,4 +1,4 @@
-// How near each operator with known work comes to what its device can do. Definitions: docs/analyses/roofline.md.
+// Compares each operator with known work to the peak of its device. Definitions: docs/analyses/roofline.md.
 #include "analyses/analysis.h"
 #include "analyses/roofline/problems.h"
 #include "base/parallel.h"
@@ -202,7 +202,7 @@ std::string without_quotes(std::string_view text) {
   return out;
 }
 
-// OperatorMFU of msprof-analyze's mode operator_mfu.
+// Returns OperatorMFU of msprof-analyze's mode operator_mfu.
 Table msprof_table(const Trace& trace) {
   Table table(declared_table("roofline/roofline", "msprof"));
   const auto text = [&](StringId id) { return std::string(trace.names.text(id)); };

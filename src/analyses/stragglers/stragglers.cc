@@ -1,4 +1,4 @@
-// Which rank, stage or link delays the others, and how that shows. Definitions: docs/analyses/stragglers.md.
+// Finds the ranks, stages and links that delay the others, with evidence. Definitions: docs/analyses/stragglers.md.
 #include "pipeline/measure/stragglers.h"
 
 #include "analyses/analysis.h"

@@ -59,7 +59,7 @@ struct CallSum {
   int64_t calls = 0, sized = 0, joined = 0;
   double bytes = 0, latency_ns = 0;              // sums
   double transfer_ns = 0, synchronizing_ns = 0;  // of matched calls
-  // Of matched calls of known size: bytes, bus bytes, and their transfer time.
+  // Bytes, bus bytes and transfer time of matched calls whose size is known.
   double moved = 0, moved_bus = 0, moving_ns = 0;
 
   void add(const TbCollective& call, double factor) {

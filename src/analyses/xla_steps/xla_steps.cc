@@ -1,4 +1,4 @@
-// How the steps of an XLA profile were spent, as in XProf's step graph. Definitions: docs/analyses/xla-steps.md.
+// Divides the steps of an XLA profile as XProf's step graph does. Definitions: docs/analyses/xla-steps.md.
 #include "analyses/analysis.h"
 #include "analyses/xla_steps/problems.h"
 

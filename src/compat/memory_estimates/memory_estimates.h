@@ -1,4 +1,4 @@
-// What other tools' formulas say for the same layout, to stand beside the planner's own bytes: Megatron-LM's
+// The bytes of a layout by the formulas of other tools, for comparison with the planner's: Megatron-LM's
 // theoretical_memory_usage, Megatron-Bridge's, Primus' projection, DeepSpeed's estimator, and the table of arXiv
 // 2205.05198. Each is that tool's definition with its known omissions (docs/reference/plan.md), none is corrected.
 #pragma once

@@ -1,4 +1,4 @@
-// How far a mean over steps is from the true one: whether it is more than chance, and the interval around it.
+// The distance of a mean over steps from the true one: whether it is beyond noise, and the interval around it.
 #pragma once
 
 #include "base/vocabulary.h"

@@ -14,14 +14,14 @@ struct KnownFacts;
 class TellContext;
 struct Telling;
 
-// How its time is known. This decides whether it may be noise.
+// The source of its time, which decides whether the cause may be noise.
 enum class Measured : uint8_t {
   kRecorded,  // the time itself was recorded: it is never chance
   kCounted,   // events were counted: they are real, and only their number per step is random
   kInferred,  // cells were compared, and differ by chance too
 };
 
-// How the search uses a suspicion.
+// The use that the search makes of a suspect.
 enum class CauseUse : uint8_t {
   kCause,  // a cause, if it costs enough
   kLine,   // only a line of the breakdown

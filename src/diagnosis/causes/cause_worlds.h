@@ -61,7 +61,7 @@ class CauseWorlds {
   std::map<World, std::vector<double>> step_ns_;  // of the scenarios that were replayed
 };
 
-// How much shorter each counted step is in world `to` than in world `from`.
+// Returns how much shorter each counted step is in world `to` than in world `from`.
 std::vector<double> gains_of(const WorldTimes& times, size_t from, size_t to, const std::vector<bool>& counts);
 
 // The standard error of the mean of values; NaN for one value.

@@ -22,8 +22,8 @@ double shortest_kind_ns(const StepGraph& graph) {
   return min;
 }
 
-// Whether ranks are missing, and what is left shows when steps begin and end: the first stage, in which they begin, and
-// most of the others.
+// Returns true when ranks are missing, and those that were read show when steps begin and end: the first stage, in
+// which steps begin, and most of the others.
 bool is_mostly_read(const RunCoverage& coverage, const StepGraph& graph) {
   std::set<std::pair<int32_t, int32_t>> read;  // replica, stage
   bool first = false;
@@ -248,7 +248,7 @@ void sort_list(CauseList& list) {
     sort_stably(*others, std::greater(), [](const Cause& cause) { return cause.price.lost_ns; });
 }
 
-// Whether messages of two places share a link in the same direction.
+// Returns true when messages of two places share a link in the same direction.
 bool share_link(const Place& a, const Place& b) {
   if (a.kind != PlaceKind::kLink || b.kind != PlaceKind::kLink) return false;
   if (a.replica != b.replica && a.replica != kUnknown && b.replica != kUnknown) return false;

@@ -80,7 +80,7 @@ class CellTimes {
     int32_t dp = 0, stage = 0, part = 0;  // part: that of its first rank, where peers are one worker
   };
   const std::vector<Worker>& workers() const { return workers_; }
-  // Whether ranks of one stage and replica are workers of their own, because what each of them does in a cell is known.
+  // Returns true when ranks of one stage and replica are workers of their own: the work of each in a cell is known.
   bool peers_apart() const;
   // kNone: not a compute cell, or its stage is unknown.
   uint32_t worker_of(uint32_t op) const {
@@ -151,14 +151,14 @@ class CellTimes {
   // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
   // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
-  // Returns for each of `keys` the standard error of its cells' time ÷ the usual time of their places. The error comes
-  // from the scatter of the cells, so few steps are enough. The cells that stages or replicas of a key have at one
-  // place of the order are one sample: they may be long together. What all cells of a step share is left out. key_of
-  // gives a key or kNone. O(operations).
   struct Scatter {
     double error = 0;
     int64_t samples = 0;
   };
+  // Returns for each of `keys` the standard error of its cells' time ÷ the usual time of their places. The error comes
+  // from the scatter of the cells, so few steps are enough. The cells that stages or replicas of a key have at one
+  // place of the order are one sample: they may be long together. What all cells of a step share is left out. key_of
+  // gives a key or kNone. O(operations).
   std::vector<Scatter> scatter(size_t keys, const std::function<uint32_t(uint32_t)>& key_of) const;
 
  private:

@@ -35,7 +35,7 @@ std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<Sp
   return parts;
 }
 
-// Whether only forwards are known, and other ranges have names that no rule knows: these may be backwards.
+// Returns true when only forwards are known, and other ranges have names that no rule knows: these may be backwards.
 bool only_forwards_known(const FindingFacts& f) {
   return f.coverage.forwards_alone() && f.trace.diagnostics.count("cells.unknown_ranges") > 0;
 }

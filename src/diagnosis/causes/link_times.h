@@ -1,4 +1,4 @@
-// How long messages take on every link: links that are slow compared with the others, and messages that are late
+// The times of messages on every link: links that are slow compared with the others, and messages that are late
 // compared with others of their link. Part of causes.
 #pragma once
 

@@ -82,7 +82,7 @@ class LongStepWords {
   }
 
  private:
-  // Who took so long, and whether it was their cells or the time before these.
+  // Says who took so long, and whether it was their cells or the time before these.
   static Text took(const Text& who, Args args, const LongStep& step) {
     args.flag("several", step.parts.size() > 1);
     args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", who);

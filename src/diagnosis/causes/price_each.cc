@@ -41,7 +41,7 @@ World without(const std::vector<Suspect>& suspects, const std::vector<size_t>& g
   return world;
 }
 
-// Of causes that are alike each may hide what the others cost.
+// Each of several causes that are alike may hide the cost of the others.
 void add_worlds_of_equals(const std::vector<size_t>& alike, PricedSuspects& priced, std::vector<World>& worlds) {
   if (alike.size() < 2) return;
   const size_t joint = worlds.size() + alike.size();

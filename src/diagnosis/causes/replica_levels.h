@@ -1,4 +1,4 @@
-// How long whole replicas take, step by step. Part of slow ranks.
+// The times of whole replicas, step by step. Part of slow ranks.
 #pragma once
 
 #include "diagnosis/causes/suspect.h"

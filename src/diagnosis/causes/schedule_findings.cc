@@ -24,7 +24,7 @@ struct Lateness {
   int32_t micro_batch = 0, later = 0;
 };
 
-// How far apart the timestamps of two ranks may be for the same moment on common time; −1: unknown.
+// Returns how far apart the timestamps of two ranks may be for the same moment on common time; −1: unknown.
 int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   const bool mapped = trace.alignment != AlignState::kRaw;
   if (trace.clock == ClockState::kShared || (!mapped && a.machine != kUnknown && a.machine == b.machine)) return 0;
@@ -98,7 +98,7 @@ class StageStarts {
         compare(before->second, own, end_ns - begin_ns, by_stage_[place.second]);
   }
 
-  // Whether a rank was free and its first input there, and the stage before has finished a later forward too.
+  // Counts a step; late: its rank was free, its first input ready, and a later forward of the stage before finished.
   void compare(const FirstForwards& before, const FirstForwards& own, int64_t step_ns, Lateness& late) const {
     const int64_t apart = apart_ns(trace_, trace_.parts[before.part], trace_.parts[own.part]);
     if (apart < 0) return;

@@ -32,8 +32,8 @@ struct LateSends {
     const auto at = late_.find(op);
     return at == late_.end() ? 0 : at->second;
   }
-  // Whether most of the message's transfer passed before its receive was posted, or while its host computed: what was
-  // seen of it says little.
+  // Returns true when most of the message's transfer passed before its receive was posted, or while its host computed:
+  // the part that was recorded says little.
   bool hidden(uint32_t op) const { return hidden_.contains(op); }
   // The part of a compute cell's delay in which its rank's host was late with a send as well.
   double held_ns(uint32_t op) const {

@@ -60,8 +60,9 @@ struct LateStarts {
   int64_t received = 0;   // late cells whose receive was recorded
 };
 
-// How much of a start's delay beyond the usual one (`more`) is due to its rank's late launching, whose median is `by`.
-// Launches differ, so it is all of it up to kMaxOfUsual × `by`; beyond that, only `by` is, and the rest is a pause.
+// Returns how much of a start's delay beyond the usual one (`more`) is due to its rank's late launching, whose median
+// is `by`. Launches differ, so it is all of it up to kMaxOfUsual × `by`; beyond that, only `by` is, and the rest is a
+// pause.
 double launched_late(double by, double more);
 
 class StartDelays {

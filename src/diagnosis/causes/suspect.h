@@ -136,11 +136,11 @@ inline bool certainly_slow(const std::vector<double>& ratios) {
   return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, ratios.size());
 }
 
-// With so few steps their scatter says nothing; then the cells' own decides.
+// Returns true with so few steps that their scatter says nothing; then that of cells decides.
 inline bool few_steps(const CauseScene& scene) {
   return std::cmp_less_equal(std::ranges::count(scene.counts, true), kMaxFewSteps);
 }
-// The same by how much single cells scatter: `own` are those of the ratio, `others` those that it is compared with.
+// The same by the scatter of single cells: `own` are those of the ratio, `others` those that it is compared with.
 inline bool certainly_slow(double ratio, const CellTimes::Scatter& own, const CellTimes::Scatter& others) {
   const double error = std::hypot(own.error, others.error);
   return !std::isnan(error) && beyond_noise((ratio - 1) / 2, error, std::min(own.samples, others.samples));

@@ -1,4 +1,4 @@
-// How causes are put into words: the input and the result of every kind's `tell`.
+// The input and the result of every kind's `tell`, which puts causes into words.
 #pragma once
 
 #include "base/words.h"

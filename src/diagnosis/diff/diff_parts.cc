@@ -43,7 +43,7 @@ Shape shape_of(const Trace& trace, const StepGraph& graph, DiffRun& run) {
 
 bool is_same(const Cause& a, const Cause& b) { return a.kind == b.kind && same_place(a.place(), b.place()); }
 
-// Whether a cause is about the work of a stage, or of one rank of it.
+// Returns true when a cause is about the work of a stage, or of one rank of it.
 bool is_about(const Cause& cause, const DiffGroup& group, const Trace& trace) {
   const Place& place = cause.place();
   if (!cause.kind->of_work || place.stage != group.stage) return false;

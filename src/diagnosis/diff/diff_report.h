@@ -16,9 +16,9 @@ Text run_line(const DiffRun& run);
 Text headline(const RunDiff& diff);
 // The time of one micro-batch, where steps have different numbers of them; otherwise empty.
 Text per_micro_batch(const RunDiff& diff);
-// Whether both runs' numbers of micro-batches are known and differ.
+// Returns true when both runs' numbers of micro-batches are known and differ.
 bool other_size(const RunDiff& diff);
-// Whether B is slower by more than `share` of A's step, beyond noise. Where steps have different numbers of
+// Returns true when B is slower by more than `share` of A's step, beyond noise. Where steps have different numbers of
 // micro-batches, times of one micro-batch are compared.
 bool slower_by_more(const RunDiff& diff, double share);
 // Returns the main part of the change: one group, one stage, or one kind of cause; empty if there is none.

@@ -24,8 +24,8 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes);
 // one step on) is not random; only what it leaves unexplained is.
 double standard_error(const std::vector<double>& values, int64_t independent);
 
-// The same of the mean step by how much single cells and their starts scatter, of the rank where that is most: what few
-// steps know of it. O(operations).
+// Returns the same of the mean step by the scatter of single cells and their starts on the rank that scatters most: all
+// that few steps show of it. O(operations).
 double error_by_cells(const Side& side);
 
 // Pairs of steps (A's and B's), and mean changes over them.

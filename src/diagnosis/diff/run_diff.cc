@@ -46,7 +46,7 @@ constexpr double kScattered = 0.25;  // minimum share of the delays' change that
 
 bool of_stage(const DiffGroup& group) { return group.cause == DiffCause::kDelay && group.type.empty(); }
 
-// Whether the delays that were added, on all stages, are pauses.
+// The pauses among the delays that were added, on all stages.
 struct Pauses {
   bool any = false;
   // They are enough, and so long that no scatter of cells makes them; only their number per step is chance.

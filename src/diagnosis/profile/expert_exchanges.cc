@@ -41,7 +41,7 @@ class Group {
 
   int32_t rank(size_t i) const { return run_.torch.ranks[run_.torch.parts[members_[i].rank_index]]; }
 
-  // A rank's value ÷ the median of the others.
+  // Returns a rank's value ÷ the median of the others.
   template <class Of>
   double ratio(size_t i, Of of) const {
     std::vector<double> others;
@@ -165,7 +165,7 @@ class Group {
     for (size_t k = 0; k < count; ++k) times += ratio(i, [k](const Member& m) { return m.rows[k]; }) >= kHot;
     return share_or_zero(times, count);
   }
-  // Of each dispatch the fullest rank ÷ the mean.
+  // Returns for each dispatch the fullest rank ÷ the mean.
   std::vector<double> spreads() const {
     std::vector<double> out;
     for (size_t k = 0; k < members_.front().rows.size(); ++k) {

@@ -20,7 +20,7 @@ struct RankExperts {
   double ratio() const { return share_or_zero(tokens, mean_tokens); }
 };
 
-// The same products on all ranks of a group: of one step and pass, by their place among these.
+// Compares the same products on all ranks of a group: those of one step and pass with the same place among these.
 void even_out(std::vector<RankExperts>& ranks) {
   using Made = std::pair<RankExperts*, const ExpertProduct*>;
   std::map<std::tuple<std::vector<int32_t>, int32_t, bool, size_t>, std::vector<Made>> products;
@@ -70,7 +70,7 @@ double saved_share(const JobReplay& job, const ProfileFacts& f, const std::vecto
   return share_or_zero(sum, f.whole.span_ns);
 }
 
-// Whether a finding about a rank that computes longer or comes late is about its experts.
+// Returns true when a finding about a rank that computes longer or comes late is about its experts.
 bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks, const Finding& x) {
   if ((x.id != "rank.slow" && x.id != "rank.late") || (x.id == "rank.slow" && f.slow.by_kernels)) return false;
   const auto facts = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == x.rank; });

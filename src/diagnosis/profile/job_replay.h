@@ -20,8 +20,8 @@ class JobReplay {
   // Returns by rank how much shorter its window is with that taken out of each timeline, and with these meetings.
   std::map<int32_t, double> saved(const std::vector<TakenOut>& out, const std::vector<Meeting>& meetings) const;
 
-  // Returns what the windows of all ranks lose, as a share of them, if transfers of the ledger take so much less time.
   using Shorter = std::vector<std::pair<const LedgerCall*, int64_t>>;  // any call of a transfer, and ns
+  // Returns what the windows of all ranks lose, as a share of them, if transfers of the ledger take so much less time.
   double saved_share(const Shorter& transfers) const;
   // Returns what the windows of the other ranks lose, as a share of them, if none of them waits for a rank.
   double saved_by_punctual(int32_t rank) const;

@@ -50,7 +50,7 @@ const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
 }
 
-// How much more of something the late rank has than the median of the others.
+// Returns how much more of something the late rank has than the median of the others.
 double more_than_others(const ProfileFacts& f, const RankFacts& late, double RankFacts::* of) {
   return late.*of - median_of_other_ranks(f, late, [&](const RankFacts& r) { return r.*of; });
 }
@@ -166,8 +166,8 @@ Waits read_waits(const ProfileSums& sums) {
 }
 
 // Returns by rank how much shorter its window is if the kernels of the slow rank take no longer than the same kernels
-// on the others: who waits for the slow rank no longer does, and the slow rank waits in turn where its own work is no
-// longer what all wait for. Empty where the replay cannot say it.
+// on the others. Ranks then no longer wait for the slow rank, which in turn waits where its work is no longer the last.
+// Empty where the replay cannot determine it.
 std::map<int32_t, double> saved_without_slowness(const JobReplay& job, const Part& slow, const SharedKernels& shared) {
   if (!job.usable()) return {};
   std::vector<TakenOut> out(job.timelines().size());
@@ -195,7 +195,7 @@ void price_slowness(const JobReplay& job, const Part& part, const SharedKernels&
   f.slow.saved = std::max(0.0, share_or_zero(sum, f.whole.span_ns));
 }
 
-// Whether the others wait for a rank by more than what it waits itself, beyond the scatter over the steps.
+// Returns true when the others wait longer for a rank than it waits itself, beyond the scatter over the steps.
 bool late_in_all_steps(const ProfileSums& sums, const DeviceSums& rank) {
   std::vector<double> net;
   for (const TbStepWait& step : rank.step_waits)

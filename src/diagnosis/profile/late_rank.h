@@ -1,5 +1,5 @@
-// Who the others wait for in collectives, and how much of the exposed communication is that waiting: the one place that
-// findings, bar and account ask. Conditions: docs/analyses/findings.md.
+// The ranks that others wait for in collectives, and the waiting in exposed communication. Findings, bar and account
+// ask here. Conditions: docs/analyses/findings.md.
 #pragma once
 
 #include "diagnosis/profile/job_replay.h"

@@ -31,7 +31,7 @@ double min_share(const RankLoss& x) {
   }
 }
 
-// The same loss, joined over all ranks.
+// A loss, joined over all ranks.
 struct JoinedLoss {
   RankLoss worst;  // of the rank that loses most by it
   double worst_share = 0, worst_window_ns = 0;
@@ -245,7 +245,7 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
   return x;
 }
 
-// Kernels that run beside the cores that could compute them, or on few of these.
+// Reports kernels that do not run on the cores that could compute them, or run on few of these.
 Finding weak_kernels_finding(const ProfileFacts& f, const JoinedLoss& j) {
   const bool cpu = j.worst.kind == LossKind::kAiCpu, axes = j.worst.kind == LossKind::kMisaligned;
   Finding x;

@@ -30,8 +30,8 @@ class Change {
     return std::hypot(standard_error(a, std::ssize(a)), standard_error(b, std::ssize(b)));
   }
 
-  // How much of a change is beyond noise: all of it by the scatter of all steps, or the change of the usual steps by
-  // their scatter, because one long step hides what all others show. 0 where neither is beyond noise.
+  // Returns how much of a change is beyond noise: all of it by the scatter of all steps, or the change of the usual
+  // steps by theirs, because one long step hides what all others show. 0 where neither is beyond noise.
   double certain_ns(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
     if (std::abs(change_ns) < min_ns_) return 0;
     if (beyond_noise(change_ns, error_ns(a, b), steps_)) return change_ns;

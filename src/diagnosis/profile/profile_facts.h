@@ -24,7 +24,7 @@ struct LateRank {
   double share = 0;  // what the others save if none waits for it; where no replay says it, their exposed waiting
 };
 
-// How the rank that computes longer differs from the others.
+// The rank that computes longer, and its differences from the others.
 struct SlowRank {
   bool compared = false;    // others run kernels of the same names and shapes
   double longer = 0;        // by which share of their time these kernels take longer

@@ -208,8 +208,8 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-// Whether some ranks were recorded long after others had ended. They ran other steps, perhaps of other runs, and cannot
-// have waited for each other.
+// Returns true when some ranks were recorded long after others had ended. They ran other steps, perhaps of other runs,
+// and cannot have waited for each other.
 bool recorded_apart(const Trace& trace) {
   if (trace.parts.size() < 2 || trace.diagnostics.count("kineto.far_apart") == 0) return false;
   int64_t last_start = INT64_MIN, first_end = INT64_MAX;

@@ -16,7 +16,7 @@ namespace stageline {
 // `ledger`: of ranks that communicate; without it, nothing is said of transfers.
 Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account = {},
                           const LedgerOfRun* ledger = nullptr);
-// The same of a run, with its account and its ledger.
+// Returns the same of a run, with its account and its ledger.
 Findings profile_findings(const Run& run);
 
 // The facts and the headline with its bar that profile_findings() makes, without findings.
@@ -40,7 +40,7 @@ Findings flight_findings(const Run& run);
 
 // Findings from snapshots of PyTorch's allocator: the reason why memory ran out, and the held memory that is unusable.
 
-// Whether the trace is made of snapshots: its parts hold an allocator's memory and no times of work.
+// Returns true when the trace is made of snapshots: its parts hold an allocator's memory and no times of work.
 bool has_allocators(const Trace& trace);
 
 // Returns the findings "memory.oom", one for each device and reason, and "memory.fragmented". Definitions:

@@ -134,7 +134,8 @@ class LossFinder {
     return end;
   }
 
-  // Whether the node is an operator, or torch's range around an optimizer's step, and launches itself what computes.
+  // Returns true when the node is an operator, or torch's range around an optimizer, and itself launches computing
+  // work.
   bool is_of_model(uint32_t node) const {
     const HostNode& n = t_.nodes[node];
     if (n.category != Category::kCpuOp && !trace_.names.text(n.name).starts_with("Optimizer.")) return false;

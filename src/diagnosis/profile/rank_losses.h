@@ -59,7 +59,7 @@ struct RankAccount {
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;
   std::vector<RankLoss> losses;  // by price; exposed work, and others from kMinLoss of the window on
-  // What the account was made from, kept in runs of at most kMaxKeptSlices for a replay of all ranks; else null.
+  // The source of the account, kept in runs of at most kMaxKeptSlices for a replay of all ranks; else null.
   static constexpr size_t kMaxKeptSlices = size_t{1} << 20;
   std::shared_ptr<const DeviceTimeline> timeline = {};
 };
@@ -73,11 +73,11 @@ struct Removed {
   std::function<bool(const RankLoss&)> loss;
   double communication = 0, copies = 0, compute = 0;
 };
-// How much shorter the rank's window is without all of that, by one replay; never more than its losses recorded.
+// Returns by one replay how much shorter the rank's window is without all of that; at most its recorded losses.
 double saved_without(const Trace& trace, const Part& part, const Removed& removed);
 // The windows of all ranks together.
 double window_of(const ProfileAccount& account);
-// Whether the launches of all ranks are known.
+// Returns true when the launches of all ranks are known.
 bool is_linked(const ProfileAccount& account);
 
 struct ProfileAccountFact {

@@ -96,7 +96,7 @@ std::vector<Calls> calls_of(const LedgerOfRun& run) {
 // Small calls that nothing awaits one by one, those that computing waits for, and gradients in one piece.
 enum class Batch : uint8_t { kSmall, kAwaited, kBucket };
 
-// What a finding saves, and the groups in which it does.
+// The saving of a finding, and the groups in which it arises.
 struct Change {
   JobReplay::Shorter shorter;
   const Calls* worst = nullptr;  // that saves most
@@ -178,7 +178,7 @@ class TransferFindings {
 
   // ---- sizes ------------------------------------------------------------------------------------------------------
 
-  // Whether computing usually waits for a call before the next one begins. Such calls cannot become one.
+  // Returns true when computing usually waits for a call before the next one begins. Such calls cannot become one.
   bool is_awaited(const Calls& calls) {
     if (!job().usable()) return true;
     const uint32_t rank = first_call(calls.list[0]).rank_index;
@@ -202,7 +202,7 @@ class TransferFindings {
     return times >= kMostly * static_cast<double>(calls.list.size());
   }
 
-  // Whether the latency of calls that fill no bucket may cost enough.
+  // Returns true when the latency of calls that fill no bucket may cost enough.
   bool has_latency(const Calls& calls) const {
     double most = 0;
     for (const LedgerInstance* instance : calls.list)
@@ -315,7 +315,7 @@ class TransferFindings {
 
   using Is = std::optional<bool>;  // none: neither the one nor the other
 
-  // Whether a rank computes during most of the transfer, or none during any of it.
+  // Returns true when a rank computes during most of the transfer, false when none does during any of it.
   Is under_computing(const LedgerInstance& x) const {
     double most = 0;
     for (size_t k = x.begin; k < x.end; ++k) {

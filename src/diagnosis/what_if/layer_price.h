@@ -13,8 +13,8 @@ namespace stageline {
 // O(operations · splits), without `bytes` once for a run.
 CauseList causes_in_layers(const Run& run, const StageBytes* bytes = nullptr);
 
-// The same for slow links, whose price.fix gets only words. `model` is of the same trace.
 bool has_links_to_hide(const CauseList& causes);
+// Does the same for slow links, whose price.fix gets only words. `model` is of the same trace.
 void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes);
 
 }  // namespace stageline

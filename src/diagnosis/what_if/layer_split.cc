@@ -25,9 +25,9 @@ double usual_layer_ns(const StageCosts& stages, const std::vector<int32_t>& laye
   return median_of(std::move(prices));
 }
 
-// Moves layers back towards the present split as long as it stays as fast: among many splits that are as fast, the
-// search finds any, such as 15, 14, 2, 1 where a heavy head decides and 10, 10, 11, 1 takes as long. Returns the split
-// where no move of a layer brings it nearer, in squares of what stages have too many. `tries` bounds the replays.
+// Moves layers back towards the present split as long as it stays as fast. Where many splits are as fast, the search
+// may find any: 15, 14, 2, 1 where a heavy head decides and 10, 10, 11, 1 takes as long. Returns the split where no
+// move of a layer brings it nearer, in squares of what stages have too many. `tries` bounds the replays.
 std::vector<int32_t> nearest_split(const plan::PlanProblem& p, const plan::Plan& best, const std::vector<int32_t>& now,
                                    int64_t tries) {
   std::vector<int32_t> split = best.layers();

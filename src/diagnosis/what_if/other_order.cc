@@ -9,7 +9,7 @@ namespace {
 
 // Most of one cell's cost that embedding or head may take: however fast the cell becomes, its layers keep something.
 constexpr double kMaxConstant = 0.95;
-// Whether a chunk of a micro-batch runs on a rank: with two directions, each micro-batch takes one of the two chunks.
+// Returns true when a chunk of a micro-batch runs on a rank: with two directions, it takes one of the two chunks.
 bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
   if (schedule.layout != ChunkLayout::kBidirectional) return true;
   return chunk == (micro_batch < schedule.sizes.micro_batches / 2 ? 0 : 1);

@@ -57,7 +57,7 @@ class OrderModel {
   bool leaves_schedule() const { return left_; }
   // Lower medians over replicas of the means over steps and micro-batches.
   const StageCosts& stages() const { return stages_; }
-  // The same costs for each step alone, of the steps that are whole. O(cells).
+  // Returns the same costs for each step alone, of the steps that are whole. O(cells).
   std::vector<std::vector<DirectionCost>> step_costs(const StepGraph& graph) const;
   double weight_share() const { return weight_share_; }  // W ÷ (I + W) where it was measured, else 0.5
   bool weight_measured() const { return weight_measured_; }
@@ -72,7 +72,7 @@ class OrderModel {
     const OrderPlan* one = &plan;
     return std::move(replay(graph, times, layers, {&one, 1}, kNoCell, nullptr).front());
   }
-  // The same for several orders, in one pass.
+  // Returns the same for several orders, in one pass.
   std::vector<std::vector<double>> steps_ns(const StepGraph& graph, const OpTimesView& times, const LayerCosts& layers,
                                             std::span<const OrderPlan* const> plans) const {
     return replay(graph, times, layers, plans, kNoCell, nullptr);

@@ -66,7 +66,7 @@ struct Price {
 };
 inline constexpr double kSureErrors = 2, kMinShare = 0.001;
 
-// How well the models reproduce what happened: mean periods, in which only the span of a step is replayed.
+// The agreement of the models with the run: mean periods, in which only the span of a step is replayed.
 struct ModelError {
   double recorded_ns = 0;
   double graph_ns = 0;  // replay of the graph
@@ -99,16 +99,16 @@ class WhatIf {
   };
   Priced priced(const Changes& world) const;
 
-  // Returns cells of one step of a scenario, in time from the step's start. If the scenario keeps the order these are
-  // all recorded operations, with `part` and `cell` as in StepGraph; otherwise only the pipelines' cells, with kUnknown
-  // and kNoCell. Empty where it cannot be replayed. `step` is an index of StepGraph::steps; with `dp`, only cells of
-  // that replica and of ranks in no replica. O(operations of the step), or O(operations) with another order.
   struct WorldCell {
     int32_t part = kUnknown, dp = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
     uint32_t cell = kNoCell;
     CellKind kind = CellKind::kForward;
     double start_ns = 0, end_ns = 0;
   };
+  // Returns cells of one step of a scenario, in time from the step's start. If the scenario keeps the order these are
+  // all recorded operations, with `part` and `cell` as in StepGraph; otherwise only the pipelines' cells, with kUnknown
+  // and kNoCell. Empty where it cannot be replayed. `step` is an index of StepGraph::steps; with `dp`, only cells of
+  // that replica and of ranks in no replica. O(operations of the step), or O(operations) with another order.
   std::vector<WorldCell> step_cells(const Changes& world, uint32_t step, int32_t dp = kUnknown) const;
 
   // The order that a world runs in. Errors: those of compile_order(); kUnavailable where no order is known.
@@ -124,8 +124,8 @@ class WhatIf {
   // embedding and head. By default all stages have equally many.
   void set_layers(const std::vector<int32_t>& layers) { layers_ = layer_costs(order_.stages(), layers); }
   const LayerCosts& layers() const { return layers_; }
-  // Whether every stage of the run has operations. If not, what a rank waits for is missing, and waits look like its
-  // own delays.
+  // Returns true when every stage of the run has operations. If not, what a rank waits for is missing, and waits look
+  // like its own delays.
   bool whole() const { return whole_; }
   bool hosts_alone() const { return hosts_alone_; }               // the recording has no devices
   bool one_host() const { return one_host_; }                     // all ranks are known to be on one machine

@@ -428,8 +428,8 @@ class Finder {
     return options_.more_memory || (plan && plan->max_held() <= model_.order().present().max_held() + kMoreHeld);
   }
 
-  // Whether two fixes exclude each other: those of one family do, except that different workers may be replaced
-  // together.
+  // Returns true when two fixes exclude each other: those of one family do, except that different workers may be
+  // replaced together.
   static bool excludes(const Fix& a, const Fix& b) {
     if (a.id != b.id) return false;
     return a.id != "worker" || a.changes == b.changes || a.changes.replaced.empty();

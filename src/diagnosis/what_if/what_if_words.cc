@@ -8,7 +8,7 @@ namespace {
 std::string number(int64_t n) { return std::to_string(n); }
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
-// How frameworks are told to use a schedule.
+// Returns the flags with which frameworks use a schedule.
 Text schedule_flags(const std::string& name, int32_t chunks, int32_t layers, int32_t stages, int32_t m) {
   const std::string v = number(chunks);
   const std::string csv = "torch: stageline schedule " + name + " --stages " + number(stages) + " --micro-batches " +

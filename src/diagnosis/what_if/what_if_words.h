@@ -41,7 +41,7 @@ FixWords micro_batch_words(int32_t now, int32_t then);
 FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio);
 // `split`: the layers of the stages, where only their sum was given; else empty.
 FixWords lone_worker_words(int32_t rank, int32_t stage, double ratio, const std::vector<int32_t>& split);
-// Which split is taken where only the sum of the layers was given.
+// Says which split is taken where only the sum of the layers was given.
 Text divided_words(const std::vector<int32_t>& split);
 FixWords more_in_flight_words(const std::vector<int32_t>& extra);
 // The stage that held most, measured and as the model says.

@@ -76,7 +76,7 @@ std::string page_figures_json(const SharedRun& run) {
   for (const FigureSpec& spec : kFigures)
     if (spec.cost != FigureCost::kAlone) names.emplace_back(spec.stem());
   const Result<std::vector<NamedFigure>> figures = figures_of(run, names);
-  // Definitions of parts of bars; some are no figures, such as those of a pipeline's devices.
+  // Definitions of parts of bars are added too; some are not figures, such as those of a pipeline's devices.
   JsonWriter json;
   json.begin_object().key("terms").begin_array();
   constexpr std::string_view kBegin = "figure.part.", kEnd = ".definition";

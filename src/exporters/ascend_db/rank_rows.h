@@ -66,10 +66,10 @@ class RankRows {
 
   // Adds a marked range: its time on the host, and its interval on the device.
   void range(Span host, std::string_view message, std::string_view domain, Span device, int64_t stream);
-  // Adds a kernel with its operator and the launch that started it. Writes nothing at Level_none.
   struct KernelName {
     std::string_view framework, name, op_type, task_type, task_core, shapes, out_shape;
   };
+  // Adds a kernel with its operator and the launch that started it. Writes nothing at Level_none.
   void kernel(Span host, const KernelName& name, Span device);
   // Adds a communication operation. At Level_none only a communication range is written, and only when the options ask
   // for it.

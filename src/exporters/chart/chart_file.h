@@ -23,11 +23,11 @@ struct Chart {
 // Lays out the chart of `input`; fields of `options` that the input decides are overwritten.
 Result<Chart> make_chart(const ExportInput& input, ChartOptions options);
 
-// Returns the chart as a PNG. `path` is for messages. Errors: those of make_chart(), and kLimit for too many pixels.
 struct PngChart {
   std::string bytes;
   int width = 0, height = 0;
 };
+// Returns the chart as a PNG. `path` is for messages. Errors: those of make_chart(), and kLimit for too many pixels.
 Result<PngChart> png_chart(const ExportInput& input, const std::string& path);
 
 // Cairo calls this to write. `closure` is the OutputFile; it remembers failed writes, and its commit() reports them.
@@ -38,10 +38,9 @@ cairo_status_t write_to_output(void* closure, const unsigned char* data, unsigne
 Status paint_chart(const Chart& chart, cairo_surface_t* surface, double scale,
                    const std::function<cairo_status_t(cairo_surface_t*)>& before_finish = {});
 
-// Packs a drawn image as a PNG. Cairo's own writer tries every filter on every row and packs tightly: it took two
-// thirds of the time of a small report.
 // Returns the PNG of an image of CAIRO_FORMAT_RGB24 with 8 bits a colour. Expects that nothing draws on it any more.
-// Definition: ISO/IEC 15948. O(pixels).
+// Cairo's own writer is not used: it tries every filter on every row, which took two thirds of the time of a small
+// report. Definition: ISO/IEC 15948. O(pixels).
 std::string png_bytes(cairo_surface_t* image);
 
 }  // namespace stageline

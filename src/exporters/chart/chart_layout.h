@@ -130,15 +130,14 @@ struct ChartTime {
 };
 ChartTime chart_time(const Trace& trace);
 
-// Returns ticks from 0 to `span`, at 1, 2 or 5 times a power of ten (minutes and hours are divided as on a clock).
-// Ticks are at least `min_gap_px` apart, and all have the same unit and the same number of decimals.
 struct ChartTick {
   double x = 0;  // from the left end of the axis
   std::string label;
 };
+// Returns ticks from 0 to `span`, at 1, 2 or 5 times a power of ten (minutes and hours are divided as on a clock).
+// Ticks are at least `min_gap_px` apart, and all have the same unit and the same number of decimals.
 std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_gap_px);
 
-// Puts the cells of one row (indices by start) into `layout`.
 struct RowPlace {
   int32_t row = 0;
   ChartRect box;  // the row across the plot
@@ -146,6 +145,7 @@ struct RowPlace {
   int64_t zero_ns = 0;  // time at box.x on the row's own clock
   double strip_px = 1;
 };
+// Puts the cells of one row (indices by start) into `layout`.
 void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const RowPlace& place, ChartLayout& layout);
 
 // Where the theory is drawn under the rows. Ghosts that reach beyond the plot are cut at its edge.

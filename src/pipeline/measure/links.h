@@ -1,4 +1,4 @@
-// How long messages take on every link between two ranks, and which links are slower than others of their kind.
+// The times of messages on every link between two ranks, and links that are slower than others of their kind.
 //
 //   send     ▐▐▐▐▐▐▐▐▐▐▐▐▐       transfer = end − max(start of send, start of receive), after alignment: a receive
 //   receive      ▐▐▐▐▐▐▐▐▐       that is posted early waits, and so does a send whose receiver is late

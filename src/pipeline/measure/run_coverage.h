@@ -38,13 +38,13 @@ class RunCoverage {
   // with missing rows. O(log steps).
   bool fed(size_t cell) const { return all_fed() || fed_in_part(cell); }
 
-  // Whether a compute cell occurs several times in one step of its rank; all occurrences count. O(log repetitions).
+  // Returns true when a compute cell occurs several times in one step of its rank; all count. O(log repetitions).
   bool repeated(size_t cell) const {
     return !repeated_.empty() && std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
   }
-  // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
+  // Returns true when so much work repeats that no wait is credible: another run in the files, or unnumbered steps.
   bool repeats() const { return repeated_.size() > kMaxRepeated * compute_; }
-  // Whether no cell of several stages says its micro-batch, so that no input of any of them is known.
+  // Returns true when no cell of several stages has its micro-batch, so that no input of any of them is known.
   bool unnumbered() const { return stages_ > 1 && compute_ > 0 && numbered_ == 0; }
   // Returns true if there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
   bool overlong() const { return stages_ > kMaxPipelineStages; }
@@ -60,7 +60,7 @@ class RunCoverage {
   // Returns a clause with the reason why not_analysable() is true and a remedy; "" where it is false.
   Text why_not_analysed() const;
 
-  // Whether no backwards were recorded, so that steps may run into one another.
+  // Returns true when no backwards were recorded, so that steps may run into one another.
   bool forwards_alone() const { return no_backwards_; }
   // Returns true if only the length of the warm-up, or messages, show that stages at the end are missing.
   bool lacks_end() const { return by_warm_up_ || by_messages_; }

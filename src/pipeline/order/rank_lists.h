@@ -88,10 +88,10 @@ bool same_direction(const WorkToken& a, const WorkToken& b);
 // Returns true when both have the same kind, and both or neither are fused.
 bool same_work(const WorkToken& a, const WorkToken& b);
 
+inline constexpr size_t kExactDistance = 96;
 // Returns how many insertions, deletions and replacements turn one list into the other. The number is exact up to
 // kExactDistance; above that it is an upper bound of at least kExactDistance + 1, from comparing position by position.
 // O(n + d · (n + d)) with d ≤ kExactDistance, usually O(n + d²).
-inline constexpr size_t kExactDistance = 96;
 size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same);
 
 // A place where lists first leave the recognised schedule; lists that leave it in the same way are counted together.

@@ -22,7 +22,7 @@ struct Row {
 // Rows of one name in cells of one kind on one stage.
 using RowsKey = std::tuple<int32_t, CellKind, StringId>;
 
-// Which ranks meet: all of a stage, those of one position over the replicas, or those of one replica.
+// The ranks that meet: all of a stage, those of one position over the replicas, or those of one replica.
 enum class Among : uint8_t { kStage, kReplicas, kPeers };
 constexpr std::array kAmong = {Among::kStage, Among::kReplicas, Among::kPeers};
 
@@ -124,7 +124,7 @@ class Finder {
     }
   }
 
-  // Whether nearly all these cells hold equally many of the rows; false where there are too few.
+  // Returns true when nearly all these cells hold equally many of the rows; false where there are too few cells.
   static bool in_every_cell(const std::vector<Row>& rows, const Count& all) {
     if (all.cells < kCellsPerStep * all.lists) return false;
     std::map<size_t, size_t> cells_with;  // number of rows → cells
@@ -157,7 +157,7 @@ class Finder {
     return shortest;
   }
 
-  // Whether these ranks meet in these rows, and cells wait for that.
+  // Returns true when these ranks meet in these rows, and cells wait for that.
   bool meet(const std::vector<Row>& rows, Among among) const {
     size_t meetings = 0, met = 0, met_as_stamped = 0, size = 0;
     // For each part and place in the cell: waiting, own work before it, own work behind it.
@@ -195,7 +195,7 @@ class Finder {
       }
       free += count - 1;
     }
-    // A cell with less work comes sooner, waits longer and has less left: what comes before tells that.
+    // A cell with less work comes sooner, waits longer and has less left; the work before the meeting shows that.
     if (bb > 0) ww -= wb * wb / bb, wr -= wb * br / bb, rr -= br * br / bb;
     if (wr >= kBeside * ww) return true;
     // Where waits differ little, other differences of the rest outweigh them, and the slope says nothing.

@@ -82,8 +82,8 @@ class ReplicaWaits {
   }
 
   void add() {
-    // Of receives posted at the same moment the first to end came first; any other order would make waits go in a
-    // circle.
+    // Where receives were posted at the same moment, the first to end comes first; any other order would make waits go
+    // in a circle.
     for (Rank& rank : ranks_)
       for (const WaitOp type : {kSendF, kRecvF, kSendB, kRecvB})
         sort_stably(rank.of[type], {}, [&](uint32_t a) { return std::tuple(op(a).start_ns, op(a).end_ns); });

@@ -52,7 +52,7 @@ struct PeerCells {
   std::vector<GraphGroup> groups;           // indices of cells that meet
   std::vector<uint32_t> of_op;              // for each operation its cell, for works and meetings; kNone; may be empty
   std::vector<double> own_ns, transfer_ns;  // see PeerCell::first
-  // Whether collectives come in pairs of all-to-all, as around experts: between those of a pair is the experts' work.
+  // True when collectives come in pairs of all-to-all, as around experts: between those of a pair is the experts' work.
   bool experts = false;
   // The recorded duration of each cell's meeting if it starts with the first one and not behind all own work.
   std::vector<double> meeting_ns;

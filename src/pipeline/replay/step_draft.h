@@ -8,7 +8,7 @@ namespace stageline {
 
 inline constexpr int64_t kSameNs = 50'000;  // two timestamps of the same moment may differ by this much
 
-// The same where clocks were aligned: as far apart as their likely error lets timestamps of one moment be. O(ranks).
+// Returns the same for aligned clocks: as far apart as their likely error lets timestamps of one moment be. O(ranks).
 int64_t same_moment_ns(const Trace& trace);
 
 struct DraftOp {

@@ -17,7 +17,7 @@ constexpr size_t kMinFilled = 4;
 constexpr double kMinPace = 0.02;
 constexpr double kSurePace = 4;
 
-// How fast a stage was in one step, compared with its means over the run.
+// The speed of a stage in one step, compared with its means over the run.
 //
 // In a run whose steps differ (in sequence lengths, or through clocks that throttle), every cell of a slow step would
 // be late although its order is right. So if a stage's cells differ from the means by more than their own scatter, that

@@ -49,11 +49,10 @@ struct TheoryRun {
 // where jobs are recorded in pieces, theory.why_not gives the reason. O(cells) beyond recognise().
 TheoryRun theory_of(const Trace& trace, const PipelineSums& sums);
 
-// How long ranks would wait under the recognised schedule if every stage cost the same and messages took no time.
+// Finds how long ranks would wait under the recognised schedule if every stage cost the same and messages took no time.
 // Returns the mean over ranks of span bubble ÷ span. It replays the best candidate at its own sizes with the median
-// stage's mean costs of F, B, I, W and F&B; an unmeasured F&B costs F + B. Returns NaN if no schedule is recognised,
-// if a cost that its cells need was not measured, or if it has more than kMaxIdealCells cells. O(cells of the
-// schedule).
+// stage's mean costs of F, B, I, W and F&B; an unmeasured F&B costs F + B. Returns NaN if no schedule is recognised, if
+// a cost that its cells need was not measured, or if it has more than kMaxIdealCells cells. O(cells of the schedule).
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs);
 
 // Returns a sentence that compares `measured`, the share of the pipeline's span that ranks wait, with the recognised

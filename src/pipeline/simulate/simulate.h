@@ -56,7 +56,7 @@ Status check_faults(const SimulateOptions& options);
 // or merged.
 Result<Schedule> faulty_order(const SimulateOptions& options);
 
-// How much faults may stretch one cell at most, and how much they may add to a cell or a message.
+// Limits of what faults may stretch one cell by, and of what they may add to a cell or a message.
 struct FaultLimits {
   double factor = 1;
   int64_t cell_ns = 0, message_ns = 0;

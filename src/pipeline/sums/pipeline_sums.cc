@@ -52,8 +52,8 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
   return shaped;
 }
 
-// Adds long steps that follow each other and are alike, as on a device that is hot for a while: each differs from their
-// mean by at most half of what that is above `usual`. The first steps of a run are a warm-up.
+// Adds long steps that follow each other and are alike, as on a device that is hot for a while. Each differs from their
+// mean by at most half of the mean's excess over `usual`. The first steps of a run are a warm-up.
 void add_spells(std::span<const double> spans, double limit, double usual, std::vector<bool>& shaped) {
   for (size_t begin = 1, end; begin < spans.size(); begin = end + 1) {
     for (end = begin; end < spans.size() && spans[end] >= limit;) ++end;

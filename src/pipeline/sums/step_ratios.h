@@ -1,4 +1,4 @@
-// How much of the ranks' time is bubble, and which stage takes longest: of one step or of several, for the figures
+// The share of bubble in the ranks' time, and the stage that takes longest, of one step or several: the figures
 // `bubble` and `stage_ratio`.
 #pragma once
 
@@ -18,7 +18,7 @@ struct StageRatio {
 // By stage; ranks whose stage is not known are left out.
 std::vector<StageRatio> stage_ratios(const Trace& trace, std::span<const RankSums> ranks);
 
-// The same of a run's steps without outliers.
+// Returns the same of a run's steps without outliers.
 double mean_bubble(const PipelineSums& sums);
 std::vector<StageRatio> usual_stage_ratios(const Trace& trace, const PipelineSums& sums);
 

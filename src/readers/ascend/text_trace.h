@@ -107,9 +107,6 @@ struct KernelAt {
 };
 using RowsByStart = std::unordered_map<int64_t, std::vector<KernelAt>>;
 
-// Adds everything but operations. These go to `operations`, because the sums know their groups. `kernels` (optional)
-// receives the kernels' rows in order of start. Which call launched an operation, and which transfers belong to it, is
-// added by link_operations() after add_operations() has given every operation a row.
 struct OperationLinks {
   struct Transfer {
     size_t operation = 0;  // index into `operations`
@@ -119,6 +116,9 @@ struct OperationLinks {
   std::vector<std::pair<size_t, uint32_t>> launches, owners;  // operation → row of the builder
   std::vector<Transfer> transfers;
 };
+// Adds everything but operations. These go to `operations`, because the sums know their groups. `kernels` (optional)
+// receives the kernels' rows in order of start. Which call launched an operation, and which transfers belong to it, is
+// added by link_operations() after add_operations() has given every operation a row.
 OperationLinks add_trace_slices(const TextTrace& trace, const ProcessGroups& groups, PartBuilder& builder,
                                 std::vector<OperationRow>& operations, RowsByStart* kernels);
 void link_operations(const OperationLinks& links, const std::vector<OperationRow>& operations, PartBuilder& builder);

@@ -11,7 +11,7 @@ struct TaskLane {
   int64_t task_end_ns = 0;
   std::vector<int64_t> open;  // the ends of the spans that contain what comes next
 
-  // Whether the span fits here; it then counts as open.
+  // Returns true when the span fits here; it then counts as open.
   bool takes(const HostSpan& span, int64_t end_of_task_ns) {
     if (task != span.task) {
       if (task_end_ns > span.start_ns) return false;

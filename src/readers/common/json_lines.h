@@ -20,7 +20,7 @@ struct JsonLineProblems {
 };
 
 // Calls take(span) for each object in the order of the file; one for which it returns false is a bad line. Text that is
-// no JSON, and the rest of a file that cannot be read, are counted as well. Errors: those of Input::open().
+// not JSON, and the rest of a file that cannot be read, are counted as well. Errors: those of Input::open().
 template <class Take>  // bool(const JsonSpan&)
 Status each_json_line(const std::string& path, Progress* progress, const JsonLineProblems& problems,
                       Diagnostics& diagnostics, Take take) {

@@ -10,12 +10,11 @@ namespace stageline {
 // Numbers machines in natural order of their names; does nothing unless every rank's name is known.
 void number_machines(Trace& trace);
 
-// Joins traces of single ranks into one trace of a run.
 // Appends the part of `one`, a trace of one rank, with its cells, names, categories and diagnostics. Ranks must be
 // joined in ascending order: then names get the same ids as when all ranks are read together, and cells only need
 // sorting.
 void join_rank(Trace& trace, Trace one);
-// The same for several, in their order. Their cells are copied on all threads.
+// Does the same for several, in their order. Their cells are copied on all threads.
 void join_ranks(Trace& trace, std::vector<Trace> ranks);
 
 // Numbers the steps of a source without step numbers, by what repeats. In a step every rank does each forward and each

@@ -1,4 +1,4 @@
-// How a reader reads its files: on all threads, keeping those that can be read.
+// Reads the files of a reader on all threads, keeping those that can be read.
 #pragma once
 
 #include "base/diagnostics.h"

@@ -69,8 +69,8 @@ std::string file_name_of(const Head& head);
 
 std::string pack(const Head& head, const Trace& trace);
 
-// Returns the length of a digest according to its first bytes; 0 when they are too few or do not belong to a digest.
 inline constexpr size_t kFixedBytes = 40;
+// Returns the length of a digest according to its first bytes; 0 when they are too few or do not belong to a digest.
 uint64_t announced_bytes(std::string_view first);
 
 struct Digest {

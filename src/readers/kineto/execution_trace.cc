@@ -148,15 +148,16 @@ std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
   return nodes;
 }
 
-// The record ids of a file's events, with the positions of the words that give them.
+// The record id of an event, with the position of the word that gives it.
 struct FoundRecord {
   int64_t position = 0, record = 0;
 };
+// Returns the records of a file in its order; none where the file cannot be read again.
 std::vector<FoundRecord> find_records(const std::string& path, std::string_view word) {
   std::vector<FoundRecord> out;
   Result<Input> input = Input::open(path);
   if (!input) return out;
-  constexpr size_t kWindow = size_t{1} << 20, kOverlap = 64;
+  constexpr size_t kWindow = size_t{1} << 20, kOverlap = 64;  // a word and its number
   std::string window;
   int64_t offset = 0;  // decompressed position of window[0]
   for (;;) {

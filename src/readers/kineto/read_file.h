@@ -13,22 +13,22 @@
 
 namespace stageline::kineto {
 
+using SeeRows = std::function<void(const rows::FileRows&)>;
 // Returns the recordings of a file: merged files have several, one after another. Files whose processes have labels
 // ("[TP00] 4711") are one.
 //
 // Reads `path` in windows, and `workers` stretches of a window at once. Memory: the rows, and a few MiB for each
 // worker. `so_far` (may be empty) is shown the rows after each window. Errors: kNotFound, kIo; kBadInput when the file
 // holds no events.
-using SeeRows = std::function<void(const rows::FileRows&)>;
 Result<std::vector<rows::FileRows>> read_file(const std::string& path, size_t workers, Progress* progress,
                                               const SeeRows& so_far = {});
 
 // Finds which files are Chrome traces, and which of those are PyTorch profiler traces by their own words.
 // `head` is the first bytes of the file. kCertain: it has Kineto's own words; kMaybe: it is any other Chrome trace.
 Match sniff_head(std::string_view head);
+inline constexpr size_t kMaxPreambleBytes = size_t{16} << 20;
 // Does the same for a file. It looks further when the head ends before the first event (after long lists of devices,
 // settings or log lines), at most kMaxPreambleBytes bytes.
-inline constexpr size_t kMaxPreambleBytes = size_t{16} << 20;
 Match sniff_file(const Source& source, size_t file);
 
 // Shows a run before it has been read completely: slices with their names and classes. They are copied from the rows of

@@ -316,7 +316,7 @@ class ReportReader {
       tables_.report.processes.push_back(std::move(done));
     }
     if (tables_.report.processes.empty()) return;
-    // Of GPUs on which no rank works: at the first rank, on its clock.
+    // The work of GPUs on which no rank works goes to the first rank, on its clock.
     Part rest;
     place_metrics(rest, true);
     if (tables_.report.utc_ns > 0 && !tables_.report.is_normalized) shift_part(rest, tables_.report.utc_ns - shift_ns_);

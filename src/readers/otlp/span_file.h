@@ -14,7 +14,7 @@ class Progress;
 
 namespace stageline::otlp {
 
-// Who sent spans. Sizes are 0 where the resource does not give them.
+// The sender of spans. Sizes are 0 where the resource does not give them.
 struct Resource {
   int64_t rank = kUnknown;
   int64_t world_size = 0, pipeline_size = 0, data_size = 0, batch_size = 0, micro_batch_size = 0;
@@ -104,7 +104,7 @@ struct Run {
   std::vector<ServedRequest> requests;  // of the spans, whatever their order
 };
 
-// Whether spans say their own stages (pipeline.stage).
+// Returns true when spans contain their own stages (pipeline.stage).
 bool names_stages(const Run& run);
 
 // Returns an operation for each span of a rank. A forward or backward within a known iteration is a cell; all other

@@ -98,11 +98,11 @@ struct PaddleBurst {
   int64_t start_ns = 0, end_ns = 0;  // over its usable jobs; 0 and 0 when it has none
 };
 
-// Marks jobs that are in the log twice with exactly the same times (kJobRepeated). Such a job is a line that was
-// printed twice in a row, or part of a whole step that is repeated because a log was appended to itself. O(jobs).
 struct PaddleRepeats {
   int64_t lines = 0, steps = 0;
 };
+// Marks jobs that are in the log twice with exactly the same times (kJobRepeated). Such a job is a line that was
+// printed twice in a row, or part of a whole step that is repeated because a log was appended to itself. O(jobs).
 PaddleRepeats mark_repeated_jobs(PaddleLog& log);
 
 // Cuts a log into bursts; repeated jobs belong to none. Within one run of the executor every (type, micro-batch) occurs

@@ -71,7 +71,7 @@ inline bool read_packet(std::string_view bytes, Packet& p) {
   return p.payload != 0 && p.has_time && p.has_sequence && (p.flags & kStateCleared) == 0;
 }
 
-// The same of the event in it, whose name and category the sequence knows by number.
+// Reads the event of a packet, whose name and category the sequence knows by number.
 inline bool read_event(std::string_view body, const Sequence& s, TrackEvent& e) {
   if (!e.is_plain) e.clear();
   e.type = e.track = 0;

@@ -38,23 +38,23 @@ struct ChunkCounts {
 
 FileHead parse_head(std::string_view bytes);
 
-// Calls body(chunk) for every intact chunk in file order; views are valid during the call. After damage the next chunk
-// is searched for byte by byte. The time is linear. Chunks with a good header and a bad payload cost at most
-// kMaxSuspicion times the file in total; beyond that they are skipped as a whole. Errors: of opening and reading.
 inline constexpr int64_t kMaxSuspicion = 16;
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
   virtual void take(const Chunk& chunk) = 0;
 };
+// Calls body(chunk) for every intact chunk in file order; views are valid during the call. After damage the next chunk
+// is searched for byte by byte. The time is linear. Chunks with a good header and a bad payload cost at most
+// kMaxSuspicion times the file in total; beyond that they are skipped as a whole. Errors: of opening and reading.
 Result<ChunkCounts> for_each_chunk(const std::string& path, FileHead& head, ChunkSink& sink,
                                    Progress* progress = nullptr);
 
-// The same for a file that is still growing. `sink` receives the chunks that start within the last `newest_bytes`,
+inline constexpr int64_t kTableBytes = int64_t{1} << 15;
+// Does the same for a file that is still growing. `sink` receives the chunks that start within the last `newest_bytes`,
 // `tables` those before them within the first kTableBytes. The chunks between are not read. nullopt when the file is
 // not longer than `newest_bytes`, or is compressed. Bytes before the first chunk of the end belong to an earlier chunk
 // and do not count as damage. Errors: of opening and reading.
-inline constexpr int64_t kTableBytes = int64_t{1} << 15;
 Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, int64_t newest_bytes, FileHead& head,
                                                      ChunkSink& tables, ChunkSink& sink);
 

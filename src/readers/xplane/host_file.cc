@@ -90,7 +90,7 @@ class HostReader {
     }
     return sum_or_limit(base_ns_, line.start_ns);
   }
-  // The same in ps that fit: since the profile's start.
+  // Returns the same in ps that fit: since the profile's start.
   int64_t base_ps(const LineHead& line) {
     if (line.start_ns >= kEpochTimes && epoch_zero_ < 0) epoch_zero_ = base_ns_ > 0 ? base_ns_ : line.start_ns;
     const int64_t ns = line.start_ns >= kEpochTimes ? between_ns(epoch_zero_, line.start_ns) : line.start_ns;

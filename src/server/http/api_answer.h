@@ -21,7 +21,7 @@ ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view
 
 // The answer to a proper question that a run cannot answer: {error, hint, sentences: [[English, Chinese]]}.
 std::string unanswered_json(const Error& error);
-// The same as an answer, with the status that suits the error.
+// Returns the same as an answer, with the status that suits the error.
 ApiAnswer stated_answer(const Error& error);
 
 }  // namespace stageline

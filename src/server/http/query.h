@@ -15,9 +15,9 @@ struct Query {
   std::string_view text(std::string_view name, std::string_view fallback = "") const;
 };
 
+inline constexpr size_t kMaxParameters = 64;
 // Parses "/api/tiles?lanes=3%2C4&n=10". In values "+" is a space. Errors: kUsage for a target that is not in origin
 // form, for broken escapes, control characters, and more than kMaxParameters parameters.
-inline constexpr size_t kMaxParameters = 64;
 Result<Query> parse_target(std::string_view target);
 
 // Returns a parameter as a number. Errors: kUsage, naming the parameter, for a value that is not a number or is outside
@@ -38,7 +38,7 @@ struct TimeWindow {
 // The window from t0 to t1; by default the whole run. Errors: kUsage when t1 is not after t0.
 Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns);
 
-// Whether a Host header names the loopback: "localhost", "127.0.0.1" or "[::1]", with any port (tunnels change it).
+// Returns true when a Host header names "localhost", "127.0.0.1" or "[::1]", with any port (tunnels change it).
 bool is_loopback_host(std::string_view host_header);
 
 }  // namespace stageline

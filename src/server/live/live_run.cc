@@ -363,7 +363,7 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
       continue;
     }
     if (lingers) found.erase(again);
-    // Whether the few still have it was asked when they were looked at; what only the many had, only they can miss.
+    // A finding that the few show is missed only by the few, and one that only the many had only by them.
     if (seen.shows_in_few != (of == Of::kFew)) continue;
     if (++seen.misses < kMisses) continue;
     seen.is_gone = true;

@@ -121,7 +121,7 @@ class LiveRun {
   // {"version", "state", "steps", "findings", "pipeline", …}: docs/viewer-protocol.md. It has only steps after `after`,
   // and if `known` still is the current version, nothing else.
   std::string json(int64_t known, int64_t after) const;
-  // The same numbers in Prometheus' text format.
+  // Returns the same numbers in Prometheus' text format.
   std::string metrics() const { return measured().prometheus(); }
   bool over() const { return over_.load(); }
   int64_t step_count() const;

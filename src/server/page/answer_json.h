@@ -40,10 +40,10 @@ enum class AnswerForm : uint8_t { kJson, kApart };
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
                                   const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part = {},
                                   AnswerForm form = AnswerForm::kJson);
-// The same answer; `told` also gets what a report's own analyses note or fail by, as all_tables() does.
 struct NotesOfRun {
   Diagnostics failed, notes;
 };
+// Returns the same; `reported` also gets what a report's own analyses note or fail by, as all_tables() does.
 Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
                                         NotesOfRun& reported);
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
@@ -66,8 +66,8 @@ std::string clocks_json(const Trace& trace, RowLimit limit);
 // The call trees of a run, and of a second one, as the page draws them: /api/calls (docs/viewer-protocol.md).
 class Timeline;
 
-// How much an answer may contain: most values (nodes × ranks); but with few ranks at most `max_nodes` nodes, and with
-// many ranks at least `min_nodes`.
+// Limits of an answer: values (nodes × ranks); but with few ranks at most `max_nodes` nodes, and with many ranks at
+// least `min_nodes`.
 struct CallsBudget {
   size_t max_values, max_nodes, min_nodes;
 };

@@ -54,13 +54,13 @@ struct PagePlaces {
 };
 PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes);
 
-// Calls take(piece) for one piece after another. A piece has about kPageGroup bytes of lanes that are one block each,
-// so that a page reads little more than it shows. For a longer lane it has about kPagePiece bytes. Memory: one piece.
 inline constexpr size_t kPagePiece = size_t{1} << 20, kPageGroup = size_t{128} << 10;
 struct PagePiece {
   std::string bytes;
   uint32_t first_lane = 0, last_lane = 0;  // numbers in the page; all pieces of a longer lane have the same
 };
+// Calls take(piece) for one piece after another. A piece has about kPageGroup bytes of lanes that are one block each,
+// so that a page reads little more than it shows. For a longer lane it has about kPagePiece bytes. Memory: one piece.
 void write_page_slices(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places,
                        const std::function<void(const PagePiece&)>& take);
 

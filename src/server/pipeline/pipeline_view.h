@@ -70,8 +70,8 @@ class PipelineView {
   const TheoryRun& theory() const { return theory_of(run_); }
   // Returns prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
-  // The same with the bytes that `query` describes, and within its memory; what_if() where it describes none. The
-  // newest is kept. Errors: those above, and those of reading the description.
+  // Returns the same with the bytes that `query` describes, and within its memory; what_if() where it describes none.
+  // The newest is kept. Errors: those above, and those of reading the description.
   Result<std::shared_ptr<const PricedRun>> what_if(const Query& query) const;
   // The answer to /api/pipeline, with the cells of `steps` alone (ascending) where some are named. The newest is kept
   // unless it is larger than kMaxKeptPayload. Expects cells, and some of each of `steps`.

@@ -21,12 +21,12 @@ struct Facets {
   bool any() const { return micro_batch || chunk || step || stage || rank || dp || kinds != UINT32_MAX; }
 };
 
-// Takes the facets out of a text: `rest` is what is left, `written` the facets as they were written. A word in double
-// quotes is text, whatever it looks like. Errors: kUsage for a wrong number or kind.
 struct FacetText {
   Facets facets;
   std::string rest, written;
 };
+// Takes the facets out of a text: `rest` is what is left, `written` the facets as they were written. A word in double
+// quotes is text, whatever it looks like. Errors: kUsage for a wrong number or kind.
 Result<FacetText> split_facets(std::string_view text);
 
 // Tests whether slices have what was asked for. O(log facts) a slice.

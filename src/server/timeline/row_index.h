@@ -63,7 +63,7 @@ class RowFinder {
 // Lays the slices of a lane out in rows and makes the rows' checkpoints.
 void build_rows_of(ViewLane& lane);
 
-// How long the slice at a position of its row is drawn.
+// Returns how long the slice at a position of its row is drawn.
 inline int64_t drawn_ns(const ViewLane& lane, const ViewRow& row, size_t position) {
   const size_t i = row.slice_at(position);
   if (row.clipped == 0 || position + 1 == row.count) return lane.dur(i);
@@ -75,9 +75,9 @@ inline int64_t drawn_ns(const ViewLane& lane, const ViewRow& row, size_t positio
 size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
 size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns);
 
+using KindSums = std::array<int64_t, kViewKindCount>;
 // Adds to `sums` the drawn time of each kind (in the order of ViewRow::kinds) of the whole slices at positions
 // [from, to) of a row. O(kBlock · 2 + kinds).
-using KindSums = std::array<int64_t, kViewKindCount>;
 void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums);
 
 // The first slice of the lane, in any row, that starts at or after t. O(log slices).

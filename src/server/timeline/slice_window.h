@@ -1,5 +1,5 @@
-// What is drawn of a stretch of time: the individual slices that are wide enough, and tiles of all others. What is told
-// of one slice.
+// The drawing of a stretch of time: the individual slices that are wide enough, and tiles of all others; and the
+// details of one slice.
 #pragma once
 
 #include "base/json_writer.h"

@@ -1,4 +1,4 @@
-// What the timeline adds up once, when it is made: sums by name and kind over stretches of the run.
+// The sums of a timeline by name and kind over stretches of the run, made once.
 #pragma once
 
 #include "server/timeline/view_lane.h"

@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-// Which slice of a lane is at which position of a row: ascending numbers, stored in little more than a byte each.
+// The slices of a lane at the positions of a row: ascending numbers, stored in little more than a byte each.
 //
 // Positions are stored in blocks of kTogether. A block stores its first number whole, and for all its numbers the
 // distance from it, in one byte each where all of them fit, else in two or four.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kWays = 3;  // F; B or I; W: these distinguish the work of one micro-batch on one chunk
 
-// Which stages lack the split that the schedule has there.
+// The stages that lack the split that the schedule has there.
 struct StageSplits {
   // For each stage: the schedule has weight gradients there, but the run has whole backwards and no weight gradients.
   std::vector<bool> lacks;

@@ -142,7 +142,7 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
   return slow;
 }
 
-// Whether the worker is slow for a while and no longer: the slow steps are certain, and an onset is wrong about some.
+// Returns true when the worker is slow for a while only: the slow steps are certain, and an onset is wrong about some.
 bool is_over(const Course& onset, const std::vector<double>& ratios, int64_t slow_in) {
   const double middle = (onset.low + onset.high) / 2;
   int64_t high = 0, wrong = 0;
@@ -154,7 +154,7 @@ bool is_over(const Course& onset, const std::vector<double>& ratios, int64_t slo
   return wrong > 0 && high == slow_in;
 }
 
-// How many workers a replica has, and how many of them are slow all the time.
+// The number of workers of a replica, and of those that are slow all the time.
 struct OfReplica {
   size_t workers = 0, slow = 0;
   double beyond = 0;  // sum of the excesses of its slow workers
@@ -189,7 +189,7 @@ bool same_shape(const Course& a, const Course& b) {
   return both >= kAlikeSlow * any;
 }
 
-// How slow a worker is in the steps that its shape calls slow; without a shape, in the steps that were found slow.
+// Returns how slow a worker is in the steps that its shape calls slow; without a shape, in those that were found slow.
 double slow_ratio(const CauseScene& scene, const Slow& one) {
   if (!one.course.varies()) return one.ratio;
   double sum = 0, steps = 0;
@@ -244,7 +244,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
-// Whether the cells of a worker and of its peers, or of a replica and of the others, prove that it is slow.
+// Returns true when the cells of a worker and of its peers, or of a replica and of the others, prove that it is slow.
 bool by_its_cells(double ratio, const std::vector<CellTimes::Scatter>& scatter, const std::vector<size_t>& all,
                   size_t own) {
   CellTimes::Scatter others;  // the peer whose cells say least

@@ -55,7 +55,7 @@ std::vector<double> ratios_of(const ReplicaLevels& levels, const Extremes& extre
   return ratios;
 }
 
-// How much faster each worker would be as one of the fastest replica, or of the median one.
+// The gain of each worker if it were one of the fastest replica, or of the median one.
 struct Factors {
   std::vector<double> to_fastest, to_median;      // by worker
   std::map<int32_t, std::vector<int32_t>> ranks;  // by replica, without the fastest

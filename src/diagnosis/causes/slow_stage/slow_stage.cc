@@ -227,7 +227,7 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
 
 using Kinds = std::map<size_t, std::array<double, 3>>;  // by kind of cell: own time, others' time, number of cells
 
-// How much longer a stage's cells take than those of the others.
+// The time of a stage's cells beyond those of the others.
 struct StageExcess {
   double own_ns = 0, theirs_ns = 0;
   Kinds kinds;
@@ -296,8 +296,8 @@ int32_t only_rank(const Trace& trace, int32_t replicas, int32_t stage) {
   return rank;
 }
 
-// Whether one rank alone makes the stage slow in the few steps in which it is: it is a slow rank then, and no stage.
-// `by_step` has the stage's ratios; each rank is compared with what it takes in the other steps.
+// Returns true when one rank alone makes the stage slow in its few slow steps: it is a slow rank then, and not a slow
+// stage. `by_step` has the stage's ratios; each rank is compared with what it takes in the other steps.
 bool is_one_rank(const CauseScene& scene, int32_t stage, const std::vector<double>& by_step) {
   const std::vector<std::vector<double>> loads = scene.times.worker_loads();
   size_t ranks = 0, slow = 0;
@@ -425,7 +425,7 @@ Text advice_text(const Cause& c, const SlowStageOwn& own, const Text& end, Args&
   return words(end_first ? "stage.slow.do.end" : "stage.slow.do.move", args);
 }
 
-// How sure it is that the stage is heavy.
+// Says how certain it is that the stage is heavy.
 Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, Args& args) {
   if (!c.place().ranks.empty())
     return words("stage.slow.check.rank", args.set("rank", int64_t{c.place().ranks.front()}));

@@ -13,7 +13,7 @@ struct TailOwn {
   // The name of the counterpart of a tail that gathers or scatters. The counterpart moves as many bytes back between
   // the same ranks and takes far less time.
   std::string twin = {};
-  // Whether the time of some stage holds no waiting for a rank that was not read.
+  // True when the time of some stage holds no waiting for a rank that was not read.
   bool known = true;
 };
 

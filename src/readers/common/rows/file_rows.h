@@ -123,7 +123,7 @@ class RowBuilder {
   // too many rows.
   uint32_t add_row(Row row);
   uint32_t add_row(Row row, const Event& event);
-  // The same of a row that is nothing but these values. They are written to the row's own place, one by one.
+  // Adds a row that is nothing but these values. They are written to the row's own place, one by one.
   uint32_t add_row(int64_t start_ns, int64_t dur_ns, int64_t offset, uint32_t name, uint32_t thread,
                    uint16_t category) {
     if (chunk_.rows.size() >= UINT32_MAX - 1) return UINT32_MAX;

@@ -45,8 +45,8 @@ void join_processes(std::vector<FileFacts>& files);
 // Returns, in order, the files of earlier runs. Another process was the same rank later, or used the same device where
 // no file says a rank: further apart than either recording is long, and not before. Ranks of one job overlap.
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
-// The same for processes that are read from other files: takes those of earlier runs from `all`, whose elements have a
-// `process` with `part` and `pid`. Returns true if there was one.
+// Does the same for processes that are read from other files: takes those of earlier runs from `all`, whose elements
+// have a `process` with `part` and `pid`. Returns true if there was one.
 template <class Placed, class PathOf>
 bool leave_out_earlier_runs(std::vector<Placed>& all, PathOf path_of, std::string_view format, Diagnostics& notes) {
   std::vector<FileFacts> files;
