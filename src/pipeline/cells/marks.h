@@ -45,7 +45,8 @@ struct FoundMarks {
 
 // Uses the first rule set that finds forward or backward work. Where what was found is not enough for a pipeline,
 // `diagnostics` says so ("cells.no_pipeline"). Work inside other work of its thread is taken as part of it
-// ("cells.nested"). O(slices + names · rules).
+// ("cells.nested"), and marks of the capture of a graph are dropped ("cells.captured").
+// O(slices + names · rules).
 FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
                       Diagnostics& diagnostics);
 

@@ -1,3 +1,14 @@
+// Finds the work of a pipeline in a profiler's trace by names of annotations, Python frames and operators.
+//
+//   names × rules ──▶ matches of each set ──▶ is there work, and a proof of a pipeline? ──▶ marks of the first such set
+//
+//   host thread     ├ ProfilerStep#3 ──────────────────────────────┤   a step
+//                     ├ Forward 0 ────────┤ ├ Backward 0 ────────┤     two marks
+//                         ├ aten::linear ┤                             nested in a mark: part of its work
+//   device stream          ├ Forward 0 ┤ ├ Forward 0 ┤                 nodes of a replayed graph: one mark by launch
+//
+// Every name is matched once, because a trace has a few thousand names and millions of slices. Slices then look up the
+// match of their name. Where the host has no marks of compute, annotations of the device stand for replayed graphs.
 #include <atomic>
 
 #include "base/parallel.h"
@@ -8,7 +19,6 @@
 namespace stageline {
 namespace {
 
-constexpr uint32_t kNoMatch = UINT32_MAX;
 constexpr size_t kWheres = 3;
 constexpr size_t kMaxSets = 8;  // limit: the set that is chosen, and those that are used with every set
 
@@ -41,7 +51,7 @@ Lookup make_lookup(const Trace& trace, const CellRules& rules) {
 
 bool has_facts(const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); }
 
-// Calls take(slice, where) for every slice of host threads that some rule looks at, in order of lanes.
+// Calls take(lane, slice, where) for every slice of host threads that some rule looks at, in order of lanes.
 template <class Take>
 void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   if (!has_facts(part)) return;
@@ -55,8 +65,8 @@ void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   }
 }
 
-// Calls take(slice) for every annotation of the device. Where a CUDA graph is replayed, they stand for the marks of its
-// nodes, and the host has none.
+// Calls take(lane, slice) for every annotation of the device. Where a CUDA graph is replayed, they stand for the marks
+// of its nodes, and the host has none.
 template <class Take>
 void for_each_device_annotation(const Trace& trace, const Part& part, Take take) {
   if (!has_facts(part)) return;
@@ -136,8 +146,8 @@ SetMatches match_names(const Trace& trace, const CellRules& rules, uint32_t set,
 }
 
 // Warns about a file of rules that matches no name of the trace, which is most likely a mistake.
-void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
-                      Diagnostics& diagnostics) {
+void report_unused_rules(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
+                         Diagnostics& diagnostics) {
   int64_t count = 0;
   std::string source;
   for (uint32_t s = 0; s < rules.sets().size(); ++s) {
@@ -153,72 +163,103 @@ void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vec
                     Args().set("count", grouped(count)).flag("one", count == 1).set("source", valid_utf8(source)));
 }
 
+bool has_compute(const std::vector<CellMark>& marks) {
+  return std::ranges::any_of(marks, [](const CellMark& mark) { return is_compute(mark.kind); });
+}
+
+struct PartMarks {
+  std::vector<CellMark> marks;
+  std::vector<StepMark> steps;
+  int64_t slices = 0, nested = 0, frames = 0, captured = 0;
+};
+
 class MarkMaker {
  public:
   MarkMaker(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<SetMatches>& sets)
-      : trace_(trace), rules_(rules), lookup_(lookup), sets_(sets), match_of_(trace.names.size() * kWheres, kNoMatch) {
+      : trace_(trace), rules_(rules), lookup_(lookup), sets_(sets), match_of_(trace.names.size() * kWheres) {
     for (uint32_t s = 0; s < sets.size(); ++s)
       for (const auto& [key, match] : sets[s].at)
-        if (match_of_[key] == kNoMatch) match_of_[key] = (s << 28) | match;
+        if (match_of_[key].set == kNoSet) match_of_[key] = {s, match};
   }
-
-  struct PartMarks {
-    std::vector<CellMark> marks;
-    std::vector<StepMark> steps;
-    int64_t slices = 0, nested = 0, frames = 0, captured = 0;
-  };
 
   PartMarks of_part(uint32_t p) const {
     PartMarks out;
     const Part& part = trace_.parts[p];
     const Slices& s = part.slices;
     uint32_t lane = UINT32_MAX;
-    int64_t busy_until[3] = {};  // for each group, when the last mark on this lane ends
+    std::array<int64_t, 3> busy_until_ns{};  // when the last mark on this lane ends: of compute, messages, the others
     for_each_candidate(part, lookup_, [&](uint32_t l, uint32_t i, uint8_t where) {
-      const uint32_t found = match_of_[size_t{s.name_id[i]} * kWheres + where];
-      if (found == kNoMatch) return;
-      const RuleMatch& match = sets_[found >> 28].matches[found & 0x0fffffff];
-      const CellRule& rule = rules_.rules()[match.rule];
+      const std::optional<Found> found = find(s.name_id[i], where);
+      if (!found) return;
       ++out.slices;
-      if (l != lane) std::fill(std::begin(busy_until), std::end(busy_until), INT64_MIN);
-      lane = l;
-      if (rule.role != RuleRole::kCell) {
-        out.steps.push_back({s.start_ns[i], s.end_ns(i), match.step});
-        return;
-      }
-      const CellKind first = rule.kinds[0];
-      int64_t& until = busy_until[is_compute(first) ? 0 : is_message(first) ? 1 : 2];
-      // Titles of messages last until the messages are complete, several at once.
-      const bool title = is_message(first) && is_message_title(trace_.names.text(s.name_id[i]));
-      if (!title && s.end_ns(i) <= until && s.start_ns[i] < until) {
+      if (std::exchange(lane, l) != l) busy_until_ns.fill(INT64_MIN);
+      const CellKind kind = found->rule.kinds[0];
+      if (found->rule.role != RuleRole::kCell) {
+        out.steps.push_back({s.start_ns[i], s.end_ns(i), found->match.step});
+      } else if (is_nested(s, i, kind, busy_until_ns[is_compute(kind) ? 0 : is_message(kind) ? 1 : 2])) {
         ++out.nested;
-        return;
-      }
-      if (!title) until = std::max(until, s.end_ns(i));
-      out.frames += rule.where == RuleWhere::kFrame;
-      const bool split = rules_.sets()[rule.set].split_b && sets_[found >> 28].has_weight;
-      for (size_t h = 0; h < rule.half_count; ++h) {
-        const RuleHalf& half = match.halves[h];
-        CellMark mark{.part = p, .lane = l, .slice = i, .start_ns = s.start_ns[i], .end_ns = s.end_ns(i)};
-        mark.kind =
-            split && half.kind == CellKind::kBackward && rule.half_count == 1 ? CellKind::kInputGrad : half.kind;
-        mark.stage = half.stage;
-        mark.chunk = half.chunk;
-        mark.micro_batch = half.micro_batch;
-        mark.step = match.step;
-        mark.piece = rule.piece;
-        out.marks.push_back(mark);
+      } else {
+        out.frames += found->rule.where == RuleWhere::kFrame;
+        add_halves(p, l, i, *found, out.marks);
       }
     });
     keep_outermost(out.steps);
     drop_titles_of_numbered(out.marks);
     out.captured = drop_captured(part, out.marks);
-    if (std::ranges::none_of(out.marks, [](const CellMark& mark) { return is_compute(mark.kind); }))
-      add_node_marks(p, out);
+    if (!has_compute(out.marks)) add_node_marks(p, out);
     return out;
   }
 
  private:
+  static constexpr uint32_t kNoSet = 15;
+  static_assert(kMaxSets <= kNoSet);
+  struct PackedMatch {  // there is one for each name and where
+    uint32_t set : 4 = kNoSet, match : 28 = 0;
+  };
+  struct Found {
+    const SetMatches& set;
+    const RuleMatch& match;
+    const CellRule& rule;
+  };
+
+  std::optional<Found> find(StringId name, size_t where) const {
+    const PackedMatch at = match_of_[size_t{name} * kWheres + where];
+    if (at.set == kNoSet) return std::nullopt;
+    const RuleMatch& match = sets_[at.set].matches[at.match];
+    return Found{sets_[at.set], match, rules_.rules()[match.rule]};
+  }
+
+  // Returns true when a slice lies in the last mark of its group; otherwise the slice becomes the last mark.
+  bool is_nested(const Slices& s, uint32_t i, CellKind kind, int64_t& busy_until_ns) const {
+    // Titles of messages last until the messages are complete, several at once.
+    if (is_message(kind) && is_message_title(trace_.names.text(s.name_id[i]))) return false;
+    if (s.end_ns(i) <= busy_until_ns && s.start_ns[i] < busy_until_ns) return true;
+    busy_until_ns = std::max(busy_until_ns, s.end_ns(i));
+    return false;
+  }
+
+  // The mark of one half of a rule, without its step.
+  CellMark mark_of(uint32_t p, uint32_t lane, uint32_t i, const Found& found, size_t h) const {
+    const Slices& s = trace_.parts[p].slices;
+    const RuleHalf& half = found.match.halves[h];
+    CellMark mark{.part = p, .lane = lane, .slice = i, .start_ns = s.start_ns[i], .end_ns = s.end_ns(i)};
+    mark.kind = half.kind;
+    mark.stage = half.stage;
+    mark.chunk = half.chunk;
+    mark.micro_batch = half.micro_batch;
+    mark.piece = found.rule.piece;
+    return mark;
+  }
+
+  void add_halves(uint32_t p, uint32_t lane, uint32_t i, const Found& found, std::vector<CellMark>& marks) const {
+    const bool split = rules_.sets()[found.rule.set].split_b && found.set.has_weight && found.rule.half_count == 1;
+    for (size_t h = 0; h < found.rule.half_count; ++h) {
+      CellMark& mark = marks.emplace_back(mark_of(p, lane, i, found, h));
+      if (split && mark.kind == CellKind::kBackward) mark.kind = CellKind::kInputGrad;
+      mark.step = found.match.step;
+    }
+  }
+
   // A message may have both its action's name, with the micro-batch, and the title of its transfer.
   static void drop_titles_of_numbered(std::vector<CellMark>& marks) {
     std::set<std::pair<CellKind, int32_t>> numbered;
@@ -247,42 +288,38 @@ class MarkMaker {
     }));
   }
 
+  // Returns the first kernel below an annotation of the device, which may start with it.
+  static std::optional<uint32_t> first_node_in(const Slices& s, const Lane& lane, uint32_t i) {
+    uint32_t node = i;
+    while (node > lane.begin && s.start_ns[node - 1] == s.start_ns[i]) --node;
+    while (node < lane.end && s.start_ns[node] <= s.end_ns(i) && s.class_of(node) == KernelClass::kNone) ++node;
+    if (node >= lane.end || s.start_ns[node] > s.end_ns(i)) return std::nullopt;
+    return node;
+  }
+
   // Adds cells of replayed graphs. All nodes of one mark and one replay, on any stream, are one cell; every message is
   // one.
   void add_node_marks(uint32_t p, PartMarks& out) const {
     const Part& part = trace_.parts[p];
     const Slices& s = part.slices;
-    constexpr auto kWhere = static_cast<size_t>(RuleWhere::kAnnotation);
     std::map<std::tuple<StringId, uint32_t, size_t>, size_t> known;  // by name, launch and half: the mark
     for_each_device_annotation(trace_, part, [&](uint32_t l, uint32_t i) {
-      const uint32_t found = match_of_[size_t{s.name_id[i]} * kWheres + kWhere];
-      if (found == kNoMatch) return;
-      const RuleMatch& match = sets_[found >> 28].matches[found & 0x0fffffff];
-      const CellRule& rule = rules_.rules()[match.rule];
-      uint32_t node = i;  // the first kernel below, which may start with it
-      while (node > part.lanes[l].begin && s.start_ns[node - 1] == s.start_ns[i]) --node;
-      while (node < part.lanes[l].end && s.start_ns[node] <= s.end_ns(i) && s.class_of(node) == KernelClass::kNone)
-        ++node;
-      if (rule.role != RuleRole::kCell || node >= part.lanes[l].end || s.start_ns[node] > s.end_ns(i)) return;
+      const std::optional<Found> found = find(s.name_id[i], static_cast<size_t>(RuleWhere::kAnnotation));
+      if (!found || found->rule.role != RuleRole::kCell) return;
+      const std::optional<uint32_t> node = first_node_in(s, part.lanes[l], i);
+      if (!node) return;
       ++out.slices;
-      for (size_t h = 0; h < rule.half_count; ++h) {
-        const uint32_t whole = is_message(rule.kinds[0]) ? i : s.partner[node];
+      const uint32_t whole = is_message(found->rule.kinds[0]) ? i : s.partner[*node];
+      for (size_t h = 0; h < found->rule.half_count; ++h) {
         const auto [at, fresh] = known.try_emplace({s.name_id[i], whole, h}, out.marks.size());
-        if (!fresh) {
+        if (fresh) {
+          CellMark& mark = out.marks.emplace_back(mark_of(p, l, i, *found, h));
+          if (s.step[*node] > 0) mark.step = static_cast<int32_t>(part.steps[s.step[*node] - 1u].number);
+        } else {
           CellMark& mark = out.marks[at->second];
           mark.start_ns = std::min(mark.start_ns, s.start_ns[i]);
           mark.end_ns = std::max(mark.end_ns, s.end_ns(i));
-          continue;
         }
-        const RuleHalf& half = match.halves[h];
-        CellMark mark{.part = p, .lane = l, .slice = i, .start_ns = s.start_ns[i], .end_ns = s.end_ns(i)};
-        mark.kind = half.kind;
-        mark.stage = half.stage;
-        mark.chunk = half.chunk;
-        mark.micro_batch = half.micro_batch;
-        mark.piece = rule.piece;
-        if (s.step[node] > 0) mark.step = static_cast<int32_t>(part.steps[s.step[node] - 1u].number);
-        out.marks.push_back(mark);
       }
     });
   }
@@ -301,7 +338,7 @@ class MarkMaker {
   const CellRules& rules_;
   const Lookup& lookup_;
   const std::vector<SetMatches>& sets_;
-  std::vector<uint32_t> match_of_;  // for each name and where: the set in the high 4 bits, the match below
+  std::vector<PackedMatch> match_of_;  // index: name · kWheres + where
 };
 
 // The evidence for a pipeline when the names found are used outside of pipelines too.
@@ -317,6 +354,21 @@ Proof proof_of_stages(const Trace& trace, const RankLayoutOptions& layout) {
   return layout_from_messages(trace).stages > 1 ? Proof::kMessages : Proof::kNone;
 }
 
+// Appends the matches of the sets that are used with every set.
+void add_always(const Trace& trace, const CellRules& rules, const std::vector<uint8_t>& used,
+                std::vector<SetMatches>& chosen) {
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMaxSets; ++s)
+    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
+}
+
+std::vector<PartMarks> marks_of_parts(const Trace& trace, const CellRules& rules, const Lookup& lookup,
+                                      const std::vector<SetMatches>& chosen) {
+  const MarkMaker maker(trace, rules, lookup, chosen);
+  std::vector<PartMarks> parts(trace.parts.size());
+  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)); });
+  return parts;
+}
+
 // Returns the marks of one set, and of the sets that are used with every set.
 FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<uint8_t>& used,
                     SetMatches set) {
@@ -325,13 +377,9 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
   out.names = set.matches.size();
   std::vector<SetMatches> chosen;
   chosen.push_back(std::move(set));
-  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMaxSets; ++s)
-    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
-  const MarkMaker maker(trace, rules, lookup, chosen);
-  std::vector<MarkMaker::PartMarks> parts(trace.parts.size());
-  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)); });
+  add_always(trace, rules, used, chosen);
   int64_t frames = 0;
-  for (MarkMaker::PartMarks& part : parts) {
+  for (PartMarks& part : marks_of_parts(trace, rules, lookup, chosen)) {
     out.marks.insert(out.marks.end(), part.marks.begin(), part.marks.end());
     out.steps.push_back(std::move(part.steps));
     out.slices += part.slices;
@@ -343,36 +391,38 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
   return out;
 }
 
+// Returns what proves that the names found are those of a pipeline. `of_stages` is filled when first asked.
+Proof proof_for(const Trace& trace, const RuleSet& set, const SetMatches& found, const RankLayoutOptions& layout,
+                const std::vector<uint8_t>& used, std::optional<Proof>& of_stages) {
+  if (!set.needs_stages || set.from_user || found.has_pipeline) return Proof::kStages;
+  if (!of_stages) of_stages = proof_of_stages(trace, layout);
+  const bool may_send = *of_stages == Proof::kNone && found.has_numbers && layout.pp == 0;
+  return may_send && has_messages(trace, used) ? Proof::kMessages : *of_stages;
+}
+
 }  // namespace
 
 FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
                       Diagnostics& diagnostics) {
   const Lookup lookup = make_lookup(trace, rules);
   const std::vector<uint8_t> used = used_names(trace, lookup);
-  const auto count = static_cast<uint32_t>(rules.sets().size());
-  say_unused_rules(trace, rules, used, diagnostics);
+  report_unused_rules(trace, rules, used, diagnostics);
   FoundMarks out;
   int64_t out_of_range = 0, captured = 0;
-  std::optional<Proof> proof;  // filled when first asked
-  for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
+  std::optional<Proof> of_stages;
+  for (uint32_t s = 0; s < rules.sets().size() && out.set.empty(); ++s) {
     const RuleSet& set = rules.sets()[s];
     if (set.always || set.only_ranges) continue;
     SetMatches found = match_names(trace, rules, s, used);
     out_of_range += found.out_of_range;
     if (!found.has_work) continue;
     const std::string example(trace.names.text(found.example));
-    Proof own = Proof::kStages;
-    if (set.needs_stages && !set.from_user && !found.has_pipeline) {
-      if (!proof) proof = proof_of_stages(trace, layout);
-      own = *proof;
-      if (own == Proof::kNone && found.has_numbers && layout.pp == 0 && has_messages(trace, used))
-        own = Proof::kMessages;
-    }
-    if (own != Proof::kNone) {
+    const Proof proof = proof_for(trace, set, found, layout, used, of_stages);
+    if (proof != Proof::kNone) {
       FoundMarks made = marks_of(trace, rules, lookup, used, std::move(found));
       captured += made.captured;
-      if (std::ranges::none_of(made.marks, [](const CellMark& mark) { return is_compute(mark.kind); })) continue;
-      if (own == Proof::kStages || sends_flow(trace, made.marks)) {
+      if (!has_compute(made.marks)) continue;
+      if (proof == Proof::kStages || sends_flow(trace, made.marks)) {
         made.set = set.name;
         made.example = example;
         out = std::move(made);
@@ -391,15 +441,11 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
 
 std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rules) {
   const Lookup lookup = make_lookup(trace, rules);
-  const std::vector<uint8_t> used = used_names(trace, lookup);
   std::vector<SetMatches> chosen;
-  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < 8; ++s)
-    if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
-  const MarkMaker maker(trace, rules, lookup, chosen);
-  std::vector<std::vector<CellMark>> parts(trace.parts.size());
-  parallel_for(parts.size(), [&](size_t p) { parts[p] = maker.of_part(static_cast<uint32_t>(p)).marks; });
+  add_always(trace, rules, used_names(trace, lookup), chosen);
   std::vector<CellMark> out;
-  for (const std::vector<CellMark>& part : parts) out.insert(out.end(), part.begin(), part.end());
+  for (const PartMarks& part : marks_of_parts(trace, rules, lookup, chosen))
+    out.insert(out.end(), part.marks.begin(), part.marks.end());
   return out;
 }
 
