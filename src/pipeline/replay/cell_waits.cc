@@ -16,6 +16,7 @@
 #include "base/spares.h"
 #include "model/intervals.h"
 #include "pipeline/cells/link_cells.h"
+#include "pipeline/cells/problems.h"
 #include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
@@ -52,10 +53,10 @@ class CellWaits {
     share_links();
     find_busy();
     Spares<StepDraft> drafts;
-    parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
+    parallel_for(steps_.size(), [&](size_t s) { scan_step(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
     number_types();
     measure_latencies();
-    look_at_records();
+    check_recorded_messages();
   }
 
   const std::vector<GraphType>& types() const { return types_; }
@@ -64,7 +65,7 @@ class CellWaits {
   std::vector<uint32_t> op_counts() const {
     std::vector<uint32_t> counts;
     for (const Step& step : steps_)
-      counts.push_back(static_cast<uint32_t>(step.before.size()) + step.messages + step.meetings +
+      counts.push_back(static_cast<uint32_t>(step.previous.size()) + step.messages + step.meetings +
                        (step.together ? 1 : 0));
     return counts;
   }
@@ -72,14 +73,14 @@ class CellWaits {
   void draft(size_t s, StepDraft& draft) const {
     const Step& step = steps_[s];
     draft.step = step.range.step;
-    draft.ops.reserve(step.before.size() + step.messages + 1);
-    draft.waits.reserve(step.before.size() + 2 * size_t{step.messages});
+    draft.ops.reserve(step.previous.size() + step.messages + 1);
+    draft.waits.reserve(step.previous.size() + 2 * size_t{step.messages});
     take_cells(step, draft);
-    for (uint32_t k = 0; k < step.before.size(); ++k)
-      if (step.before[k] != kNothing) draft.wait(k, step.before[k]);
+    for (uint32_t k = 0; k < step.previous.size(); ++k)
+      if (step.previous[k] != kNothing) draft.wait(k, step.previous[k]);
     for (const auto& [op, cell] : step.after) draft.wait(op, cell);
     add_messages(step, draft);
-    collectives(draft);
+    group_collectives(draft);
     if (step.together) gradients_together(draft, gradients_, same_ns_);
     if (step.meetings > 0) add_meetings(draft);
   }
@@ -94,11 +95,11 @@ class CellWaits {
   struct Step {
     StepRange range;
     std::span<const Link> links;         // those that leave its cells
-    std::vector<uint32_t> before;        // by operation: the one of its rank that it follows
+    std::vector<uint32_t> previous;      // by operation: the one of its rank that it follows
     std::vector<int64_t> busy_until_ns;  // by part: the end of its step before; empty: all of that was over
     std::vector<std::pair<uint32_t, uint32_t>>
         beside;  // (collective, cell of its rank that runs when it begins), by cell
-    std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows in addition to `before`)
+    std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows in addition to `previous`)
     std::map<Edge, std::vector<int64_t>> gaps;
     std::vector<size_t> first_seen;  // types in the order of their first cells
     // Index of the first message forward, and of the first backward.
@@ -120,7 +121,7 @@ class CellWaits {
       links_ = sorted_links_;
     }
     const std::span<const Link> links = links_;
-    std::ranges::sort(over_missing_, before);
+    std::ranges::sort(over_missing_, link_less);
     size_t at = 0;
     for (Step& step : steps_) {
       while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
@@ -150,11 +151,11 @@ class CellWaits {
     }
   }
 
-  static bool before(const Link& a, const Link& b) {
+  static bool link_less(const Link& a, const Link& b) {
     return std::pair(a.from_cell, a.to_cell) < std::pair(b.from_cell, b.to_cell);
   }
   bool is_over_missing(const Link& link) const {
-    return !over_missing_.empty() && std::ranges::binary_search(over_missing_, link, before);
+    return !over_missing_.empty() && std::ranges::binary_search(over_missing_, link, link_less);
   }
 
   bool overlapped(size_t cell) const { return !pairs_.empty() && pairs_[cell] != kNoPair; }
@@ -172,7 +173,7 @@ class CellWaits {
   }
 
   // Finds out everything about a step that must be known before drafts are made.
-  void look_at(Step& step, StepDraft& draft) {
+  void scan_step(Step& step, StepDraft& draft) {
     draft.clear();
     draft.ops.reserve(step.range.end - step.range.begin);
     take_cells(step, draft);  // types are not known yet
@@ -185,11 +186,9 @@ class CellWaits {
       if (!seen[type]) step.first_seen.push_back(type);
       seen[type] = true;
     }
-    rank_order(draft, step.before);
+    rank_order(draft, step.previous);
     find_beside(draft, step);
-    // The smallest part of the gaps is transfer; the rest is a late rank. The lower quartile of the gaps of cells that
-    // did wait for it is the value of the class.
-    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the one before, mostly the same
+    std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the last one, mostly the same
     for (const Link& link : step.links) {
       if (!usable(link) || on_one_rank(link)) continue;
       const Edge own = edge_of(link);
@@ -197,10 +196,11 @@ class CellWaits {
       size_t& first = step.first_link[way];
       if (first == SIZE_MAX) first = &link - links_.data();
       ++step.messages;
-      const uint32_t to = op_of_[link.to_cell], before = step.before[to];
+      const uint32_t to = op_of_[link.to_cell], previous = step.previous[to];
       const int64_t sent = draft.ops[op_of_[link.from_cell]].end_ns;
-      if (before != kNothing && draft.ops[before].end_ns > sent) continue;
-      if (before == kNothing && !step.busy_until_ns.empty() && step.busy_until_ns[draft.ops[to].part] > sent) continue;
+      if (previous != kNothing && draft.ops[previous].end_ns > sent) continue;
+      if (previous == kNothing && !step.busy_until_ns.empty() && step.busy_until_ns[draft.ops[to].part] > sent)
+        continue;
       if (!known[way].second || known[way].first != own) known[way] = {own, &step.gaps[own]};
       known[way].second->push_back(draft.ops[to].start_ns - sent);
     }
@@ -208,10 +208,9 @@ class CellWaits {
     step.together = gradients_together(draft, 0, same_ns_);
   }
 
-  // Each operation follows the one of its rank that ended last before it started; operations that overlap it run in
-  // parallel. Rounded timestamps overlap where work does not: seconds since 1970 in a double are exact to a quarter of
-  // a microsecond, a table in milliseconds to one millisecond. So an operation counts as ended at the start of another
-  // if it exceeds that start by at most kSameNs. A compute cell may exceed it by a tenth of its own length, because a
+  // Rounded timestamps overlap where work does not: seconds since 1970 in a double are exact to a quarter of a
+  // microsecond, a table in milliseconds to one millisecond. So an operation counts as ended at the start of another if
+  // it exceeds that start by at most kSameNs. A compute cell may exceed it by a tenth of its own length, because a
   // smaller delay of a start does not matter. No operation may exceed it by more than half of its length. It still
   // started first, so it never waits for the other.
   static int64_t surely_ended_ns(const DraftOp& o) {
@@ -220,8 +219,10 @@ class CellWaits {
     return o.end_ns - std::min(rounded, dur / 2);
   }
 
-  static void rank_order(const StepDraft& draft, std::vector<uint32_t>& before) {
-    before.assign(draft.ops.size(), kNothing);
+  // Each operation follows the one of its rank that ended last before it started; operations that overlap it run in
+  // parallel.
+  static void rank_order(const StepDraft& draft, std::vector<uint32_t>& previous) {
+    previous.assign(draft.ops.size(), kNothing);
     std::vector<uint32_t> by_end;
     const auto ended = [&](uint32_t k) { return surely_ended_ns(draft.ops[k]); };
     for (uint32_t begin = 0; begin < draft.ops.size();) {
@@ -238,7 +239,7 @@ class CellWaits {
         while (next < by_end.size() &&
                std::pair(ended(by_end[next]), by_end[next]) < std::pair(draft.ops[k].start_ns, k))
           ++next;
-        if (next > 0) before[k] = by_end[next - 1];
+        if (next > 0) previous[k] = by_end[next - 1];
       }
       begin = end;
     }
@@ -249,12 +250,12 @@ class CellWaits {
     for (uint32_t k = 0; k < draft.ops.size(); ++k) {
       const DraftOp& op = draft.ops[k];
       if (cell != kNothing && draft.ops[cell].part != op.part) cell = kNothing;
-      const uint32_t before = step.before[k];
+      const uint32_t previous = step.previous[k];
       if (cell != kNothing) {
         if (op.kind == CellKind::kCollective && surely_ended_ns(draft.ops[cell]) > op.start_ns)
           step.beside.emplace_back(k, cell);
-        else if (before != kNothing && before != cell && !is_compute(draft.ops[before].kind) &&
-                 draft.ops[before].start_ns < draft.ops[cell].end_ns && draft.ops[cell].end_ns <= op.start_ns)
+        else if (previous != kNothing && previous != cell && !is_compute(draft.ops[previous].kind) &&
+                 draft.ops[previous].start_ns < draft.ops[cell].end_ns && draft.ops[cell].end_ns <= op.start_ns)
           step.after.emplace_back(k, cell);
       }
       if (is_compute(op.kind)) cell = k;
@@ -262,7 +263,8 @@ class CellWaits {
     sort_stably(step.beside, {}, [](const auto& of) { return of.second; });
   }
 
-  // Steps first: of other steps operations may not be known yet.
+  // Returns true for a message between compute cells of one step. Steps are compared first, because operations of other
+  // steps may not be known yet.
   bool usable(const Link& link) const {
     return cells_.step[link.from_cell] == cells_.step[link.to_cell] && op_of_[link.from_cell] != kNoCell &&
            op_of_[link.to_cell] != kNoCell && is_compute(cells_.kind[link.from_cell]) &&
@@ -308,6 +310,8 @@ class CellWaits {
     if (inner_.any()) types_.push_back({"meeting in cells", CellKind::kCollective, true, false, true});
   }
 
+  // The smallest part of the gaps is transfer; the rest is a late rank. The lower quartile of the gaps of cells that
+  // did wait for a message is the latency of its edge.
   void measure_latencies() {
     std::map<Edge, std::vector<int64_t>> gaps;
     for (Step& step : steps_) {
@@ -321,9 +325,9 @@ class CellWaits {
   // Recorded messages are used where nearly every message was recorded, and received between its producer's end and its
   // receiver's start; otherwise two different measures would be mixed. They are not used where micro-batches were
   // numbered by a guess, since then a message of another micro-batch would be found.
-  void look_at_records() {
+  void check_recorded_messages() {
     constexpr double kNearlyAll = 0.9;
-    if (!recorded_.any_received() || trace_.diagnostics.count("cells.schedule") > 0) return;
+    if (!recorded_.any_received() || trace_.diagnostics.count(problem::cells_schedule.name) > 0) return;
     size_t messages = 0, found = 0;
     for (const Link& link : links_) {
       if (!usable(link) || on_one_rank(link) || is_over_missing(link)) continue;
@@ -388,7 +392,7 @@ class CellWaits {
             on_link.try_emplace({draft.ops[from].part, draft.ops[to].part, std::get<bool>(edge)}, kNothing)
                 .first->second;
         const int64_t begun = begun_ns(link, sent);
-        const bool behind = ahead == kNothing ? !step.busy_until_ns.empty()  // one of the step before
+        const bool behind = ahead == kNothing ? !step.busy_until_ns.empty()  // behind one of the step before
                                               : std::abs(begun - draft.ops[ahead].end_ns) <= kSameNs;
         if (behind && begun > sent + kSameNs) queued = ahead, sent = begun;
         ahead = static_cast<uint32_t>(draft.ops.size());
@@ -408,7 +412,7 @@ class CellWaits {
 
   // The k-th collectives of one name on the ranks of a stage are one collective over its replicas. All ranks must have
   // the same number of them, and no member may have ended before another started.
-  void collectives(StepDraft& draft) const {
+  void group_collectives(StepDraft& draft) const {
     draft.group.assign(draft.ops.size(), kNoGroup);
     std::map<std::tuple<int32_t, std::string_view>, std::map<int32_t, std::vector<uint32_t>>> lists;
     for (uint32_t k = 0; k < draft.ops.size(); ++k) {

@@ -2,6 +2,7 @@
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"
+#include "pipeline/cells/problems.h"
 
 namespace stageline {
 namespace {
@@ -168,7 +169,7 @@ class PauseSearch {
     const int32_t part = parts.size() == 1 ? *parts.begin() : kUnknown;
     set_part(scene_, part, cause);
     // Where micro-batches were not numbered, it is a guess what a rank's first cell waits for.
-    if (part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
+    if (part != kUnknown && scene_.trace.diagnostics.count(problem::cells_schedule.name) == 0)
       find_what_comes_first(part, all, cause, own);
     if (!own.first_of_step) own.name = name_that_fills(scene_.trace, windows_of(all));
     own.at_end = own.name.empty() && std::ranges::all_of(all, [&](const Pause& pause) { return turns(pause); });
@@ -287,7 +288,7 @@ Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext
     telling.rank = rank;
   } else if (!own.at.empty()) {  // a garbage collector would not choose one place either
     args.set("places", places_text(own, context.trace)).flag("one_place", own.at.size() == 1);
-    args.flag("numbered", context.trace.diagnostics.count("cells.schedule") > 0);
+    args.flag("numbered", context.trace.diagnostics.count(problem::cells_schedule.name) > 0);
     telling = say_cause("host.pauses", "host.pauses.place", args);
     telling.rank = context.trace.parts[context.trace.cells.at(own.at[0]).part].rank;
   } else if (rank != kUnknown) {  // one rank alone, which no garbage collector would choose
