@@ -28,6 +28,46 @@ void append_texts(JsonWriter& json, const char* name, const std::vector<std::str
   json.list(name, texts, [&](const std::string& text) { return clean_text(text, 500); });
 }
 
+Result<const Analysis*> analysis_named(const std::string& name) {
+  if (const Analysis* const found = find_analysis(name)) return found;
+  std::vector<std::string> names;
+  for (const Analysis* known : stageline::analyses()) names.emplace_back(known->name);
+  const std::string near = nearest(name, names);
+  return wrong("there is no analysis \"" + clean_text(name, 100) + "\"",
+               near.empty() ? "call analyses" : "did you mean " + near + "?");
+}
+
+Status take_options(const std::string& name, const Analysis& analysis, const Value& given, AnalysisOptions& options) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string option = dashed(given.key(i).text());
+    if (std::ranges::find(analysis.options(), option, &AnalysisOption::name) == analysis.options().end())
+      return wrong(name + " has no option \"" + clean_text(option, 60) + "\"", "call analyses for its options");
+    const Value value = given.item(i);
+    options.set(option, value.tag() == ValueTag::kText ? std::string(value.text()) : canonical_json(value));
+  }
+  return {};
+}
+
+// Returns the table that is wanted; the first one where none is named.
+Result<const Table*> table_of(const std::string& name, const std::vector<Table>& tables, std::string_view wanted) {
+  std::string list;
+  for (const Table& table : tables) {
+    if (wanted.empty() || table.name() == wanted) return &table;
+    append_item(list, table.name());
+  }
+  return wrong(name + " has no table \"" + clean_text(wanted, 60) + "\" of this run", "it has " + list);
+}
+
+Status check_sort(const Table& table, std::string_view sort) {
+  const std::string column = sorted_column(sort);
+  if (table.column_index(column) >= 0) return {};
+  std::vector<std::string> columns;
+  for (const ColumnSpec& c : table.columns()) columns.push_back(c.name);
+  const std::string near = nearest(column, columns);
+  return wrong(table.name() + " has no column \"" + clean_text(column, 60) + "\"",
+               near.empty() ? "schema lists columns" : "did you mean " + near + "?");
+}
+
 std::vector<std::string> messages(const Diagnostics& notes) {
   std::vector<std::string> out;
   for (const Diagnostic& d : notes.items()) out.push_back(d.message.en);
@@ -106,67 +146,35 @@ Result<std::string> Tools::explain(const Value& arguments) {
 Result<std::string> Tools::ask(const Value& arguments) {
   TRY(run, opened(arguments));
   const std::string name(arguments["analysis"].text());
-  const Analysis* analysis = find_analysis(name);
-  std::vector<std::string> names;
-  for (const Analysis* known : stageline::analyses()) names.emplace_back(known->name);
-  if (!analysis) {
-    const std::string near = nearest(name, names);
-    return wrong("there is no analysis \"" + clean_text(name, 100) + "\"",
-                 near.empty() ? "call analyses" : "did you mean " + near + "?");
-  }
+  TRY(found, analysis_named(name));
+  const Analysis& analysis = **found;
   const Trace& trace = (*run)->trace;
-  if (const Reason* against = reason_against(*analysis, trace))
+  if (const Reason* against = reason_against(analysis, trace))
     return cannot_answer(against->name, name + ": " + against->meaning, against->help);
   AnalysisInput input;
   input.trace = &trace;
   input.facts = (*run)->run;
-  const Value options = arguments["options"];
-  for (size_t i = 0; i < options.size(); ++i) {
-    const std::string option = dashed(options.key(i).text());
-    const bool known =
-        std::ranges::any_of(analysis->options(), [&](const AnalysisOption& o) { return option == o.name; });
-    if (!known)
-      return wrong(name + " has no option \"" + clean_text(option, 60) + "\"", "call analyses for its options");
-    const Value value = options.item(i);
-    input.options.set(option, value.tag() == ValueTag::kText ? std::string(value.text()) : canonical_json(value));
-  }
-  const std::string key = name + " " + canonical_json(options);
+  TRY_OK(take_options(name, analysis, arguments["options"], input.options));
+  const std::string key = name + " " + canonical_json(arguments["options"]);
   auto& answers = (*run)->answers;
   std::shared_ptr<const AnalysisResult> result = answers.count(key) > 0 ? answers[key] : nullptr;
   if (!result) {
-    TRY(made, analysis->run(input));
+    TRY(made, analysis.run(input));
     result = std::make_shared<const AnalysisResult>(std::move(*made));
-    size_t rows = sum_over<size_t>(result->tables, &Table::row_count);
     if (answers.size() >= kMaxKept) answers.clear();
-    if (rows <= kMaxKeptRows) answers[key] = result;
+    if (sum_over<size_t>(result->tables, &Table::row_count) <= kMaxKeptRows) answers[key] = result;
   }
-  const std::string wanted(arguments["table"].text());
-  const Table* table = nullptr;
-  std::string list;
-  for (const Table& one : result->tables) {
-    if (!table && (wanted.empty() || one.name() == wanted)) table = &one;
-    append_item(list, one.name());
-  }
-  if (!table) return wrong(name + " has no table \"" + clean_text(wanted, 60) + "\" of this run", "it has " + list);
-  const int64_t rows = std::min<int64_t>(limits_.max_rows, arguments["rows"].integer().value_or(50));
-  if (!arguments["sort"].is_none()) {
-    std::vector<std::string> columns;
-    for (const ColumnSpec& c : table->columns()) columns.push_back(c.name);
-    const std::string column = sorted_column(arguments["sort"].text());
-    if (std::ranges::find(columns, column) == columns.end()) {
-      const std::string near = nearest(column, columns);
-      return wrong(table->name() + " has no column \"" + clean_text(column, 60) + "\"",
-                   near.empty() ? "schema lists columns" : "did you mean " + near + "?");
-    }
-  }
-  if (table->row_count() == 0 && trace.parts.size() == 1 && analysis->across_ranks) {
+  TRY(table, table_of(name, result->tables, arguments["table"].text()));
+  if (!arguments["sort"].is_none()) TRY_OK(check_sort(**table, arguments["sort"].text()));
+  if ((*table)->row_count() == 0 && trace.parts.size() == 1 && analysis.across_ranks) {
     const Reason& why = reason("needs_two_ranks");
     return cannot_answer(why.name, name + ": " + why.meaning, why.help);
   }
   JsonWriter json;
-  json.begin_object().field("analysis", analysis->name).field("table", table->name());
-  append_table(json, *table, rows, arguments["sort"].text());
-  json.field("row_count", table->row_count()).list("tables", result->tables, &Table::name);
+  json.begin_object().field("analysis", analysis.name).field("table", (*table)->name());
+  append_table(json, **table, std::min<int64_t>(limits_.max_rows, arguments["rows"].integer().value_or(50)),
+               arguments["sort"].text());
+  json.field("row_count", (*table)->row_count()).list("tables", result->tables, &Table::name);
   json.list("notes", result->notes.items(), [&](const Diagnostic& d) { return clean_text(d.message.en, 500); });
   json.field("handle", handle_of(**run, "ask", arguments)).end_object();
   return json.take();

@@ -1,53 +1,19 @@
+// Calls tools by name, and asks answers again by their handles.
 #include "mcp/tools.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <ranges>
 
 #include "base/error_words.h"
-#include "base/freed_memory.h"
 #include "base/give_up.h"
-#include "base/input.h"
 #include "base/input_files.h"
 #include "base/json_tree.h"
 
 namespace stageline::mcp {
 namespace {
 
-// The memory that this process holds; 0 where the system does not say.
-int64_t resident_bytes() {
-  const Result<std::string> text = read_all("/proc/self/statm", 1000);
-  if (!text) return 0;
-  const auto fields = split(*text, ' ');
-  const auto pages = fields.size() > 1 ? parse_int(fields[1]) : std::nullopt;
-  return pages ? *pages * sysconf(_SC_PAGESIZE) : 0;
-}
-
-// Lists the files at `paths`: one line for each file with its size and the time of its last change, sorted.
-std::string files_at(const std::vector<std::string>& paths) {
-  std::vector<std::string> lines;
-  const auto add = [&](const std::string& path) {
-    struct stat about = {};
-    if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
-    lines.push_back(path + " " + std::to_string(about.st_size) + " " +
-                    std::to_string(about.st_mtim.tv_sec * int64_t{1'000'000'000} + about.st_mtim.tv_nsec) + "\n");
-  };
-  for (const std::string& path : paths) {
-    add(path);
-    std::error_code error;
-    for (auto at = std::filesystem::recursive_directory_iterator(
-             path, std::filesystem::directory_options::skip_permission_denied, error);
-         !error && at != std::filesystem::recursive_directory_iterator(); at.increment(error))
-      add(at->path().string());
-  }
-  std::ranges::sort(lines);
-  std::string all;
-  for (const std::string& line : lines) all += line;
-  return all;
-}
+// The argument that names the run which decides what a tool can answer.
+const char* run_argument(std::string_view tool) { return tool == "diff" ? "a" : "trace"; }
 
 }  // namespace
 
@@ -85,9 +51,9 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
       {"sql", &Tools::sql},         {"slices", &Tools::slices},   {"slice", &Tools::slice},
       {"what_if", &Tools::what_if}, {"plan", &Tools::plan},       {"diff", &Tools::diff},
       {"chart", &Tools::chart},     {"report", &Tools::report},   {"verify", &Tools::verify}};
+  const auto* const call = std::ranges::find(kCalls, name, &std::pair<std::string_view, Call>::first);
+  assert(call != std::end(kCalls));
   const Status checked = check_arguments(*find_tool(name), arguments);
-  const auto* const call =
-      std::find_if(std::begin(kCalls), std::end(kCalls), [&](const auto& one) { return one.first == name; });
   progress_ = progress;
   png_.clear();
   const GiveUpScope given_up([progress] { return progress && progress->cancelled(); });
@@ -101,7 +67,7 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
   if (made) return {std::move(*made), false, std::move(png_)};
   const Error& error = made.error();
   if (name != "open" && name != "report") {
-    const Result<Opened*> run = opened(arguments, name == "diff" ? "a" : "trace");
+    const Result<Opened*> run = opened(arguments, run_argument(name));
     const Analysis* const analysis = name == "ask" ? find_analysis(arguments["analysis"].text()) : nullptr;
     if (const Reason* why = run ? reason_of(error, (*run)->trace, analysis) : nullptr)
       return {cannot_answer(why->name, error.what, error.hint.empty() ? why->help : error.hint), false, ""};
@@ -119,7 +85,7 @@ Result<std::string> Tools::confined(std::string_view path) const {
                "folders that may be read are named when the server is started: --root");
 }
 
-// The full path of a page to be written. Its folder must exist, below one that may be written to.
+// Returns the full path of a page to be written. Its folder must exist, below one that may be written to.
 Result<std::string> Tools::writable(std::string_view path) const {
   const std::string asked(path);
   const auto refused = [&](const char* why) {
@@ -141,18 +107,6 @@ Result<std::string> Tools::writable(std::string_view path) const {
   return whole;
 }
 
-Result<Tools::Opened*> Tools::opened(const Value& arguments, const char* name) {
-  const std::string id(arguments[name].text());
-  for (auto at = runs_.begin(); at != runs_.end(); ++at)
-    if (at->id == id) {
-      runs_.splice(runs_.begin(), runs_, at);
-      return &runs_.front();
-    }
-  std::string list;
-  for (const Opened& run : runs_) append_item(list, run.id);
-  return wrong("no run \"" + clean_text(id, 20) + "\" is open", list.empty() ? "call open first" : "there are " + list);
-}
-
 std::string Tools::handle_of(const Opened& run, std::string_view tool, const Value& arguments) {
   const std::string asked = canonical_json(arguments);
   const std::string handle = "h:" + run.id + ":" + digest(run.files + std::string(tool) + asked);
@@ -169,109 +123,12 @@ Result<std::string> Tools::recompute(const std::string& handle) {
   const Asked again = asked->second;
   TRY(tree, parse_json_tree(again.arguments, "handle"));
   const Value arguments = tree->tree.root();
-  TRY(run, opened(arguments, again.tool == "diff" ? "a" : "trace"));
+  TRY(run, opened(arguments, run_argument(again.tool)));
   TRY_OK(unchanged(**run));
   const Answer answer = call(again.tool, arguments);
   if (!answer.is_error) return answer.json;
   const Result<JsonTree> reported = parse_json_tree(answer.json, "answer");
   return wrong(reported ? std::string(reported->tree.root()["error"].text()) : "it cannot be asked again");
-}
-
-std::vector<std::pair<std::string, std::string>> Tools::opened_runs() const {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const Opened& run : runs_) out.emplace_back(run.id, clean_text(run.trace.description));
-  return out;
-}
-
-Status Tools::unchanged(const Opened& run) const {
-  if (files_at(run.paths) == run.files) return {};
-  return wrong("the files of " + run.id + " changed since they were read", "open it again");
-}
-
-Result<Trace> Tools::read_again(const Opened& run, OpenOptions options) const {
-  TRY_OK(unchanged(run));
-  options.progress = progress_;
-  return open_trace(run.paths, options);
-}
-
-// Closes runs until one more fits; returns the ids of the closed ones.
-std::vector<std::string> Tools::make_room() {
-  std::vector<std::string> closed;
-  const auto close_last = [&] {
-    const std::string id = runs_.back().id;
-    closed.push_back(id);
-    std::erase_if(handles_, [&](const auto& one) { return one.first.starts_with("h:" + id + ":"); });
-    runs_.pop_back();
-  };
-  while (runs_.size() > kMaxTraces) close_last();
-  while (limits_.max_bytes > 0 && runs_.size() > 1 && resident_bytes() > limits_.max_bytes) {
-    close_last();
-    return_freed_memory();
-  }
-  return closed;
-}
-
-Result<std::string> Tools::open(const Value& arguments) {
-  OpenOptions options;
-  options.align.mode = AlignMode::kAuto;
-  options.reader = std::string(arguments["reader"].text());
-  std::vector<std::string> paths;
-  for (size_t i = 0; i < arguments["paths"].size(); ++i) {
-    TRY(path, confined(arguments["paths"].item(i).text()));
-    paths.push_back(std::move(*path));
-  }
-  if (const Value ranks = arguments["ranks"]; !ranks.is_none())
-    TRY_OK(take(parse_number_list(ranks.text()), options.ranks));
-  if (const Value steps = arguments["steps"]; !steps.is_none())
-    TRY_OK(parse_step_range(steps.text(), options.first_step, options.last_step));
-  if (const Value range = arguments["range"]; !range.is_none())
-    TRY_OK(take(parse_time_range(range.text()), options.range));
-  if (const Value align = arguments["align"]; !align.is_none())
-    TRY_OK(take(parse_align_mode(align.text()), options.align.mode));
-  options.progress = progress_;
-  // Taken before the files are read, so that a change while they are read counts as a change.
-  std::string files = files_at(paths);
-  TRY(trace, open_trace(paths, options));
-  options.progress = nullptr;
-  Opened& run = runs_.emplace_front();
-  run.id = "t" + std::to_string(next_id_++);
-  run.trace = std::move(*trace);
-  run.run = std::make_shared<const Run>(run.trace);
-  run.data = std::make_shared<const sql::RunData>(run.run, nullptr, paths);
-  run.sessions = std::make_unique<sql::SessionPool>(run.data);
-  run.paths = std::move(paths);
-  run.options = options;
-  run.files = std::move(files);
-  const std::vector<std::string> closed = make_room();
-  JsonWriter json;
-  json.begin_object()
-      .field("trace", run.id)
-      .field("format", run.trace.format)
-      .field("description", clean_text(run.trace.description));
-  json.field("ranks", run.trace.parts.size()).field("slices", run.trace.slice_count());
-  json.field("cells", run.trace.cells.size())
-      .field("clock", clock_name(run.trace.clock))
-      .field("epoch_ns", std::to_string(run.data->epoch_ns()));
-  if (!closed.empty()) json.list("closed", closed);
-  json.each("suits", stageline::analyses(), [&](const Analysis* analysis) {
-    if (!reason_against(*analysis, run.trace)) json.value(analysis->name);
-  });
-  std::vector<const Diagnostic*> flaws;
-  for (const Diagnostic& d : run.trace.diagnostics.items()) flaws.push_back(&d);
-  sort_stably(flaws, std::ranges::greater(), &Diagnostic::severity);
-  json.objects("diagnostics", flaws | std::views::take(20), [&](const Diagnostic* flaw) {
-    json.field("name", flaw->name).field("severity", severity_name(flaw->severity)).field("count", flaw->count);
-    json.field("message", clean_text(flaw->message.en));
-  });
-  return json.field("diagnostics_count", flaws.size()).end_object().take();
-}
-
-Result<std::string> Tools::close(const Value& arguments) {
-  TRY(run, opened(arguments));
-  const std::string id = (*run)->id;
-  std::erase_if(handles_, [&](const auto& one) { return one.first.starts_with("h:" + id + ":"); });
-  runs_.pop_front();
-  return "{\"closed\":\"" + id + "\"}";
 }
 
 Result<std::string> Tools::analyses(const Value& arguments) {

@@ -133,7 +133,9 @@ class Tools {
   Result<std::string> confined(std::string_view path) const;
   Result<std::string> writable(std::string_view path) const;
   Result<Opened*> opened(const Value& arguments, const char* name = "trace");
+  void forget(const std::string& id);
   std::vector<std::string> make_room();
+  static std::string opened_json(const Opened& run, const std::vector<std::string>& closed);
   std::string handle_of(const Opened& run, std::string_view tool, const Value& arguments);
   Result<sql::Outcome> rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const;
   Result<std::string> query(const Opened& run, std::string_view text, int64_t rows, const std::string& handle) const;
@@ -149,7 +151,7 @@ class Tools {
   std::map<std::string, Asked> handles_;
   int64_t next_id_ = 1;
   Progress* progress_ = nullptr;  // of the call that is being answered
-  std::string png_;               // the same as above
+  std::string png_;               // the picture of the call that is being answered
 };
 
 // Returns how explain divides the span: parts that add up to 1.
