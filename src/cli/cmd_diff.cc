@@ -2,7 +2,7 @@
 #include "cli/run_common.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
-#include "engine/answers.h"
+#include "engine/diff_json.h"
 #include "exporters/table_text.h"
 
 namespace stageline {

@@ -27,7 +27,7 @@
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"
-#include "engine/answers.h"
+#include "engine/mean_step.h"
 #include "facts/pipeline_facts.h"
 
 namespace stageline {

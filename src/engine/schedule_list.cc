@@ -1,4 +1,5 @@
-#include "engine/answers.h"
+#include "engine/schedule_list.h"
+
 #include "schedules/registry.h"
 
 namespace stageline {

@@ -13,7 +13,7 @@
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "engine/answers.h"
+#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
 #include "engine/model_tables.h"

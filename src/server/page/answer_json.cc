@@ -5,7 +5,7 @@
 #include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "engine/answers.h"
+#include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/model_tables.h"
 #include "engine/what_if_question.h"

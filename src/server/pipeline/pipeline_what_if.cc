@@ -1,4 +1,4 @@
-#include "engine/answers.h"
+#include "engine/schedule_list.h"
 #include "server/http/api_answer.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/what_if_reply.h"

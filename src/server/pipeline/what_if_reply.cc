@@ -1,7 +1,7 @@
 #include "server/pipeline/what_if_reply.h"
 
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "engine/answers.h"
+#include "engine/schedule_list.h"
 #include "server/http/wire.h"
 
 namespace stageline {
