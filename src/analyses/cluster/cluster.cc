@@ -5,20 +5,6 @@
 #include "model/torch_facts.h"
 
 namespace stageline {
-
-void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
-  const std::vector<Part>& parts = input.trace->parts;
-  const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
-  const auto count = std::ranges::count_if(parts, none);
-  if (count > 0 && !input.for_report) notes.add(problem::ascend_level_none, {}, count);
-}
-
-void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
-  if (matched.not_matched > 0) notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
-  if (matched.partly_seen > 0) notes.add(problem::communication_members_missing, {}, matched.partly_seen);
-  if (matched.alone > 0 && rank_count > 1) notes.add(problem::communication_no_counterpart, {}, matched.alone);
-}
-
 namespace {
 
 // Values are taken relative to the first one before they become doubles, so that durations with a large sum and small
@@ -35,21 +21,28 @@ Description described(const std::vector<int64_t>& sorted) {
 
 }  // namespace
 
+void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
+  const std::vector<Part>& parts = input.trace->parts;
+  const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
+  const auto count = std::ranges::count_if(parts, none);
+  if (count > 0 && !input.for_report) notes.add(problem::ascend_level_none, {}, count);
+}
+
+void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
+  if (matched.not_matched > 0) notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
+  if (matched.partly_seen > 0) notes.add(problem::communication_members_missing, {}, matched.partly_seen);
+  if (matched.alone > 0 && rank_count > 1) notes.add(problem::communication_no_counterpart, {}, matched.alone);
+}
+
 std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof) {
   std::ranges::sort(ns);
   const Description d = described(ns);
   const int64_t sum = sum_of(ns);
-  if (msprof) {
-    for (const Table::Value& value :
-         {Table::Value(d.count), Table::Value(d.mean), Table::Value(d.std), Table::Value(d.min), Table::Value(d.p25),
-          Table::Value(d.p50), Table::Value(d.p75), Table::Value(d.max), Table::Value(static_cast<double>(sum))})
-      keys.push_back(value);
-    return keys;
-  }
-  const auto whole = [](double value) -> int64_t { return std::isnan(value) ? kNullInteger : std::llround(value); };
-  for (const int64_t value :
-       {d.count, sum, whole(d.mean), whole(d.std), ns.front(), whole(d.p25), whole(d.p50), whole(d.p75), ns.back()})
-    keys.emplace_back(value);
+  if (msprof)
+    keys.insert(keys.end(), {d.count, d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max, static_cast<double>(sum)});
+  else
+    keys.insert(keys.end(), {d.count, sum, whole_ns(d.mean), whole_ns(d.std), ns.front(), whole_ns(d.p25),
+                             whole_ns(d.p50), whole_ns(d.p75), ns.back()});
   return keys;
 }
 

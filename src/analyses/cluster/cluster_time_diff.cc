@@ -1,5 +1,6 @@
 // The parts of a step of every rank, in two runs. Definitions: docs/analyses/cluster-time-diff.md.
-#include "analyses/cluster/cluster.h"
+#include "analyses/analysis.h"
+#include "analyses/cluster/msprof.h"
 #include "base/error_words.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"

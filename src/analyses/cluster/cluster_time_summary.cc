@@ -1,5 +1,6 @@
 // Where the time of every rank went, step by step. Definitions: docs/analyses/cluster-time-summary.md.
 #include "analyses/cluster/cluster.h"
+#include "analyses/cluster/msprof.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"
@@ -7,7 +8,7 @@
 namespace stageline {
 namespace {
 
-Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
+Table cluster_step_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
   Table table(declared_table("cluster-time-summary/cluster-time-summary"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const auto& [step, t] : ranks[k])
@@ -71,7 +72,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   std::vector<ClusterTimes> ranks(ops.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = cluster_times(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
-  result.add(exact_cluster_time_summary_table(*torch, ranks), total_table(*torch, ranks));
+  result.add(cluster_step_table(*torch, ranks), total_table(*torch, ranks));
   if (reported.row_count() > 0) result.tables.push_back(std::move(reported));
   return result;
 }

@@ -1,6 +1,7 @@
 // How many tokens the experts of every rank got, and what the fullest rank's took longer. Definitions:
 // docs/analyses/expert-load.md.
-#include "analyses/cluster/cluster.h"
+#include "analyses/analysis.h"
+#include "analyses/cluster/msprof.h"
 #include "base/error_words.h"
 #include "model/statistics.h"
 #include "pipeline/cells/rank_layout.h"

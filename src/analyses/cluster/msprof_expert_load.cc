@@ -1,4 +1,4 @@
-#include "analyses/cluster/cluster.h"
+#include "analyses/cluster/msprof.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

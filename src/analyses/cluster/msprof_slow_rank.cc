@@ -2,6 +2,7 @@
 // too short. Up to 100 values are judged by Dixon's test of 1950 with critical values for 99.5 %, more values by three
 // standard deviations.
 #include "analyses/cluster/cluster.h"
+#include "analyses/cluster/msprof.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 
@@ -10,13 +11,8 @@ namespace {
 
 // The critical values of Dixon's test for 3 to 100 values, at 99.5 %.
 constexpr std::array<double, 98> kCritical = {
-    0.994, 0.920, 0.823, 0.744, 0.680, 0.723, 0.676, 0.638, 0.707, 0.675, 0.649, 0.672, 0.649, 0.629,
-    0.611, 0.595, 0.580, 0.568, 0.556, 0.545, 0.536, 0.526, 0.519, 0.510, 0.503, 0.496, 0.489, 0.484,
-    0.478, 0.473, 0.468, 0.463, 0.458, 0.454, 0.450, 0.446, 0.442, 0.439, 0.435, 0.432, 0.429, 0.425,
-    0.423, 0.420, 0.417, 0.414, 0.412, 0.409, 0.407, 0.405, 0.402, 0.400, 0.398, 0.396, 0.394, 0.392,
-    0.391, 0.388, 0.387, 0.385, 0.383, 0.382, 0.380, 0.379, 0.377, 0.376, 0.374, 0.372, 0.371, 0.370,
-    0.368, 0.368, 0.366, 0.365, 0.364, 0.363, 0.361, 0.360, 0.359, 0.358, 0.356, 0.356, 0.355, 0.353,
-    0.352, 0.352, 0.351, 0.350, 0.349, 0.348, 0.347, 0.346, 0.345, 0.344, 0.344, 0.343, 0.341, 0.341};
+#include "analyses/cluster/dixon_critical.def"
+};
 
 // Returns the index of the minimum if it is an outlier by Dixon's statistics. The x are the sorted times. The
 // statistics are for 3 to 7, 8 to 10, 11 to 13 and more values.

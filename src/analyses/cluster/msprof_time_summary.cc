@@ -1,4 +1,4 @@
-#include "analyses/cluster/cluster.h"
+#include "analyses/cluster/msprof.h"
 #include "base/parallel.h"
 
 namespace stageline {

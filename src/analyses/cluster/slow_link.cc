@@ -20,7 +20,7 @@ Table link_table(const std::vector<TransferClass>& classes) {
 Table class_table(const std::vector<TransferClass>& classes) {
   Table table(declared_table("slow-link/link-classes"));
   for (const TransferClass& c : classes) {
-    const auto slow = std::ranges::count_if(c.links, [](const RankLink& l) { return l.reading[0] != '\0'; });
+    const auto slow = std::ranges::count_if(c.links, [](const RankLink& link) { return link.reading[0] != '\0'; });
     table.add_row({std::string(c.name.first), std::string(c.name.second), std::ssize(c.links), int64_t{slow},
                    c.transfers, c.bytes, c.time_ns, c.median_gbps});
   }

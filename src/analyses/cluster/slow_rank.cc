@@ -1,6 +1,7 @@
 // Finds which rank is late in each collective, by how much, and what that costs the others. Definitions:
 // docs/analyses/slow-rank.md.
 #include "analyses/cluster/cluster.h"
+#include "analyses/cluster/msprof.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

@@ -24,8 +24,6 @@ struct RankIdle {
   std::vector<StreamIdle> streams;
 };
 
-int64_t sum_of(const std::vector<int64_t>& ns) { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
-
 RankIdle idle_of(const Trace& trace, const Part& part, const IdleOptions& options) {
   RankIdle idle;
   idle.rank = part.rank;
@@ -58,7 +56,7 @@ Table device_table(const std::vector<RankIdle>& ranks) {
     for (size_t cause = 0; cause < kIdleCauses; ++cause) {
       const std::vector<int64_t>& pieces = rank.pieces[cause];
       if (pieces.empty()) continue;
-      const int64_t sum = sum_of(pieces);
+      const int64_t sum = sum_over<int64_t>(pieces);
       table.add_row({int64_t{rank.rank}, std::string(kIdleCauseNames[cause]), std::ssize(pieces), sum,
                      share_of(sum, rank.window_ns), sum / std::ssize(pieces), *std::ranges::max_element(pieces)});
     }
@@ -72,7 +70,7 @@ Table stream_table(const TableSpec& spec, const std::vector<RankIdle>& ranks, Va
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
       int64_t whole = 0;
-      for (const std::vector<int64_t>& pieces : stream.pieces) whole += sum_of(pieces);
+      for (const std::vector<int64_t>& pieces : stream.pieces) whole += sum_over<int64_t>(pieces);
       for (size_t cause = 0; cause < kIdleCauses; ++cause) {
         if (stream.pieces[cause].empty()) continue;
         std::vector<Table::Value> row = {int64_t{rank.rank}, stream.device, stream.stream,
@@ -85,7 +83,7 @@ Table stream_table(const TableSpec& spec, const std::vector<RankIdle>& ranks, Va
 }
 
 std::vector<Table::Value> sum_values(const std::vector<int64_t>& pieces, int64_t whole) {
-  const int64_t sum = sum_of(pieces);
+  const int64_t sum = sum_over<int64_t>(pieces);
   return {sum, share_of(sum, whole)};
 }
 
