@@ -1,4 +1,4 @@
-// ProtoScan: reads protobuf's wire format field by field; the counterpart of exporters/perfetto_packets.h. It copies
+// ProtoScan: reads protobuf's wire format field by field; the counterpart of exporters/proto_writer.h. It copies
 // nothing and trusts nothing: a field that does not fit into its message ends the scan, and is_damaged() then returns
 // true.
 //

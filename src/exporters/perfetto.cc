@@ -1,4 +1,4 @@
-// Perfetto's native trace, a protobuf format written without a protobuf library (perfetto_packets.h).
+// Perfetto's native trace, a protobuf format written without a protobuf library (proto_writer.h).
 //
 // A file is a series of TracePackets. Each track is one packet sequence. A sequence has its own state, which is written
 // once. It is the track of its events, the names used so far, and a private clock (id 64) that counts from event to

@@ -1,3 +1,5 @@
+// Writes the slices of a profiler trace as threads of Perfetto's trace. Slices of one thread must nest, so a slice that
+// overlaps another without nesting goes on to a further thread of its lane. Arrows lead from launches to their work.
 #include "exporters/perfetto_packets.h"
 #include "exporters/track_layout.h"
 
@@ -15,7 +17,7 @@ class SliceWriter : PerfettoPackets {
         taken_(taken),
         first_ns_(std::min(taken.first_ns, first_slice_ns(trace))),
         next_tid_(std::max(taken.tid, taken.pid) + trace.parts.size() + 1),
-        before_(taken.flow) {
+        slices_before_(taken.flow) {
     sequence_ = taken.sequence;
   }
 
@@ -34,7 +36,7 @@ class SliceWriter : PerfettoPackets {
       });
       find_other_launches(part);
       for (const Lane& lane : part.lanes) write_lane(p, lane);
-      before_ += part.slices.size();
+      slices_before_ += part.slices.size();
     }
     flush();
   }
@@ -98,11 +100,27 @@ class SliceWriter : PerfettoPackets {
   void begin_slice(const Part& part, const Lane& lane, uint32_t i) {
     const Slices& s = part.slices;
     const size_t packet = begin_event_packet(shown_time(s.start_ns[i]));
+    const uint64_t name = intern_new(s, i);
+    const size_t event = out_.begin(packet::kTrackEvent);
+    out_.number(track_event::kType, kBegin);
+    if (name != 0)
+      out_.number(track_event::kNameIid, name);
+    else
+      out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
+    if (!s.category_id.empty()) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
+    if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) write_arrows(s, lane, i);
+    write_facts(part, i);
+    out_.end(event);
+    out_.end(packet);
+  }
+
+  // Writes the slice's name and category where the sequence does not have them yet. Returns the number of the name; 0
+  // when the sequence keeps no more names.
+  uint64_t intern_new(const Slices& s, uint32_t i) {
     const auto [name, is_new] = names_.size() < kMaxInternedNames || names_.count(s.name_id[i]) > 0
                                     ? names_.try_emplace(s.name_id[i], names_.size() + 1)
                                     : std::pair(names_.end(), false);
-    const bool has_category = !s.category_id.empty();
-    const bool new_category = has_category && !known_categories_[s.category_id[i]];
+    const bool new_category = !s.category_id.empty() && !known_categories_[s.category_id[i]];
     if (is_new || new_category) {
       const size_t interned = out_.begin(packet::kInternedData);
       if (new_category)
@@ -112,32 +130,29 @@ class SliceWriter : PerfettoPackets {
       out_.end(interned);
     }
     if (new_category) known_categories_[s.category_id[i]] = true;
-    const size_t event = out_.begin(packet::kTrackEvent);
-    out_.number(track_event::kType, kBegin);
-    if (name != names_.end())
-      out_.number(track_event::kNameIid, name->second);
-    else
-      out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
-    if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
-    // An arrow's id is its device end.
-    if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
-      const uint32_t other = s.partner[i];
-      const bool on_device = lane.kind == LaneKind::kDeviceStream;
-      if (s.partner[other] == i || (on_device && is_other_launch(s, i)))
-        out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
-      for (auto [work, end] = other_launches_.equal_range(i); work != end; ++work)
-        out_.fixed64(track_event::kFlowId, before_ + work->second + 1);
-    }
-    // All work of a graph has its launch's number, and a launch whose work was lost has one too.
-    if (has_category && !s.correlation.empty() && s.correlation[i] != kNoCorrelation &&
+    return name == names_.end() ? 0 : name->second;
+  }
+
+  // An arrow's id is its device end.
+  void write_arrows(const Slices& s, const Lane& lane, uint32_t i) {
+    const uint32_t other = s.partner[i];
+    const bool on_device = lane.kind == LaneKind::kDeviceStream;
+    if (s.partner[other] == i || (on_device && is_other_launch(s, i)))
+      out_.fixed64(track_event::kFlowId, slices_before_ + (on_device ? i : other) + 1);
+    for (auto [work, end] = other_launches_.equal_range(i); work != end; ++work)
+      out_.fixed64(track_event::kFlowId, slices_before_ + work->second + 1);
+  }
+
+  // All work of a graph has its launch's number, and a launch whose work was lost has one too.
+  void write_facts(const Part& part, uint32_t i) {
+    const Slices& s = part.slices;
+    if (!s.category_id.empty() && !s.correlation.empty() && s.correlation[i] != kNoCorrelation &&
         has_number(trace_.categories[s.category_id[i]].kind))
       number("correlation", s.correlation[i]);
     if (!s.stream_id.empty() && s.stream_id[i] != 0) number("stream", part.streams[s.stream_id[i]]);
     if (const CollectiveFact* fact = part.collectives.empty() ? nullptr : fact_of(part.collectives, i)) annotate(*fact);
     if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
     if (const InputFact* fact = part.inputs.empty() ? nullptr : fact_of(part.inputs, i)) annotate(*fact);
-    out_.end(event);
-    out_.end(packet);
   }
 
   // A launch call has an arrow only to its last device work: the others have its number. Ranges have none.
@@ -194,8 +209,8 @@ class SliceWriter : PerfettoPackets {
   const Trace& trace_;
   const PerfettoNumbers& taken_;
   int64_t first_ns_;
-  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for the main thread of that process
-  uint64_t before_;    // number of slices of the ranks before
+  uint64_t next_tid_;       // never a pid: Perfetto would take the thread for the main thread of that process
+  uint64_t slices_before_;  // number of slices of the ranks before
   std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
   std::multimap<uint32_t, uint32_t>

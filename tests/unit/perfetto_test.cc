@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "exporters/perfetto_packets.h"
+#include "exporters/proto_writer.h"
 #include "pipeline/cells/link_cells.h"
 #include "unit/export_to_text.h"
 #include "unit/make_trace.h"
