@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <future>
 
 #include "base/input.h"
 #include "base/input_files.h"
@@ -11,6 +10,7 @@
 #include "base/remote_file.h"
 #include "base/zip_archive.h"
 #include "readers/foreign.h"
+#include "readers/source.h"
 #include "readers/xspace_head.h"
 
 namespace stageline {
@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr size_t kHeadsAtOnce = 16;  // this number of heads is requested from a server at once
 constexpr int kFolderDepth = 2;      // every file counts down to this depth
 constexpr int kMaxFolderDepth = 64;  // files with a profiler's own names count down to this depth
 constexpr size_t kMaxFolders = 200'000;
@@ -72,9 +70,9 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
   return {};
 }
 
-// Whether a file is an archive that counts as a folder, and none of those that have a format of their own.
+// Returns true for an archive that counts as a folder, and false for archives that have a format of their own.
 bool is_zip_of_files(const std::string& path) {
-  return is_zip(path) && foreign_format(read_head(path, kHeadBytes), path) == "foreign.zip";
+  return is_zip(path) && foreign_format(read_head(path, Source::kHeadBytes), path) == "foreign.zip";
 }
 
 Status scan_zip(const std::string& path, bool several, Source& source) {
@@ -89,22 +87,20 @@ void pass(Source& source, const fs::path& path, const std::string& rel, const ch
   if (source.passed.size() < Source::kMaxPassed) source.passed.push_back({path.string(), rel, why, leads_nowhere});
 }
 
-struct Seen {  // folders that have been listed, since links may lead back into them
-  std::set<std::pair<dev_t, ino_t>> folders;
-};
+using SeenFolders = std::set<std::pair<dev_t, ino_t>>;  // folders listed so far, since links may lead back into them
 
-Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source, Seen& seen) {
+Status scan_folder(const fs::path& folder, const std::string& rel, int depth, Source& source, SeenFolders& seen) {
   std::vector<SourceFile>& files = source.files;
   struct stat here;
   if (depth > 1 && stat((folder / kPpChartMark).c_str(), &here) == 0 && S_ISREG(here.st_mode)) {
     source.copies.push_back(folder.string());
     return {};
   }
-  if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) {
+  if (stat(folder.c_str(), &here) == 0 && !seen.emplace(here.st_dev, here.st_ino).second) {
     if (depth > 1) pass(source, folder, rel.substr(0, rel.size() - 1), "a folder that is listed under another name");
     return {};
   }
-  if (seen.folders.size() > kMaxFolders)
+  if (seen.size() > kMaxFolders)
     return make_error(ErrorCode::kLimit, "more than " + std::to_string(kMaxFolders) + " folders below this one",
                       "name the folder of one run", {source.roots.empty() ? folder.string() : source.roots[0]});
   std::error_code ec;
@@ -172,6 +168,32 @@ Result<std::vector<std::string>> expand_patterns(const std::vector<std::string>&
   return paths;
 }
 
+// Adds what one path names. `several`: it is one of several roots.
+Status scan_one(const std::string& path, bool several, Source& source, SeenFolders& seen) {
+  struct stat st;
+  if (path == "-") {
+    source.files.push_back({path, "-", 0, true});
+    note_input_file(path);
+    return {};
+  }
+  if (is_remote(path)) return scan_remote(path, several, source);
+  if (stat(path.c_str(), &st) != 0) return make_error(ErrorCode::kNotFound, "no such file or folder", "", {path});
+  // With several roots, the names of the folders distinguish machines.
+  if (S_ISDIR(st.st_mode)) return scan_folder(path, several ? file_name(path) + "/" : "", 1, source, seen);
+  if (S_ISREG(st.st_mode) && is_zip_of_files(path)) {
+    note_input_file(path);
+    if (seen.emplace(st.st_dev, st.st_ino).second) return scan_zip(path, several, source);
+    source.repeated.push_back(path);
+    return {};
+  }
+  // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
+  const std::string folder = file_name(fs::path(path).parent_path().string());
+  const std::string rel = folder.starts_with("machine") ? folder + "/" + file_name(path) : file_name(path);
+  source.files.push_back({path, rel, st.st_size, true});
+  note_input_database(path);
+  return {};
+}
+
 }  // namespace
 
 bool is_ascend_file(std::string_view name) {
@@ -190,37 +212,8 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   for (std::string& path : paths) path = shown_address(path);
   Source source;
   source.roots = paths;
-  Seen seen;
-  for (const std::string& path : paths) {
-    struct stat st;
-    if (path == "-") {
-      source.files.push_back({path, "-", 0, true});
-      note_input_file(path);
-      continue;
-    }
-    if (is_remote(path)) {
-      TRY_OK(scan_remote(path, paths.size() > 1, source));
-      continue;
-    }
-    if (stat(path.c_str(), &st) != 0) return make_error(ErrorCode::kNotFound, "no such file or folder", "", {path});
-    if (S_ISDIR(st.st_mode)) {
-      // With several roots, the names of the folders distinguish machines.
-      const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
-      TRY_OK(scan_folder(path, prefix, 1, source, seen));
-    } else if (S_ISREG(st.st_mode) && is_zip_of_files(path)) {
-      note_input_file(path);
-      if (seen.folders.emplace(st.st_dev, st.st_ino).second)
-        TRY_OK(scan_zip(path, paths.size() > 1, source));
-      else
-        source.repeated.push_back(path);
-    } else {
-      // A file named alone keeps its folder's name when that is a machine's: machine1/workerlog.0.
-      const std::string folder = file_name(fs::path(path).parent_path().string());
-      const std::string rel = folder.starts_with("machine") ? folder + "/" + file_name(path) : file_name(path);
-      source.files.push_back({path, rel, st.st_size, true});
-      note_input_database(path);
-    }
-  }
+  SeenFolders seen;
+  for (const std::string& path : paths) TRY_OK(scan_one(path, paths.size() > 1, source, seen));
   // Files are sorted first. Among two names of one file the plain one then stays, in any order of the folder ("a.db",
   // and not the "a.db.stageline-backup" that a killed pp-chart --in-place left).
   sort_stably(source.files, [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
@@ -230,35 +223,5 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   std::ranges::sort(source.copies);
   return source;
 }
-
-const Source::Head& Source::head_of(size_t file) const {
-  if (heads_.size() != files.size()) heads_.resize(files.size());
-  const auto read = [this](size_t i) {
-    Head& head = heads_[i];
-    head.read = true;
-    head.bytes = read_head(files[i].path, kHeadBytes, &head.error, &head.compressed);
-  };
-  if (heads_[file].read) return heads_[file];
-  if (!is_remote(files[file].path)) {
-    read(file);
-    return heads_[file];
-  }
-  // A request to a server takes a round trip, so the next files' heads, which will be wanted too, are requested with
-  // it.
-  std::vector<std::future<void>> asked;
-  for (size_t i = file; i < std::min(files.size(), file + kHeadsAtOnce); ++i)
-    if (!heads_[i].read && is_remote(files[i].path)) asked.push_back(std::async(std::launch::async, read, i));
-  for (std::future<void>& one : asked) one.get();
-  return heads_[file];
-}
-
-std::string_view Source::head(size_t file) const { return head_of(file).bytes; }
-
-const Error* Source::head_error(size_t file) const {
-  const Head& head = head_of(file);
-  return head.error ? &*head.error : nullptr;
-}
-
-bool Source::head_as_it_is(size_t file) const { return !head_of(file).compressed; }
 
 }  // namespace stageline
