@@ -101,7 +101,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
   return logs;
 }
 
-void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) {
+void report_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) {
   constexpr int32_t kMaxNamed = 4096;
   std::map<int32_t, std::set<int32_t>> by_machine;
   std::map<int32_t, std::string> names;

@@ -22,7 +22,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
                                         Diagnostics& diagnostics);
 
 // Reports gaps in the numbers of the logs that parts were read from ("paddle.missing_rank").
-void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics);
+void report_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics);
 
 // Lines that Paddle's profilers print: jobs of the static graph, or details of the dynamic graph's pipeline.
 inline constexpr std::string_view kProfilerJob = "Profiler Info: Job (";

@@ -206,7 +206,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       if (std::ranges::any_of(series.value, [](double size) { return size > 0; }))
         part.counters.push_back(std::move(series));
   }
-  if (options.devices.empty()) say_missing_logs(trace.parts, trace.diagnostics);
+  if (options.devices.empty()) report_missing_logs(trace.parts, trace.diagnostics);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.diagnostics.add(problem::paddle_details_whole_milliseconds);
   trace.clock = trace.machine_count() > 1 ? ClockState::kUnaligned : ClockState::kShared;

@@ -51,10 +51,28 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
   }
 }
 
-// Indices of Part::reader_numbers for a log: what it says about its first step and its form, then the first and last
-// timestamp of every burst.
 constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond this, steps are counted from 0
-constexpr size_t kStartStep = 0, kChunkForms = 1, kJobs = 2, kBursts = 3;
+
+// What settle() needs of a log. Part::reader_numbers carries it in this order, each burst as its first and last
+// timestamp.
+struct LogNumbers {
+  int64_t start_step = 0, chunk_forms = 0, jobs = 0;
+  std::vector<PaddleBurst> bursts;
+
+  std::vector<int64_t> packed() const {
+    std::vector<int64_t> out = {start_step, chunk_forms, jobs};
+    for (const PaddleBurst& burst : bursts) out.insert(out.end(), {burst.start_ns, burst.end_ns});
+    return out;
+  }
+  // `numbers` are empty for a log that could not be read.
+  static LogNumbers unpacked(const std::vector<int64_t>& numbers) {
+    LogNumbers out;
+    if (numbers.size() < 3) return out;
+    out.start_step = numbers[0], out.chunk_forms = numbers[1], out.jobs = numbers[2];
+    for (size_t b = 3; b + 1 < numbers.size(); b += 2) out.bursts.push_back({0, 0, numbers[b], numbers[b + 1]});
+    return out;
+  }
+};
 
 std::vector<RankSource> list_ranks(const Source& source, const ReadOptions& options, Diagnostics& diagnostics) {
   std::vector<RankSource> ranks;
@@ -93,12 +111,9 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
   if (repeats.lines > 0) trace.diagnostics.add(problem::paddle_repeated_line, {log->path}, repeats.lines);
   if (repeats.steps > 0) trace.diagnostics.add(problem::paddle_repeated_step, {log->path}, repeats.steps);
   std::vector<int32_t> burst_of_job;
-  std::vector<int64_t>& numbers = trace.parts[0].reader_numbers;
-  numbers = {log->start_step, log->chunk_form.count, static_cast<int64_t>(log->jobs.size())};
-  for (const PaddleBurst& burst : cut_bursts(*log, burst_of_job)) {
-    numbers.push_back(burst.start_ns);
-    numbers.push_back(burst.end_ns);
-  }
+  const LogNumbers numbers{log->start_step, log->chunk_form.count, std::ssize(log->jobs),
+                           cut_bursts(*log, burst_of_job)};
+  trace.parts[0].reader_numbers = numbers.packed();
   add_jobs(trace, *log, burst_of_job);
   out.failure = std::move(log->read_error);
   return out;
@@ -117,16 +132,14 @@ Status settle(Trace& trace, const ReadOptions& options) {
   int64_t first_step = 0;
   for (size_t p = 0; p < count; ++p) {
     Part& part = trace.parts[p];
-    const std::vector<int64_t>& numbers = part.reader_numbers;
     paths.push_back(part.source);
-    if (numbers.size() < kBursts) continue;
-    if (numbers[kStartStep] < kMaxStartStep) first_step = std::max(first_step, numbers[kStartStep]);
-    trace.chunks_are_pieces |= numbers[kChunkForms] > 0;
-    for (size_t b = kBursts; b + 1 < numbers.size(); b += 2) bursts[p].push_back({0, 0, numbers[b], numbers[b + 1]});
-    std::vector<int64_t>().swap(part.reader_numbers);
+    LogNumbers numbers = LogNumbers::unpacked(std::exchange(part.reader_numbers, {}));
+    if (numbers.start_step < kMaxStartStep) first_step = std::max(first_step, numbers.start_step);
+    trace.chunks_are_pieces |= numbers.chunk_forms > 0;
+    bursts[p] = std::move(numbers.bursts);
   }
   Diagnostics notes;
-  if (options.devices.empty()) say_missing_logs(trace.parts, notes);
+  if (options.devices.empty()) report_missing_logs(trace.parts, notes);
   notes.merge(trace.diagnostics);
   trace.diagnostics = std::move(notes);
   const auto steps = match_steps(bursts, paths, trace.diagnostics);
@@ -205,8 +218,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   int64_t job_count = 0;
   size_t cell_count = 0;
   for (const RankLog& log : logs) {
-    const std::vector<int64_t>& numbers = log.trace.parts[0].reader_numbers;
-    job_count += numbers.empty() ? 0 : numbers[kJobs];
+    job_count += LogNumbers::unpacked(log.trace.parts[0].reader_numbers).jobs;
     cell_count += log.trace.cells.size();
   }
   if (job_count == 0) {
