@@ -112,7 +112,7 @@ class Matcher {
     return tie ? nullptr : &best->first;
   }
 
-  // Members whose `key` differs from the majority's become culprits. Returns whether all agree.
+  // Members whose `key` differs from the majority's become culprits. Returns true when all agree.
   template <class Key>
   bool agree(const std::vector<Call>& calls, const Key& key, FlightVerdict verdict, FlightProblem& problem) const {
     std::map<std::string, int64_t> votes;
@@ -156,81 +156,101 @@ class Matcher {
     return true;
   }
 
-  // Returns whether the collective is finished for all members.
-  bool judge_collective(int32_t g, int64_t sequence, std::vector<Call>& calls, const std::vector<int32_t>& members,
-                        const std::vector<int32_t>& without_dump) {
-    // A batch of collectives has one number; the call that ends the batch shows the progress of all of it.
+  // A batch of collectives has one number; the call that ends the batch shows the progress of all of it.
+  static std::vector<Call> last_of_batches(const std::vector<Call>& calls) {
     std::vector<Call> last;
-    for (const Call& c : calls) {
-      if (!last.empty() && last.back().part == c.part) {
-        if (c.call->record_id > last.back().call->record_id) last.back() = c;
-      } else {
+    for (const Call& c : calls)
+      if (last.empty() || last.back().part != c.part)
         last.push_back(c);
-      }
-    }
-    FlightProblem problem;
-    problem.group = g;
-    problem.sequence = sequence;
-    problem.without_dump = without_dump;
+      else if (c.call->record_id > last.back().call->record_id)
+        last.back() = c;
+    return last;
+  }
+
+  // Lists the members that did not make the call as culprits. Returns false when a member may have lost it.
+  bool find_missing(const std::vector<Call>& calls, const std::vector<int32_t>& members, FlightProblem& problem) const {
     std::set<int32_t> present;
-    for (const Call& c : last) present.insert(c.part);
-    bool unknown = false;
-    for (const int32_t p : members)
-      if (!present.contains(p)) {
-        if (overwritten(p, last)) {
-          unknown = true;
-          continue;
-        }
+    for (const Call& c : calls) present.insert(c.part);
+    bool known = true;
+    for (const int32_t p : members) {
+      if (present.contains(p)) continue;
+      if (overwritten(p, calls))
+        known = false;
+      else
         problem.culprits.push_back(rank(p));
-      }
-    if (unknown) {
-      ++report_.overwritten;
-      return false;
     }
-    ++report_.judged;
-    const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
-    // A collective that a member never made, or made as another one, cannot be finished by any rank. Who made another
-    // one after it got out of it.
-    const bool possible = problem.culprits.empty() &&
-                          std::ranges::all_of(last, [&](const Call& c) { return op_key(c) == op_key(last.front()); });
-    for (const Call& c : last)
-      if (!possible && c.call->completed_ns < 0 && last_of_[c.part] == sequence) gave_up_.insert(c.call);
-    size_t through = 0;
-    for (const Call& c : last) {
-      if (is_through(*c.call)) {
-        ++through;
-        continue;
-      }
+    return known;
+  }
+
+  // Lists the ranks that wait in the call. Returns how many ranks are through.
+  template <class IsThrough>
+  size_t find_waiting(const std::vector<Call>& calls, IsThrough through, FlightProblem& problem) const {
+    for (const Call& c : calls) {
+      if (through(*c.call)) continue;
       problem.waiting.push_back(rank(c.part));
       if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
     }
-    {
-      std::map<std::string, int64_t> votes;
-      const std::string* usual = majority(last, op_key, votes);
-      problem.op = last.front().call->op;
-      for (const Call& c : last)
-        if (usual && op_key(c) == *usual) problem.op = c.call->op;
-    }
-    if (!problem.culprits.empty()) {
-      // A call that is finished for all other ranks did not wait: that dump was only taken a moment earlier.
-      if (problem.waiting.empty()) return through == last.size();
-      problem.verdict = FlightVerdict::kMissing;
-      finish(std::move(problem), last);
-      return false;
-    }
-    const size_t size = members.size() + without_dump.size();
+    return calls.size() - problem.waiting.size();
+  }
+
+  std::string op_of(const Call& c) const { return std::string(text(c.call->op)); }
+
+  // Returns the operation that most ranks made; the first one where there is no majority.
+  StringId usual_op(const std::vector<Call>& calls) const {
+    std::map<std::string, int64_t> votes;
+    const std::string* usual = majority(calls, [&](const Call& c) { return op_of(c); }, votes);
+    StringId op = calls.front().call->op;
+    for (const Call& c : calls)
+      if (usual && op_of(c) == *usual) op = c.call->op;
+    return op;
+  }
+
+  // Returns true when all ranks made the same call; otherwise the problem says in what they differ.
+  bool same_call(const std::vector<Call>& calls, size_t group_size, const std::vector<int32_t>& without_dump,
+                 FlightProblem& problem) const {
+    const auto op_key = [&](const Call& c) { return op_of(c); };
     const auto size_key = [&](const Call& c) {
-      return sizes_key(*c.call) + (fits_itself(c, size) ? "" : " (input and output do not fit)");
+      return sizes_key(*c.call) + (fits_itself(c, group_size) ? "" : " (input and output do not fit)");
     };
     const auto dtype_key = [&](const Call& c) {
       const std::string in(text(c.call->in_dtypes)), out(text(c.call->out_dtypes));
       return in == out || out.empty() ? in : in.empty() ? out : in + " → " + out;
     };
-    const bool same = agree(last, op_key, FlightVerdict::kType, problem) &&
-                      agree(last, size_key, FlightVerdict::kSizes, problem) &&
-                      (!compares_dtypes(text(problem.op)) || agree(last, dtype_key, FlightVerdict::kDtype, problem)) &&
-                      exchange_adds_up(last, without_dump, problem);
-    if (!same) {
+    return agree(calls, op_key, FlightVerdict::kType, problem) &&
+           agree(calls, size_key, FlightVerdict::kSizes, problem) &&
+           (!compares_dtypes(text(problem.op)) || agree(calls, dtype_key, FlightVerdict::kDtype, problem)) &&
+           exchange_adds_up(calls, without_dump, problem);
+  }
+
+  // Returns true when the collective is finished for all members.
+  bool judge_collective(int32_t g, int64_t sequence, const std::vector<Call>& calls,
+                        const std::vector<int32_t>& members, const std::vector<int32_t>& without_dump) {
+    const std::vector<Call> last = last_of_batches(calls);
+    FlightProblem problem;
+    problem.group = g;
+    problem.sequence = sequence;
+    problem.without_dump = without_dump;
+    if (!find_missing(last, members, problem)) {
+      ++report_.overwritten;
+      return false;
+    }
+    ++report_.judged;
+    // A collective that a member never made, or made as another one, cannot be finished by any rank. Who made another
+    // one after it got out of it.
+    const bool possible = problem.culprits.empty() &&
+                          std::ranges::all_of(last, [&](const Call& c) { return op_of(c) == op_of(last.front()); });
+    for (const Call& c : last)
+      if (!possible && c.call->completed_ns < 0 && last_of_[c.part] == sequence) gave_up_.insert(c.call);
+    const size_t through = find_waiting(last, [&](const FlightCall& call) { return is_through(call); }, problem);
+    problem.op = usual_op(last);
+    if (!problem.culprits.empty()) {
+      // A call that is finished for all other ranks did not wait: that dump was only taken a moment earlier.
+      if (problem.waiting.empty()) return true;
+      problem.verdict = FlightVerdict::kMissing;
+      finish(std::move(problem), last);
+      return false;
+    }
+    if (!same_call(last, members.size() + without_dump.size(), without_dump, problem)) {
       finish(std::move(problem), last);
       return problem.waiting.empty();
     }
@@ -273,8 +293,45 @@ class Matcher {
     return start_of(calls.front()) < first_ns;
   }
 
-  void judge_messages(int32_t g, int32_t src, int32_t dst, const std::vector<Call>& sends,
-                      const std::vector<Call>& receives) {
+  // Returns true when both sides of a message fit; otherwise the problem says in what they differ.
+  bool fit_together(const Call& send, const Call& receive, FlightProblem& problem) const {
+    const CollectiveFact* out = fact_of(part(send.part).collectives, send.call->slice);
+    const CollectiveFact* in = fact_of(part(receive.part).collectives, receive.call->slice);
+    std::string_view sent = text(send.call->in_dtypes), wanted = text(receive.call->out_dtypes);
+    if (out && in && out->in_elements != in->out_elements) {
+      problem.verdict = FlightVerdict::kSizes;
+      sent = text(send.call->in_sizes), wanted = text(receive.call->out_sizes);
+    } else if (!sent.empty() && !wanted.empty() && sent != wanted) {
+      problem.verdict = FlightVerdict::kDtype;
+    } else {
+      return true;
+    }
+    problem.expected = "the same on both sides";
+    problem.found = "rank " + std::to_string(problem.src) + " sends " + std::string(sent) + ", rank " +
+                    std::to_string(problem.dst) + " receives " + std::string(wanted);
+    return false;
+  }
+
+  // Judges the k-th send and the k-th receive between two ranks; one of them may be missing.
+  void judge_message(FlightProblem problem, const std::vector<Call>& both) {
+    ++report_.judged;
+    problem.is_p2p = true;
+    problem.op = both.front().call->op;
+    const auto completed = [](const FlightCall& call) { return call.state == FlightState::kCompleted; };
+    const size_t through = find_waiting(both, completed, problem);
+    if (both.size() == 1) {
+      if (through == 1) return;  // a small send is finished before anybody receives it
+      problem.verdict = FlightVerdict::kMissing;
+      problem.culprits = {both[0].call->is_send ? problem.dst : problem.src};
+    } else if (fit_together(both[0], both[1], problem)) {
+      if (through == 2) return;
+      problem.verdict = through > 0 ? FlightVerdict::kStuck : FlightVerdict::kUnfinished;
+      if (through > 0) problem.culprits = problem.waiting;
+    }
+    finish(std::move(problem), both);
+  }
+
+  void judge_messages(int32_t g, int32_t src, int32_t dst, std::vector<Call>& sends, std::vector<Call>& receives) {
     const auto from = part_of_.find(src), to = part_of_.find(dst);
     if (from == part_of_.end() || to == part_of_.end()) return;
     if (began_late(from->second) || began_late(to->second)) {
@@ -282,58 +339,18 @@ class Matcher {
       report_.overwritten += static_cast<int64_t>(std::max(sends.size(), receives.size()));
       return;
     }
-    const auto by_record = [](const Call& a, const Call& b) { return a.call->record_id < b.call->record_id; };
-    std::vector<Call> s = sends, r = receives;
-    sort_stably(s, by_record);
-    sort_stably(r, by_record);
-    for (size_t k = 0; k < std::max(s.size(), r.size()); ++k) {
-      ++report_.judged;
+    const auto record_of = [](const Call& c) { return c.call->record_id; };
+    sort_stably(sends, {}, record_of);
+    sort_stably(receives, {}, record_of);
+    for (size_t k = 0; k < std::max(sends.size(), receives.size()); ++k) {
       std::vector<Call> both;
-      if (k < s.size()) both.push_back(s[k]);
-      if (k < r.size()) both.push_back(r[k]);
+      if (k < sends.size()) both.push_back(sends[k]);
+      if (k < receives.size()) both.push_back(receives[k]);
       FlightProblem problem;
       problem.group = g;
-      problem.is_p2p = true;
       problem.sequence = static_cast<int64_t>(k) + 1;
-      problem.src = src;
-      problem.dst = dst;
-      problem.op = both.front().call->op;
-      size_t through = 0;
-      for (const Call& c : both) {
-        if (c.call->state == FlightState::kCompleted) {
-          ++through;
-          continue;
-        }
-        problem.waiting.push_back(rank(c.part));
-        if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
-      }
-      if (both.size() == 1) {
-        if (problem.waiting.empty()) continue;  // a small send is finished before anybody receives it
-        problem.verdict = FlightVerdict::kMissing;
-        problem.culprits = {k < s.size() ? dst : src};
-        finish(std::move(problem), both);
-        continue;
-      }
-      const CollectiveFact* out = fact_of(part(both[0].part).collectives, both[0].call->slice);
-      const CollectiveFact* in = fact_of(part(both[1].part).collectives, both[1].call->slice);
-      const std::string_view sent = text(both[0].call->in_dtypes), wanted = text(both[1].call->out_dtypes);
-      if (out && in && out->in_elements != in->out_elements) {
-        problem.verdict = FlightVerdict::kSizes;
-        problem.expected = "the same on both sides";
-        problem.found = "rank " + std::to_string(src) + " sends " + std::string(text(both[0].call->in_sizes)) +
-                        ", rank " + std::to_string(dst) + " receives " + std::string(text(both[1].call->out_sizes));
-      } else if (!sent.empty() && !wanted.empty() && sent != wanted) {
-        problem.verdict = FlightVerdict::kDtype;
-        problem.expected = "the same on both sides";
-        problem.found = "rank " + std::to_string(src) + " sends " + std::string(sent) + ", rank " +
-                        std::to_string(dst) + " receives " + std::string(wanted);
-      } else if (through == 2) {
-        continue;
-      } else {
-        problem.verdict = through > 0 ? FlightVerdict::kStuck : FlightVerdict::kUnfinished;
-        if (through > 0) problem.culprits = problem.waiting;
-      }
-      finish(std::move(problem), both);
+      problem.src = src, problem.dst = dst;
+      judge_message(std::move(problem), both);
     }
   }
 
