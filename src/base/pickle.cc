@@ -9,22 +9,9 @@ constexpr uint32_t kMark = ValueTree::kNoNode;
 // Returns the name of an opcode that imports, calls, or reads outside the file.
 const char* forbidden_name(uint8_t op) {
   switch (op) {
-    case 'c': return "GLOBAL";
-    case 0x93: return "STACK_GLOBAL";
-    case 'i': return "INST";
-    case 'o': return "OBJ";
-    case 'R': return "REDUCE";
-    case 'b': return "BUILD";
-    case 0x81: return "NEWOBJ";
-    case 0x92: return "NEWOBJ_EX";
-    case 'P': return "PERSID";
-    case 'Q': return "BINPERSID";
-    case 0x82: return "EXT1";
-    case 0x83: return "EXT2";
-    case 0x84: return "EXT4";
-    case 0x96: return "BYTEARRAY8";
-    case 0x97: return "NEXT_BUFFER";
-    case 0x98: return "READONLY_BUFFER";
+#define FORBIDDEN(opcode, name) \
+  case opcode: return name;
+#include "base/forbidden_opcodes.def"
     default: return nullptr;
   }
 }

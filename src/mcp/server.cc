@@ -201,16 +201,10 @@ struct Method {
   std::string (*answer)(const Call& call, JsonWriter& json);
   Holds holds = Holds::kUnstated;
 };
-constexpr Method kMethods[] = {{"initialize", initialize},
-                               {"server/discover", discover, Holds::kLong},
-                               {"ping", ping},
-                               {"tools/list", list_tools, Holds::kLong},
-                               {"tools/call", call_tool},
-                               {"resources/list", list_resources, Holds::kNow},
-                               {"resources/templates/list", list_resource_templates, Holds::kLong},
-                               {"resources/read", read_resource, Holds::kNow},
-                               {"prompts/list", list_prompts, Holds::kLong},
-                               {"prompts/get", get_prompt}};
+constexpr Method kMethods[] = {
+#define METHOD(...) {__VA_ARGS__},
+#include "mcp/methods.def"
+};
 
 }  // namespace
 

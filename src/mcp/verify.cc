@@ -12,11 +12,8 @@ struct Unit {
   double factor;
 };
 constexpr Unit kUnits[] = {
-    {"ns", "ns", 1},      {"us", "ns", 1e3},      {"\xc2\xb5s", "ns", 1e3},    {"ms", "ns", 1e6},
-    {"s", "ns", 1e9},     {"min", "ns", 6e10},    {"%", "share", 0.01},        {"share", "share", 1},
-    {"B", "bytes", 1},    {"bytes", "bytes", 1},  {"kB", "bytes", 1e3},        {"MB", "bytes", 1e6},
-    {"GB", "bytes", 1e9}, {"KiB", "bytes", 1024}, {"MiB", "bytes", 1048576.0}, {"GiB", "bytes", 1073741824.0},
-    {"count", "", 1},
+#define UNIT(name, raw, factor) {name, raw, factor},
+#include "mcp/units.def"
 };
 const Unit* find_unit(std::string_view name) {
   for (const Unit& unit : kUnits)

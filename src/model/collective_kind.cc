@@ -3,19 +3,10 @@
 namespace stageline {
 namespace {
 
-// The spellings of each kind, without case, library, "_" and "-".
-constexpr std::array<std::string_view, 11> kSpellings = {
-    " allreduce allreducecoalesced allreducesparse ",
-    " allgather allgatherbase allgatherv allgathercoalesced allgatherintotensor allgatherintotensorcoalesced ",
-    " reducescatter reducescatterv reducescatterbase reducescattertensor reducescattertensorcoalesced ",
-    " alltoall all2all alltoallbase alltoallsingle ",
-    " alltoallv alltoallvc raggedalltoall ",
-    " broadcast broadcastoop bcast collectivebroadcast ",
-    " reduce reduceoop ",
-    " gather ",
-    " scatter ",
-    " send recv receive sendrecv batchsendrecv collectivepermute ",
-    " barrier "};
+constexpr auto kSpellings = std::to_array<std::string_view>({
+#define SPELLINGS(words) words,
+#include "model/collective_spellings.def"
+});
 
 int64_t product(int64_t a, int64_t b) {
   int64_t out = 0;

@@ -9,18 +9,8 @@ struct KindFacts {
 };
 
 constexpr ByEnum<CellKind, KindFacts, kCellKindCount> kFacts = {{{
-    {"F", "forward", KindGroup::kForward},
-    {"B", "backward", KindGroup::kBackward},
-    {"I", "input grad", KindGroup::kBackward},
-    {"W", "weight grad", KindGroup::kWeight},
-    {"F&B", "forward and backward", KindGroup::kForward},
-    {"SF", "send forward", KindGroup::kMessage},
-    {"RF", "receive forward", KindGroup::kMessage},
-    {"SB", "send backward", KindGroup::kMessage},
-    {"RB", "receive backward", KindGroup::kMessage},
-    {"C", "collective", KindGroup::kCollective},
-    {"O", "optimizer", KindGroup::kOptimizer},
-    {"other", "other", KindGroup::kOther},
+#define KIND(code, name, group) {code, name, KindGroup::group},
+#include "model/kinds.def"
 }}};
 
 const KindFacts& facts(CellKind kind) { return kFacts[kind]; }

@@ -84,13 +84,10 @@ std::string torchtitan_recompute(const Candidate& c) {
 }
 
 std::string torchtitan(const Wish& w, const Candidate& c) {
-  const std::pair<std::string_view, std::string_view> names[] = {{"1f1b", "1F1B"},
-                                                                 {"fthenb", "GPipe"},
-                                                                 {"vpp", "Interleaved1F1B"},
-                                                                 {"bfs", "LoopedBFS"},
-                                                                 {"zb-v", "ZBVZeroBubble"},
-                                                                 {"dualpipe-v", "DualPipeV"},
-                                                                 {"interleaved-zb", "InterleavedZeroBubble"}};
+  static constexpr std::pair<std::string_view, std::string_view> names[] = {
+#define SCHEDULE(ours, theirs) {ours, theirs},
+#include "plan/torchtitan_schedules.def"
+  };
   const auto known = std::ranges::find(names, std::string_view(c.schedule), [](const auto& n) { return n.first; });
   const Layout& l = c.layout;
   const bool sharded = w.rates.memory.sharding >= Sharding::kZero2;

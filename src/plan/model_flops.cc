@@ -19,7 +19,6 @@ double mlp_weights(const Model& m, const LayerKind& kind, double experts) {
   return routed + w * h * e.shared + h * e.count;
 }
 
-// The forward pass of one layer.
 double forward_flops(const Model& m, const LayerKind& kind, const SequenceLengths& lengths) {
   const double tokens = lengths.tokens();
   if (kind.custom) return kind.flops_per_token / 3 * tokens;

@@ -7,14 +7,10 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<std::string_view, 8> kDroppedNames = {"[memory]",
-                                                           "[OutOfMemory]",
-                                                           "profiler::_record_function_enter",
-                                                           "profiler::_record_function_enter_new",
-                                                           "profiler::_record_function_exit",
-                                                           "aten::is_leaf",
-                                                           "aten::output_nr",
-                                                           "aten::_version"};
+constexpr std::string_view kDroppedNames[] = {
+#define DROPPED(name) name,
+#include "profile/dropped_names.def"
+};
 // Prefixes of torch.distributed's own marks of work in flight, which the caller begins and whoever notices the end
 // ends.
 constexpr std::array<std::string_view, 6> kAsyncPrefixes = {"nccl:", "gloo:", "mpi:", "ucc:", "xccl:", "hccl:"};

@@ -61,12 +61,9 @@ class ForwardThreads {
 bool drops_stack_entry(std::string_view frame) {
   // As in torch.autograd.profiler_util._filter_stack_entry, both texts must occur in the entry.
   static constexpr std::pair<std::string_view, std::string_view> kDropped[] = {
-      {"autograd/__init__", "_make_grads"},
-      {"autograd/__init__", "backward"},
-      {"torch/tensor", "backward"},
-      {"_internal/common_utils", "prof_callable"},
-      {"_internal/common_utils", "prof_func_call"},
-      {"_internal/common_utils", "prof_meth_call"}};
+#define DROPPED(file, function) {file, function},
+#include "profile/dropped_stack_entries.def"
+  };
   return std::any_of(std::begin(kDropped), std::end(kDropped), [&](const auto& both) {
     return frame.find(both.first) != std::string_view::npos && frame.find(both.second) != std::string_view::npos;
   });

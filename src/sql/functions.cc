@@ -165,16 +165,9 @@ void pretty(sqlite3_context* context, int, sqlite3_value** values) {
 
 const std::vector<FunctionHelp>& function_helps() {
   static const std::vector<FunctionHelp> helps = {
-      {"union_ns(start_ns, dur_ns)", "Aggregate: the time that intervals cover, each nanosecond once."},
-      {"both_ns(start_ns, dur_ns, side)",
-       "Aggregate: the time that intervals of side 0 and intervals of side 1 both cover."},
-      {"quantile(x, q)", "Aggregate: the value below which a share q of them lies, linear in between."},
-      {"median(x)", "Aggregate: quantile(x, 0.5)."},
-      {"matches(text, expression)",
-       "1 where a regular expression stands anywhere in it; letters match either case. Also text REGEXP expression."},
-      {"short_name(name)", "A kernel's name without template arguments and parameters."},
-      {"ms(ns)", "Nanoseconds as milliseconds."},
-      {"pretty(ns)", "Nanoseconds with a unit that suits them."}};
+#define FUNCTION(call, help) {call, help},
+#include "sql/functions.def"
+  };
   return helps;
 }
 

@@ -182,18 +182,8 @@ Status Session::start() {
   sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);  // "a b" is always a name, never a text
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
-  const std::pair<int, int> limits[] = {{SQLITE_LIMIT_SQL_LENGTH, static_cast<int>(kMaxSqlBytes)},
-                                        {SQLITE_LIMIT_LENGTH, 64 << 20},
-                                        {SQLITE_LIMIT_EXPR_DEPTH, 200},
-                                        {SQLITE_LIMIT_COLUMN, 200},
-                                        {SQLITE_LIMIT_COMPOUND_SELECT, 50},
-                                        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000},
-                                        {SQLITE_LIMIT_VDBE_OP, 250'000},
-                                        {SQLITE_LIMIT_FUNCTION_ARG, 32},
-                                        {SQLITE_LIMIT_ATTACHED, 0},
-                                        {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
-                                        {SQLITE_LIMIT_WORKER_THREADS, 0}};
-  for (const auto& [what, max] : limits) sqlite3_limit(db_, what, max);
+#define LIMIT(what, max) sqlite3_limit(db_, what, max);
+#include "sql/sqlite_limits.def"
   if (add_functions(db_) != SQLITE_OK) return failed("take functions");
   sources_ = tables_of(data_);
   for (const auto& source : sources_) TRY_OK(add_table(db_, source, &stopped_));

@@ -74,26 +74,10 @@ struct Condition {
   Field field;
   std::variant<Integer, Words, Range, Adder> target;
 };
-constexpr Condition kConditions[] = {{Field::kName, add_name},
-                                     {Field::kCategory, add_category},
-                                     {Field::kClass, add_class},
-                                     {Field::kLane, &SliceFilter::lane},
-                                     {Field::kLaneKind, &SliceFilter::lane_kind},
-                                     {Field::kTid, &SliceFilter::tid},
-                                     {Field::kId, &SliceFilter::id},
-                                     {Field::kNameId, &SliceFilter::name_id},
-                                     {Field::kStream, &SliceFilter::stream},
-                                     {Field::kDevice, &SliceFilter::device},
-                                     {Field::kParent, &SliceFilter::parent},
-                                     {Field::kLaunch, &SliceFilter::launch},
-                                     {Field::kCall, &SliceFilter::launch},
-                                     {Field::kOp, &SliceFilter::op},
-                                     {Field::kCorrelation, &SliceFilter::correlation},
-                                     {Field::kRank, Range{&SliceFilter::rank_low, &SliceFilter::rank_high}},
-                                     {Field::kStep, Range{&SliceFilter::step_low, &SliceFilter::step_high}},
-                                     {Field::kStart, Range{&SliceFilter::low_ns, &SliceFilter::high_ns}},
-                                     {Field::kEnd, Range{&SliceFilter::end_low_ns, &SliceFilter::end_high_ns}},
-                                     {Field::kDur, Range{&SliceFilter::dur_low_ns, &SliceFilter::dur_high_ns}}};
+constexpr Condition kConditions[] = {
+#define CONDITION(field, ...) {Field::field, __VA_ARGS__},
+#include "sql/slice_conditions.def"
+};
 
 // Null where no condition on the field is pushed down.
 const Condition* condition_on(Field field) {

@@ -138,44 +138,27 @@ Table exact_launch_table(const TorchRun& run, const std::vector<RankLaunches>& r
   return table;
 }
 
-struct Bin {
-  int64_t from_ns, to_ns;
-};
-constexpr std::array<Bin, 17> kBins = {{{0, 1'000},
-                                        {1'000, 2'000},
-                                        {2'000, 5'000},
-                                        {5'000, 10'000},
-                                        {10'000, 20'000},
-                                        {20'000, 50'000},
-                                        {50'000, 100'000},
-                                        {100'000, 200'000},
-                                        {200'000, 500'000},
-                                        {500'000, 1'000'000},
-                                        {1'000'000, 2'000'000},
-                                        {2'000'000, 5'000'000},
-                                        {5'000'000, 10'000'000},
-                                        {10'000'000, 100'000'000},
-                                        {100'000'000, 1'000'000'000},
-                                        {1'000'000'000, 10'000'000'000},
-                                        {10'000'000'000, INT64_MAX}}};
+// The bins of the histogram: each begins where the one before it ends, and the last has no end.
+constexpr std::array<int64_t, 17> kBinsNs = {
+    0,       1'000,     2'000,     5'000,     10'000,     20'000,      50'000,        100'000,       200'000,
+    500'000, 1'000'000, 2'000'000, 5'000'000, 10'000'000, 100'000'000, 1'000'000'000, 10'000'000'000};
 
 Table histogram_table(const std::vector<RankLaunches>& ranks) {
   Table table(declared_table("cuda-kernel-launch-stats/launch-delay-histogram"));
-  std::array<int64_t, kBins.size()> count = {}, call_ns = {};
+  std::array<int64_t, kBinsNs.size()> count = {}, call_ns = {};
   int64_t all = 0;
   for (const RankLaunches& rank : ranks)
     for (const Launch& l : rank.launches) {
       if (l.place > 0) continue;
-      const auto bin = std::ranges::upper_bound(kBins, l.delay_ns, {}, &Bin::from_ns);
-      const size_t at = bin - kBins.begin() - 1;
+      const size_t at = std::ranges::upper_bound(kBinsNs, l.delay_ns) - kBinsNs.begin() - 1;
       ++count[at];
       call_ns[at] += l.call_ns;
       ++all;
     }
-  size_t last = kBins.size();
+  size_t last = kBinsNs.size();
   while (last > 0 && count[last - 1] == 0) --last;
   for (size_t i = 0; i < last; ++i)
-    table.add_row({kBins[i].from_ns, kBins[i].to_ns == INT64_MAX ? kNullInteger : kBins[i].to_ns, count[i],
+    table.add_row({kBinsNs[i], i + 1 < kBinsNs.size() ? kBinsNs[i + 1] : kNullInteger, count[i],
                    count[i] / static_cast<double>(all), call_ns[i]});
   return table;
 }

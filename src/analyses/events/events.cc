@@ -17,7 +17,6 @@ const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const F
   return fact ? *fact : none;
 }
 
-// Adds the rows [begin, end) of a rank.
 void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
   const Part& part = *rank.part;
   const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };

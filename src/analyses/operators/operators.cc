@@ -174,21 +174,12 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
 
 std::string_view kind_of(const FunctionEvent& e, std::string_view name) {
   if (e.slice == kNoSliceIndex) return "memory";
-  switch (e.category) {
-    case Category::kCpuOp: return is_communication_call(name) ? "communication" : "operator";
-    case Category::kUserAnnotation: return "annotation";
-    case Category::kPythonFunction: return "frame";
-    case Category::kRuntime: return "runtime call";
-    case Category::kDriver: return "driver call";
-    case Category::kOverhead: return "overhead";
-    case Category::kKernel: return "kernel";
-    case Category::kMemcpy: return "copy";
-    case Category::kMemset: return "memset";
-    case Category::kDeviceSync: return "wait";
-    case Category::kGpuAnnotation: return "annotation on device";
-    case Category::kProfilerRange: return "profiler range";
-    default: return "device work";
-  }
+  if (e.category == Category::kCpuOp && is_communication_call(name)) return "communication";
+  static constexpr auto kTexts = texts_by<Category::kSpan>(
+      {"device work", "operator", "annotation", "frame", "runtime call", "driver call", "overhead", "kernel", "copy",
+       "memset", "device work", "wait", "device work", "annotation on device", "profiler range", "device work",
+       "device work", "device work"});
+  return kTexts[e.category];
 }
 
 std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {

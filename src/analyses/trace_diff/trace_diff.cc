@@ -22,18 +22,10 @@ bool counts(Category c, DeviceSide side) {
 }
 
 std::string_view category_name(Category c) {
-  switch (c) {
-    case Category::kCpuOp: return "cpu_op";
-    case Category::kUserAnnotation: return "user_annotation";
-    case Category::kPythonFunction: return "python_function";
-    case Category::kRuntime: return "runtime";
-    case Category::kDriver: return "driver";
-    case Category::kOverhead: return "overhead";
-    case Category::kKernel: return "kernel";
-    case Category::kMemcpy: return "memcpy";
-    case Category::kMemset: return "memset";
-    default: return "other";
-  }
+  static constexpr auto kTexts = texts_by<Category::kSpan>(
+      {"other", "cpu_op", "user_annotation", "python_function", "runtime", "driver", "overhead", "kernel", "memcpy",
+       "memset", "other", "other", "other", "other", "other", "other", "other", "other"});
+  return kTexts[c];
 }
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }

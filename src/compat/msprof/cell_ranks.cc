@@ -23,7 +23,6 @@ struct StepWork {
   }
 };
 
-// Returns the cells of each part.
 std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
   std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
   for (uint32_t i = 0; i < trace.cells.size(); ++i) by_part[trace.cells.part[i]].push_back(i);

@@ -55,18 +55,10 @@ Text parts_cause(const RunDiff& diff) {
 }  // namespace
 
 const char* cause_id(DiffCause cause) {
-  switch (cause) {
-    case DiffCause::kSchedule: return "schedule";
-    case DiffCause::kCompute: return "compute";
-    case DiffCause::kMessages: return "messages";
-    case DiffCause::kDelay: return "launch-delay";
-    case DiffCause::kTail: return "tail";
-    case DiffCause::kBetween: return "between-steps";
-    case DiffCause::kLong: return "long-steps";
-    case DiffCause::kPart: return "part";
-    case DiffCause::kMore: return "more";
-    default: return "rest";
-  }
+  static constexpr auto kTexts =
+      texts_by<DiffCause::kRest, const char*>({"schedule", "compute", "messages", "launch-delay", "tail",
+                                               "between-steps", "long-steps", "part", "more", "rest"});
+  return kTexts[cause];
 }
 
 std::vector<Place> places_of(const DiffGroup& g) {

@@ -8,7 +8,6 @@ namespace {
 
 constexpr double kMinOfWeight = 0.5;  // a finding takes in another from more than this share of its weight on
 
-// The largest loss of a kind over all ranks.
 const RankLoss* largest(const ProfileAccount& account, LossKind kind, std::string_view part = {}) {
   const RankLoss* best = nullptr;
   for (const RankAccount& rank : account)

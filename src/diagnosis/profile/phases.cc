@@ -9,15 +9,9 @@ struct Phase {
 };
 
 constexpr Phase kPhases[] = {
-    {"phase-rollout", " generate gen rollout rollout_group engine_loop vllm_engine_step vllm_engine_step_burst "},
-    {"phase-wait", " wait_for_training_batch train_wait "},
-    {"phase-sync", " push_model_state_dict pull_model_state_dict update_weights ref_model_update "},
-    {"phase-score", " reward old_log_prob log_probs ref ref_log_probs values adv "},
-    {"phase-train",
-     " fwd_bwd forward_backward model_forward loss_fn model_backward optim optim_step actor_train "
-     "update_actor update_critic "},
-    {"phase-load", " fetching_batch post_dataloading_process data_preprocess "},
-    {"phase-aside", " checkpoint_save checkpoint_load save_checkpoint eval testing gc_collect collect_dist_metrics "}};
+#define PHASE(part, names) {part, names},
+#include "diagnosis/profile/phases.def"
+};
 
 const char* phase_of(std::string_view name) {
   const std::string word = " " + std::string(name) + " ";

@@ -83,24 +83,10 @@ bool tells(std::string_view id, std::string_view part) {
   struct Pair {
     std::string_view part, id;
   };
-  static constexpr Pair kPairs[] = {{"comm", "comm.exposed"},
-                                    {"comm-wait", "comm.waiting"},
-                                    {"comm-wait", "rank.late"},
-                                    {"comm-wait", "rank.slow"},
-                                    {"comm-wait", "experts.uneven"},
-                                    {"memory", "memory.exposed"},
-                                    {"memory", "copies.pageable"},
-                                    {"idle-input", "input.loading"},
-                                    {"idle-blocked", "host.blocked"},
-                                    {"idle-host", "host.busy"},
-                                    {"idle-launch", "launch.bound"},
-                                    {"idle-kernel", "launch.bound"},
-                                    {"idle-collector", "host.collector"},
-                                    {"idle-allocator", "host.allocator"},
-                                    {"idle-host-collective", "host.collective"},
-                                    {"idle", "device.idle.streams"},
-                                    {"idle-unseen", "device.idle"},
-                                    {"idle-other", "device.idle.streams"}};
+  static constexpr Pair kPairs[] = {
+#define ABOUT(part, id) {part, id},
+#include "diagnosis/profile/bar_findings.def"
+  };
   // A wait runs the device dry. Pauses between work that had been launched are none of it.
   if (id == "host.sync") return part.starts_with("idle-") && part != "idle-kernel" && part != "idle-other";
   return std::any_of(std::begin(kPairs), std::end(kPairs),
