@@ -170,7 +170,7 @@ class PerfettoWriter : PerfettoPackets {
   }
 
   // Returns the name that a source of operations gave this one, if the event shows another ("F3"); else "". These names
-  // tell which operations wait for which.
+  // show which operations wait for which.
   std::string_view operation_of(size_t cell) const {
     const Cells& cells = trace_.cells;
     if (with_slices_ || cells.slice[cell] == kNoSlice || names_.has_own_name(cell)) return {};

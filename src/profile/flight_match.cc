@@ -464,7 +464,7 @@ class Matcher {
       }
       return 5;
     };
-    // Of missing calls, those that the ranks at the root did not make come first.
+    // Missing calls that the ranks at the root did not make come first.
     const auto held_by_root = [&](const FlightProblem& p) {
       return std::ranges::any_of(p.culprits, [&](int32_t r) { return std::ranges::binary_search(report_.roots, r); });
     };

@@ -1,4 +1,4 @@
-// How many tokens the experts of every rank got, and what the fullest rank's took longer. Definitions:
+// Counts the tokens of the experts of every rank, and finds how much longer the fullest rank's took. Definitions:
 // docs/analyses/expert-load.md.
 #include "analyses/analysis.h"
 #include "analyses/cluster/msprof.h"

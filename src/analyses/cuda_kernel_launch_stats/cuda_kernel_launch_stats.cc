@@ -32,8 +32,6 @@ Launch launch_of(const TorchRow& call, const TorchRow& work) {
   return {call.correlation, call.dur_ns, work.dur_ns, std::max<int64_t>(0, work.start_ns - call.end_ns())};
 }
 
-// ---- HTA ------------------------------------------------------------------------------------
-
 std::vector<bool> hta_launch_names(const Trace& trace, bool memory) {
   std::vector<bool> out(trace.names.size());
   for (StringId id = 0; id < out.size(); ++id) {
@@ -88,8 +86,6 @@ Table hta_launch_table(const std::vector<RankLaunches>& ranks) {
       table.add_row({int64_t{rank.rank}, l.correlation, to_us(l.call_ns), to_us(l.work_ns), to_us(l.delay_ns)});
   return table;
 }
-
-// ---- exact ----------------------------------------------------------------------------------
 
 RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   RankLaunches out;
@@ -162,8 +158,6 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
                    count[i] / static_cast<double>(all), call_ns[i]});
   return table;
 }
-
-// ---- both -----------------------------------------------------------------------------------
 
 Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& options, bool hta) {
   Table table(declared_table("cuda-kernel-launch-stats/outliers", hta ? "hta" : ""));

@@ -19,8 +19,6 @@ using operators::OperatorGroups;
 using operators::SortKey;
 using operators::TorchTableOptions;
 
-// ---- options ------------------------------------------------------------------------------------------------------
-
 struct Options {
   GroupOptions grouping;
   TorchTableOptions torch;
@@ -133,8 +131,6 @@ struct RankAnswer {
   bool has_memory = false;
 };
 
-// ---- torch's table ----------------------------------------------------------------------------------------------
-
 // Returns the name that torch would have used for the device. It is not in the trace, so it is found from categories.
 std::string torch_device_name(const Trace& trace, const Part& part, const OperatorGroups& groups) {
   for (const FunctionEvent& e : groups.made.events) {
@@ -169,8 +165,6 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
     result.notes.add(problem::operators_no_stacks_torch);
   return result;
 }
-
-// ---- our table --------------------------------------------------------------------------------------------------
 
 std::string_view kind_of(const FunctionEvent& e, std::string_view name) {
   if (e.slice == kNoSliceIndex) return "memory";

@@ -78,7 +78,7 @@ bool drives_several_devices(const Trace& trace) {
   });
 }
 
-// Whether findings with this line_id() are about a line of the bar.
+// Returns true when findings with this line_id() are about a line of the bar.
 bool tells(std::string_view id, std::string_view part) {
   struct Pair {
     std::string_view part, id;

@@ -235,7 +235,7 @@ class CellWaits {
       if (!in_order) sort_stably(by_end, {}, ended);
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {
-        // Of cells without length at the same moment, the first in order goes first.
+        // The first of several cells without length at the same moment goes first.
         while (next < by_end.size() &&
                std::pair(ended(by_end[next]), by_end[next]) < std::pair(draft.ops[k].start_ns, k))
           ++next;

@@ -30,7 +30,7 @@ inline constexpr std::string_view kPipelineDetails = "[Pipeline details] ";
 enum class WorkerLines : uint8_t { kNone, kJobs, kDetails };
 // Returns which of these a log has first; the first may come late.
 WorkerLines first_lines(const std::string& path);
-// The same of the first worker logs of a source, or of files that the user named; kNone after eight without any.
+// Returns the same of a source's first worker logs, or of files that the user named; kNone after eight without any.
 WorkerLines first_worker_lines(const Source& source);
 
 // Returns N of "workerlog.N"; −1 for any other name.

@@ -53,8 +53,8 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
 
 constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond this, steps are counted from 0
 
-// What settle() needs of a log. Part::reader_numbers carries it in this order, each burst as its first and last
-// timestamp.
+// The numbers of a log that settle() needs. Part::reader_numbers carries it in this order, each burst as its first and
+// last timestamp.
 struct LogNumbers {
   int64_t start_step = 0, chunk_forms = 0, jobs = 0;
   std::vector<PaddleBurst> bursts;
