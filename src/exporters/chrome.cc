@@ -22,20 +22,10 @@ namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
 
-// chrome://tracing only accepts its own reserved colour names (catapult, color_scheme.html). Forward, backward and
-// steps have the colours of Paddle's script; the others are chosen to differ from those.
-constexpr ByEnum<CellKind, const char*, kCellKindCount> kColour = {{
-    "thread_state_running",          // F: green
-    "rail_idle",                     // B: orange
-    "bad",                           // I: dark orange
-    "thread_state_runnable",         // W: blue
-    "cq_build_passed",               // F&B: light green
-    "thread_state_uninterruptible",  // messages: mauve
-    "thread_state_uninterruptible", "thread_state_uninterruptible", "thread_state_uninterruptible",
-    "detailed_memory_dump",  // collectives: purple
-    "rail_response",         // optimizer: bright blue
-    "generic_work",          // other: grey
-}};
+constexpr auto kColour = texts_by<CellKind::kOther, const char*>({
+#define COLOUR(name) name,
+#include "exporters/chrome_colours.def"
+});
 constexpr const char* kStepColour = "thread_state_unknown";
 
 // Appends nanoseconds as microseconds with three decimals, using integers throughout.

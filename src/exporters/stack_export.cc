@@ -257,15 +257,9 @@ class SpeedscopeFile {
 
 Result<StackMetric> stack_metric(std::string_view name) {
   static const std::map<std::string_view, StackMetric> kMetrics = {
-      {"self_cpu_time_total", StackMetric::kHostTime},
-      {"self_cuda_time_total", StackMetric::kDeviceTime},
-      {"self_xpu_time_total", StackMetric::kDeviceTime},
-      {"self_privateuse1_time_total", StackMetric::kDeviceTime},
-      {"self_device_time_total", StackMetric::kDeviceTime},
-      {"self_cpu_memory_usage", StackMetric::kHostMemory},
-      {"self_cuda_memory_usage", StackMetric::kDeviceMemory},
-      {"self_device_memory_usage", StackMetric::kDeviceMemory},
-      {"samples", StackMetric::kSamples}};
+#define METRIC(name, metric) {name, StackMetric::metric},
+#include "exporters/stack_metrics.def"
+  };
   std::string wanted(name), list;
   std::replace(wanted.begin(), wanted.end(), '-', '_');
   if (const auto it = kMetrics.find(wanted); it != kMetrics.end()) return it->second;

@@ -12,19 +12,11 @@ namespace {
 // Paddle itself does not log messages for a model in chunks. Here messages have the chunk's digit too. Otherwise one
 // type and micro-batch would occur several times in a step, and a repetition marks a new step of a log.
 std::string job_type_text(CellKind kind, int32_t chunk, bool chunked) {
-  const std::string suffix = chunked ? std::to_string(chunk) : "";
-  switch (kind) {
-    case CellKind::kForward: return "forward" + suffix;
-    case CellKind::kBackward: return "backward" + suffix;
-    case CellKind::kInputGrad: return "backward_b" + suffix;
-    case CellKind::kWeightGrad: return "backward_w" + suffix;
-    case CellKind::kRecvForward: return "recv_forward" + suffix;
-    case CellKind::kSendForward: return "send_forward" + suffix;
-    case CellKind::kRecvBackward: return "recv_backward" + suffix;
-    case CellKind::kSendBackward: return "send_backward" + suffix;
-    case CellKind::kOptimizer: return "optimizer";
-    default: return "default";
-  }
+  static constexpr auto kTexts =
+      texts_by<CellKind::kOther>({"forward", "backward", "backward_b", "backward_w", "default", "send_forward",
+                                  "recv_forward", "send_backward", "recv_backward", "default", "optimizer", "default"});
+  const bool has_chunk = chunked && (is_compute(kind) || is_message(kind)) && kind != CellKind::kForwardBackward;
+  return std::string(kTexts[kind]) + (has_chunk ? std::to_string(chunk) : "");
 }
 
 // Returns milliseconds with six decimals, as to_string(double) prints them.

@@ -185,20 +185,11 @@ int add_bounded_functions(sqlite3* db) {
     intptr_t data;
     void (*call)(sqlite3_context*, int, sqlite3_value**);
   };
+  static constexpr Function kFunctions[] = {
+#include "sql/bounded_functions.def"
+  };
   int code = SQLITE_OK;
-  for (const Function& f : {Function{"instr", 2, 0, instr},
-                            {"replace", 3, 0, replace},
-                            {"trim", 1, 3, trim_ends},
-                            {"trim", 2, 3, trim_ends},
-                            {"ltrim", 1, 1, trim_ends},
-                            {"ltrim", 2, 1, trim_ends},
-                            {"rtrim", 1, 2, trim_ends},
-                            {"rtrim", 2, 2, trim_ends},
-                            {"like", 2, 0, like},
-                            {"like", 3, 0, like},
-                            {"glob", 2, 1, like},
-                            {"printf", -1, 0, print},
-                            {"format", -1, 0, print}})
+  for (const Function& f : kFunctions)
     if (code == SQLITE_OK)
       code = sqlite3_create_function_v2(db, f.name, f.arguments, kPure, reinterpret_cast<void*>(f.data), f.call,
                                         nullptr, nullptr, nullptr);

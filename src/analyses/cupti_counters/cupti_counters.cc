@@ -220,16 +220,9 @@ Result<Table> hta_cupti_counters_table(const TorchRun& run, const std::vector<Ra
             "HTA fails on a launch outside every operator; without --compat hta its operators stay empty");
       const TorchRow& r = m.range;
       const Lane& lane = own.part->lanes[r.lane];
-      std::vector<Table::Value> row = {int64_t{own.part->rank},
-                                       int64_t{r.index},
-                                       run.category_text(*own.part, r),
-                                       std::string(run.name(r)),
-                                       lane.pid,
-                                       lane.tid,
-                                       to_us(r.start_ns),
-                                       to_us(r.dur_ns),
-                                       int64_t{r.stream},
-                                       r.correlation};
+      std::vector<Table::Value> row({int64_t{own.part->rank}, int64_t{r.index}, run.category_text(*own.part, r),
+                                     std::string(run.name(r)), lane.pid, lane.tid, to_us(r.start_ns), to_us(r.dur_ns),
+                                     int64_t{r.stream}, r.correlation});
       append_counters(row, m, names, -1);
       row.insert(row.end(),
                  {r.partner_index, r.iteration == kNoIteration ? kNullInteger : int64_t{r.iteration}, to_us(r.end_ns()),
@@ -267,16 +260,10 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
       const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
       std::string stack;
       for (const StringId op : m.ops) append_item(stack, text(op), " > ");
-      std::vector<Table::Value> row = {int64_t{own.part->rank},
-                                       own.part->lanes[r.lane].pid,
-                                       text(r.name),
-                                       r.start_ns,
-                                       r.dur_ns,
-                                       m.has_launch ? text(m.launch.name) : std::string(),
-                                       std::move(stack),
-                                       m.ops.empty() ? std::string() : text(m.ops.front()),
-                                       m.ops.empty() ? std::string() : text(m.ops.back()),
-                                       flops_of(m)};
+      std::vector<Table::Value> row({int64_t{own.part->rank}, own.part->lanes[r.lane].pid, text(r.name), r.start_ns,
+                                     r.dur_ns, m.has_launch ? text(m.launch.name) : std::string(), std::move(stack),
+                                     m.ops.empty() ? std::string() : text(m.ops.front()),
+                                     m.ops.empty() ? std::string() : text(m.ops.back()), flops_of(m)});
       append_counters(row, m, names, NAN);
       table.add_row(std::move(row));
     }

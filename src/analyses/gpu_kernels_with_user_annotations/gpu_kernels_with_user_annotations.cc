@@ -97,15 +97,8 @@ Table hta_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std
     const int64_t rank = run.ranks[run.parts[k]];
     for (const HtaKernel& kernel : ranks[k].kernels) {
       const TorchRow& row = kernel.row;
-      std::vector<Table::Value> values = {rank,
-                                          int64_t{row.index},
-                                          to_us(row.start_ns),
-                                          to_us(row.dur_ns),
-                                          row.stream,
-                                          row.correlation,
-                                          row.partner_index,
-                                          text(row.name),
-                                          text(kernel.annotation)};
+      std::vector<Table::Value> values({rank, int64_t{row.index}, to_us(row.start_ns), to_us(row.dur_ns), row.stream,
+                                        row.correlation, row.partner_index, text(row.name), text(kernel.annotation)});
       if (options.expand) values.emplace_back(run.category_text(part, row));
       table.add_row(std::move(values));
     }

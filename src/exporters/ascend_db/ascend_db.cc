@@ -64,25 +64,10 @@ constexpr int64_t kHostBlockNs = 300'000;  // time that the host takes for one b
 constexpr int64_t kElements = 33'554'432;  // elements of one tensor between stages
 constexpr int64_t kComputeStream = 2, kFirstP2pStream = 9, kTensorStream = 20, kDataStream = 21;
 
-constexpr RankRows::KernelName kForwardKernels[] = {
-    {"aten::matmul", "aclnnMatmul_MatMulV3Common_MatMulV3", "MatMulV3", "KERNEL_AICORE", "AI_CORE",
-     "\"4096,4096;4096,12288\"", "\"4096,12288\""},
-    {"npu::npu_fusion_attention", "aclnnFlashAttentionScore_FlashAttentionScore_FlashAttentionScore",
-     "FlashAttentionScore", "KERNEL_MIX_AIC", "MIX_AIC", "\"4096,1,4096;4096,1,4096\"", "\"4096,1,4096\""},
-    {"aten::matmul", "aclnnMatmul_MatMulV3Common_MatMulV3", "MatMulV3", "KERNEL_AICORE", "AI_CORE",
-     "\"4096,4096;4096,16384\"", "\"4096,16384\""},
-    {"aten::add", "aclnnAdd_AddAiCore_Add", "Add", "KERNEL_AIVEC", "AI_VECTOR_CORE", "\"4096,1,4096;4096,1,4096\"",
-     "\"4096,1,4096\""}};
-constexpr RankRows::KernelName kBackwardKernels[] = {
-    {"MmBackward0", "aclnnMatmul_MatMulV3Common_MatMulV3", "MatMulV3", "KERNEL_AICORE", "AI_CORE",
-     "\"4096,16384;16384,4096\"", "\"4096,4096\""},
-    {"NpuFusionAttentionBackward0", "aclnnFlashAttentionScoreGrad_FlashAttentionScoreGrad_FlashAttentionScoreGrad",
-     "FlashAttentionScoreGrad", "KERNEL_MIX_AIC", "MIX_AIC", "\"4096,1,4096;4096,1,4096\"", "\"4096,1,4096\""},
-    {"MmBackward0", "aclnnMatmul_MatMulV3Common_MatMulV3", "MatMulV3", "KERNEL_AICORE", "AI_CORE",
-     "\"12288,4096;4096,4096\"", "\"12288,4096\""}};
-constexpr RankRows::KernelName kWeightKernels[] = {{"aten::matmul", "aclnnMatmul_MatMulV3Common_MatMulV3", "MatMulV3",
-                                                    "KERNEL_AICORE", "AI_CORE", "\"16384,4096;4096,4096\"",
-                                                    "\"16384,4096\""}};
+constexpr std::pair<Mark, RankRows::KernelName> kKernels[] = {
+#define KERNEL(mark, ...) {Mark::mark, {__VA_ARGS__}},
+#include "exporters/ascend_db/kernels.def"
+};
 constexpr RankRows::KernelName kOptimizerKernel = {"Optimizer.step#AdamW.step",
                                                    "aclnnApplyAdamWV2_ApplyAdamWV2_ApplyAdamWV2",
                                                    "ApplyAdamWV2",
@@ -91,14 +76,13 @@ constexpr RankRows::KernelName kOptimizerKernel = {"Optimizer.step#AdamW.step",
                                                    "\"16777216;16777216\"",
                                                    "\"16777216\""};
 
+// An overlapped cell launches the kernels of a forward and a backward.
 std::vector<RankRows::KernelName> kernels_of(Mark mark) {
   std::vector<RankRows::KernelName> out;
-  if (mark == Mark::kForward || mark == Mark::kOverlap)
-    out.insert(out.end(), std::begin(kForwardKernels), std::end(kForwardKernels));
-  if (mark == Mark::kBackward || mark == Mark::kOverlap)
-    out.insert(out.end(), std::begin(kBackwardKernels), std::end(kBackwardKernels));
-  if (mark == Mark::kWeight || mark == Mark::kLogits)
-    out.insert(out.end(), std::begin(kWeightKernels), std::end(kWeightKernels));
+  for (const auto& [work, name] : kKernels)
+    if (work == mark || (mark == Mark::kOverlap && work != Mark::kWeight) ||
+        (mark == Mark::kLogits && work == Mark::kWeight))
+      out.push_back(name);
   return out;
 }
 

@@ -18,16 +18,8 @@ struct StepColumn {
   Field field;
 };
 constexpr StepColumn kStepColumns[] = {
-    {"computing", "Computing", &StepSummary::computing_ns},
-    {"communication_not_overlapped", "Communication(Not Overlapped)", &StepSummary::communication_not_overlapped_ns},
-    {"overlapped", "Overlapped", &StepSummary::overlapped_ns},
-    {"communication", "Communication", &StepSummary::communication_ns},
-    {"free", "Free", &StepSummary::free_ns},
-    {"stage", "Stage", &StepSummary::stage_ns},
-    {"bubble", "Bubble", &StepSummary::bubble_ns},
-    {"communication_not_overlapped_and_exclude_receive", "Communication(Not Overlapped and Exclude Receive)",
-     &StepSummary::not_overlapped_without_receive_ns},
-    {"preparing", "Preparing", &StepSummary::preparing_ns}};
+#include "readers/ascend/step_columns.def"
+};
 
 // Parses the exact decimal that was written, as far as the double still shows it.
 int64_t time_at(const SqliteRows& rows, int column, int unit) {

@@ -38,15 +38,7 @@ std::string plain_name(std::string_view name) {
   while (name.ends_with("_")) name.remove_suffix(1);
   const std::string lower = to_lower(name);
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKnown = {{
-      {"allreduce", "allReduce"},
-      {"allgather", "allGather"},
-      {"reducescatter", "reduceScatter"},
-      {"alltoall", "alltoall"},
-      {"alltoallv", "alltoallv"},
-      {"send", "send"},
-      {"recv", "receive"},
-      {"receive", "receive"},
-      {"batchsendrecv", "batchSendRecv"},
+#include "readers/ascend/collective_words.def"
   }};
   for (const auto& [from, to] : kKnown)
     if (lower == from) return std::string(to);

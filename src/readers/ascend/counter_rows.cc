@@ -16,20 +16,7 @@ struct CounterTable {
 
 // Columns have the vendor's names, and values the vendor's units: bytes, bytes/s, MHz, %; levels have none.
 constexpr CounterTable kTables[] = {
-    {"NPU_MEM", "memory", {"type", ""}, "", {"ddr", "hbm", "", ""}},
-    {"NPU_MODULE_MEM", "memory of module", {"moduleId", ""}, "ENUM_MODULE", {"totalReserved", "", "", ""}},
-    {"MEMORY_RECORD", "memory of", {"component", ""}, "", {"totalAllocated", "totalReserved", "totalActive", ""}},
-    {"HBM", "HBM", {"type", "hbmId"}, "", {"bandwidth", "", "", ""}},
-    {"DDR", "DDR", {"", ""}, "", {"read", "write", "", ""}},
-    {"LLC", "LLC", {"mode", "llcId"}, "", {"hitRate", "throughput", "", ""}},
-    {"AICORE_FREQ", "AI Core", {"", ""}, "", {"freq", "", "", ""}},
-    {"HCCS", "HCCS", {"", ""}, "", {"txThroughput", "rxThroughput", "", ""}},
-    {"PCIE", "PCIe", {"", ""}, "", {"txPostAvg", "txNonpostAvg", "rxPostAvg", "rxNonpostAvg"}},
-    {"NIC", "NIC", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
-    {"ROCE", "RoCE", {"funcId", "portId"}, "", {"bandwidth", "rxByteRate", "txByteRate", ""}},
-    {"ACC_PMU", "accelerator", {"", "accId"}, "", {"readBwLevel", "writeBwLevel", "readOstLevel", "writeOstLevel"}},
-    {"SOC_BANDWIDTH_LEVEL", "SoC", {"", ""}, "", {"l2BufferBwLevel", "mataBwLevel", "", ""}},
-    {"NPU_OP_MEM", "graph memory of", {"component", ""}, "", {"totalAllocate", "totalReserve", "", ""}},
+#include "readers/ascend/counter_tables.def"
 };
 
 bool has_column(const std::vector<std::string>& columns, std::string_view wanted) {

@@ -262,16 +262,9 @@ bool is_text_export(const Source& source, size_t file) {
   struct Export {
     std::string_view name, word;  // the name, and a word near its beginning
   };
-  static constexpr Export kExports[] = {{"kernel_details.csv", "Accelerator Core"},
-                                        {"step_trace_time.csv", "Communication(Not Overlapped)"},
-                                        {"communication.json", "Communication Time Info"},
-                                        {"communication_matrix.json", "Transit Size(MB)"},
-                                        {"analysis.db", "StepTraceTime"},
-                                        {"analysis.db", "CommAnalyzer"},
-                                        {"trace_view.json", "Ascend Hardware"},
-                                        {"trace_view.json", "CANN"},
-                                        {"trace_view.json", "async_npu"},
-                                        {"trace_view.json", "HostToDevice"}};
+  static constexpr Export kExports[] = {
+#include "readers/ascend/export_files.def"
+  };
   const std::string& path = source.files[file].path;
   const std::string name = file_name(path);
   // kernel_details.csv is made from op_summary of msprof. A folder has both, so op_summary counts only if it is named.

@@ -6,20 +6,7 @@ namespace {
 constexpr size_t kMaxTypeBytes = 96;
 
 constexpr WordRow<CellKind> kWords[] = {
-    {CellKind::kForward, "forward-compute forward forward-step fwd f"},
-    {CellKind::kBackward, "backward-compute backward backward-step bwd b"},
-    {CellKind::kInputGrad, "backward-input-compute backward-b backward-input input-grad dgrad i"},
-    {CellKind::kWeightGrad, "backward-weight-compute backward-w backward-weight weight-grad wgrad w"},
-    {CellKind::kForwardBackward, "forward-backward-compute forward-and-backward f&b"},
-    {CellKind::kSendForward, "forward-send send-forward sf"},
-    {CellKind::kRecvForward, "forward-recv recv-forward receive-forward rf"},
-    {CellKind::kSendBackward, "backward-send send-backward sb"},
-    {CellKind::kRecvBackward, "backward-recv recv-backward receive-backward rb"},
-    {CellKind::kCollective, "collective c"},
-    {CellKind::kOptimizer, "optimizer o"},
-    {CellKind::kOther,
-     "other gc cross-mesh-send cross-mesh-recv forward-send-backward-recv backward-send-forward-recv "
-     "forward-backward-send-forward-backward-recv"},
+#include "readers/common/cell_words.def"
 };
 
 // Collectives are found within names that have any prefix and suffix: "params-all-gather", "tp-allreduce",

@@ -242,14 +242,7 @@ JobType job_type(std::string_view text) {
     CellKind kind;
   };
   constexpr Known known[] = {
-      {"forward", CellKind::kForward},
-      {"backward", CellKind::kBackward},
-      {"backward_b", CellKind::kInputGrad},
-      {"backward_w", CellKind::kWeightGrad},
-      {"recv_forward", CellKind::kRecvForward},
-      {"send_forward", CellKind::kSendForward},
-      {"recv_backward", CellKind::kRecvBackward},
-      {"send_backward", CellKind::kSendBackward},
+#include "readers/paddle_log/job_words.def"
   };
   for (const Known& k : known)
     if (text == k.name) {

@@ -5,16 +5,9 @@ namespace {
 
 using rows::ArgKey;
 
-constexpr std::pair<std::string_view, OwnKey> kOwnKeys[] = {{"kind", OwnKey::kKind},
-                                                            {"step", OwnKey::kStep},
-                                                            {"stage", OwnKey::kStage},
-                                                            {"chunk", OwnKey::kChunk},
-                                                            {"micro_batch", OwnKey::kMicroBatch},
-                                                            {"rank", OwnKey::kRank},
-                                                            {"dp", OwnKey::kDp},
-                                                            {"dur_ns", OwnKey::kDuration},
-                                                            {"operation", OwnKey::kOperation},
-                                                            {"cuda_sync_kind", OwnKey::kSyncKind}};
+constexpr std::pair<std::string_view, OwnKey> kOwnKeys[] = {
+#include "readers/perfetto/own_keys.def"
+};
 // Names of other writers for what Kineto has a name for: torch's device events, rocprofv3.
 constexpr std::pair<std::string_view, ArgKey> kOtherNames[] = {{"stream id", ArgKey::kStream},
                                                                {"stream_id", ArgKey::kStream},

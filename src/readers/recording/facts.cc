@@ -29,16 +29,10 @@ std::string hex(uint64_t number) {
 }
 
 enum : uint8_t { kPlain, kRange, kKernelRow, kCopyRow, kFillRow, kRuntimeRow, kDriverRow, kDeviceRange, kExchange };
-const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as Kineto spells them
-  static const std::vector<CategoryInfo> all = {{"", Category::kOther},
-                                                {"user_annotation", Category::kUserAnnotation},
-                                                {"kernel", Category::kKernel},
-                                                {"gpu_memcpy", Category::kMemcpy},
-                                                {"gpu_memset", Category::kMemset},
-                                                {"cuda_runtime", Category::kRuntime},
-                                                {"cuda_driver", Category::kDriver},
-                                                {"gpu_user_annotation", Category::kGpuAnnotation},
-                                                {"collective_comm", Category::kCollective}};
+const std::vector<CategoryInfo>& categories() {
+  static const std::vector<CategoryInfo> all = {
+#include "readers/recording/categories.def"
+  };
   return all;
 }
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kAnyKind = -1;
 
-// The counts of one lane.
 struct LaneCount {
   std::vector<uint32_t> bins;
   std::vector<int64_t> durations;  // kept while there are few of them

@@ -5,12 +5,8 @@ namespace {
 
 // The code and the group of each kind.
 constexpr std::array<std::pair<const char*, const char*>, kViewKindCount> kKinds = {{
-    {"F", "forward"},         {"B", "backward"},         {"I", "backward"},      {"W", "weight"},
-    {"F&B", "forward"},       {"SF", "message"},         {"RF", "message"},      {"SB", "message"},
-    {"RB", "message"},        {"C", "collective"},       {"O", "optimizer"},     {"other", "other"},
-    {"compute", "computing"}, {"comm", "communication"}, {"memory", "memory"},   {"device", "device_other"},
-    {"operator", "operator"}, {"python", "python"},      {"runtime", "runtime"}, {"annotation", "annotation"},
-    {"overhead", "overhead"}, {"unknown", "other"},
+#define KIND(code, group) {code, group},
+#include "server/timeline/view_kinds.def"
 }};
 
 ViewKind kind_of(Category category, KernelClass kernel) {
@@ -58,7 +54,7 @@ const ViewKindInfo& view_kind_info(uint8_t kind) {
 
 KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
   if (kind < kCellKindCount) {
-    const auto group = static_cast<size_t>(kind_group(static_cast<CellKind>(kind)));
+    const KindGroup group = kind_group(static_cast<CellKind>(kind));
     return {theme.group[group], theme.group_text[group]};
   }
   // Host work is drawn in the hue of the device work that it leads to, but lighter. The tints are chosen so that
@@ -74,11 +70,11 @@ KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
       case ViewKind::kOperator: return mix(theme.kernel[0], theme.background, kOperatorTint);
       case ViewKind::kPython: return mix(theme.kernel[3], theme.background, kPythonTint);
       case ViewKind::kRuntime: return mix(theme.kernel[2], theme.background, kRuntimeTint);
-      case ViewKind::kAnnotation: return mix(theme.group[2], theme.background, kAnnotationTint);
-      case ViewKind::kOverhead: return mix(theme.group[1], theme.background, kOverheadTint);
+      case ViewKind::kAnnotation: return mix(theme.group[KindGroup::kWeight], theme.background, kAnnotationTint);
+      case ViewKind::kOverhead: return mix(theme.group[KindGroup::kBackward], theme.background, kOverheadTint);
       case ViewKind::kUnclassified: break;
     }
-    return theme.group[6];
+    return theme.group[KindGroup::kOther];
   }();
   return {fill, text_on(fill)};
 }
@@ -88,7 +84,8 @@ KindTable slice_kinds(const Trace& trace) {
   for (size_t c = 0; c < table.size(); ++c) {
     const Category category = c < trace.categories.size() ? trace.categories[c].kind : Category::kOther;
     for (size_t k = 0; k < table[c].size(); ++k)
-      table[c][k] = static_cast<uint8_t>(kind_of(category, k <= 4 ? static_cast<KernelClass>(k) : KernelClass::kNone));
+      table[c][k] = static_cast<uint8_t>(
+          kind_of(category, k < kKernelClassCount ? static_cast<KernelClass>(k) : KernelClass::kNone));
   }
   return table;
 }
