@@ -251,8 +251,9 @@ class Matcher {
       return false;
     }
     if (!same_call(last, members.size() + without_dump.size(), without_dump, problem)) {
+      const bool is_finished = problem.waiting.empty();
       finish(std::move(problem), last);
-      return problem.waiting.empty();
+      return is_finished;
     }
     if (through == last.size()) return without_dump.empty();
     problem.verdict = through > 0 ? FlightVerdict::kStuck : FlightVerdict::kUnfinished;

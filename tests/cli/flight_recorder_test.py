@@ -73,6 +73,13 @@ class FlightRecorderTest(unittest.TestCase):
         for words in ('Rank 2 never issued all_reduce 7 of default_pg (group 0)', 'Ranks 0, 1, 3 have been waiting in it since', '/job/train.py(41): train_step'):
             self.assertIn(words, text)
 
+    def test_a_collective_in_which_ranks_wait_is_not_through(self):
+        for fault in ('missing:2', 'type:2', 'sizes:2', 'dtype:2'):
+            with self.subTest(fault):
+                self.folder = pathlib.Path(self.temp.name) / fault.replace(':', '')
+                text = run('analyze', 'flight-recorder', self.make('--fault', fault), '--table', 'flight-groups', '--format', 'csv', '-q', check=0).out
+                self.assertEqual([row['last_through'] for row in csv.DictReader(io.StringIO(text)) if row['group'] == '0'], ['6'])
+
     def test_two_sides_of_the_same_size_blame_nobody(self):
         rows = self.problems('--ranks', 2, '--fault', 'sizes:1')
         self.assertEqual([(r['verdict'], r['culprits']) for r in rows], [('sizes', '')])
