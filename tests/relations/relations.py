@@ -527,7 +527,7 @@ def merged(case):
             how['ignore'] = how.get('ignore', 'problem:') + r'|.*tensor_cores|ns:finding\.\d'
             one = {**one, 'findings': tuple(f for f in one.get('findings', ()) if f != 'tensor_cores.unused')}
             # nor of their links
-            one = {name: re.sub('; NCCL estimates .*? for these sizes', '', value) if name.startswith('text:comm.exposed') else value for name, value in one.items()}
+            one = {name: re.sub('NCCL estimates .*? for these sizes', 'the profile does not give the peak rate of these links', value) if name.startswith('text:comm.exposed') else value for name, value in one.items()}
         found += [f'{style}: {line}' for line in compare(one, told, **how)]
     return found
 
