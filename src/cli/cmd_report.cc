@@ -75,6 +75,7 @@ Result<int> run_report(const Arguments& arguments) {
   }
   PageOptions options;
   options.lang = terminal->lang;
+  TRY_OK(check_choice(arguments, "ghosts"));
   options.ghosts = ghosts_of(arguments);
   options.paths = arguments.operands;
   options.command = "stageline view" + shell_words(arguments.operands);

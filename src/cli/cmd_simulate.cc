@@ -13,13 +13,6 @@ constexpr int64_t kLatencyNs = 200'000;  // time of a message, unless --latency 
 constexpr int64_t kMaxRanks = 65'536;    // each rank is a folder with databases
 constexpr int64_t kReduceNs = 500'000;   // time to reduce the gradients
 
-Status check_choice(const Arguments& a, const char* name) {
-  const std::string choices = flag_of(*a.command, name).choices, given = a.get(name);
-  const auto known = split(choices, ',');
-  if (!a.has(name) || std::ranges::find(known, given) != known.end()) return {};
-  return make_error(ErrorCode::kUsage, "--" + std::string(name) + " is one of " + choices + ", not \"" + given + "\"");
-}
-
 // Returns the first given flag that only --format ascend has; "" when there is none.
 std::string ascend_only_flag(const Arguments& a) {
   for (const char* name : {"level", "tp", "cp", "order", "first-step", "marks", "p2p", "level-none-comm", "pp-info",

@@ -170,4 +170,12 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   return arguments;
 }
 
+Status check_choice(const Arguments& a, std::string_view name) {
+  const std::string choices = a.has(name) ? flag_of(*a.command, name).choices : "", given = a.get(name);
+  const auto known = split(choices, ',');
+  if (choices.empty() || std::ranges::find(known, given) != known.end()) return {};
+  return make_error(ErrorCode::kUsage,
+                    "--" + std::string(name) + " is one of " + choices + ", not \"" + valid_utf8(given) + "\"");
+}
+
 }  // namespace stageline

@@ -81,5 +81,7 @@ class Arguments {
 // Parses what follows the command's name. Flags accept `_` for `-`, `--flag=value` and
 // `--flag value`; `--` ends them. Errors: kUsage with the nearest flag.
 Result<Arguments> parse_arguments(const Command& command, const std::vector<std::string>& words);
+// Errors: kUsage for a given flag with choices whose value is none of them.
+Status check_choice(const Arguments& a, std::string_view name);
 
 }  // namespace stageline

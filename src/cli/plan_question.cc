@@ -253,16 +253,8 @@ Model nameless_model(int64_t layers) {
   return m;
 }
 
-// Errors: kUsage for a flag with a value that is none of its choices.
 Status check_choices(const Arguments& a) {
-  for (const std::string& name : a.given()) {
-    const Flag& flag = flag_of(*a.command, name);
-    if (flag.choices.empty()) continue;
-    const auto choices = split(flag.choices, ',');
-    if (std::ranges::find(choices, a.get(flag.name)) == choices.end())
-      return make_error(ErrorCode::kUsage, "--" + flag.name + " is one of " + flag.choices + ", not \"" +
-                                               valid_utf8(a.get(flag.name)) + "\"");
-  }
+  for (const std::string& name : a.given()) TRY_OK(check_choice(a, name));
   return {};
 }
 

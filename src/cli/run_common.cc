@@ -145,6 +145,7 @@ Ghosts ghosts_of(const Arguments& arguments) {
 }
 
 Result<ExportOptions> picture_options(const Arguments& arguments, const std::string& lang, const std::string& title) {
+  TRY_OK(check_choice(arguments, "ghosts"));
   ExportOptions options;
   options.lang = lang;
   options.dark = arguments.has("dark");

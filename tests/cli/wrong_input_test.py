@@ -70,6 +70,12 @@ class Wrong(Case):
 
 
 class Outputs(Case):
+    def test_a_choice_that_there_is_not_is_refused(self):
+        log = self.dir / 'ops.csv'
+        run('simulate', '1f1b', '--format', 'cells', '-o', log)
+        for command in (('export', log, '-o', self.dir / 'picture.svg'), ('report', log, '-o', self.dir / 'page.html')):
+            self.assertIn('--ghosts is one of on,off, not "foo"', run(*command, '--ghosts', 'foo', check=2).err)
+
     def test_outputs_that_cannot_be(self):
         table = self.write('t.csv', ROWS)
         missing = self.dir / 'missing/x.html'
