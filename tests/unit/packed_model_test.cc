@@ -53,6 +53,8 @@ std::unique_ptr<Case> case_of(const char* name, int32_t chunks, bool messages) {
   made->asked.zero_ns = 12'345;
   made->asked.model = &made->model;
   for (const Fix& fix : price_fixes(made->model, {}).fixes) made->asked.fixes.push_back(fix.changes);
+  made->asked.fixes.push_back({});
+  made->asked.fixes.push_back({.more_in_flight = {2, 1, 1, 0}});
   for (const Part& part : made->trace.parts) {
     made->asked.dp.push_back(part.dp);
     made->asked.stage.push_back(part.stage);
@@ -98,6 +100,13 @@ TEST_CASE("packed model: it answers as the run does") {
                                       "scale=stage%3D99%2Cby%3D2",
                                       "schedule=dualpipe&micro_batches=3"};
     for (size_t fix = 0; fix < run->asked.fixes.size(); ++fix) asked.push_back("step=1&fix=" + std::to_string(fix));
+    if (std::string(of.name) == "1f1b") {
+      const size_t fixes = run->asked.fixes.size();
+      const auto of_fix = [&](size_t fix) {
+        return said(run->asked, "/api/pipeline/what-if?step=1&fix=" + std::to_string(fix));
+      };
+      CHECK(of_fix(fixes - 1) != of_fix(fixes - 2));
+    }
     for (const std::string& one : asked) {
       CAPTURE(one);
       CHECK(said(restored->asked, "/api/pipeline/what-if?" + one) == said(run->asked, "/api/pipeline/what-if?" + one));

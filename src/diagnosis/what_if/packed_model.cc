@@ -395,6 +395,7 @@ class PackedModel {
     maybe(p, c.latency_ns);
     p.text(c.schedule);
     p.whole(c.chunks, c.group, c.micro_batches);
+    p.list(c.more_in_flight, [&](auto& extra) { p.whole(extra); });
   }
 };
 
