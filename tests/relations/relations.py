@@ -188,8 +188,8 @@ def rank_in_file(event):
     return pid // 10 ** 9 if isinstance(pid, int) else str(pid).partition(']')[0] if ']' in str(pid) else ''
 
 
-def work(source, index, at, length, stream=None):
-    """A launch and its kernel of this length from `at` (ns), as the file's own are; host work alone where it has none."""
+def add_work(source, index, at, length):
+    """Adds a launch and its kernel of this length from `at` (ns), as the file's own are and next to them; host work alone where it has none."""
     events = source.events(index)
     host = next(e for e in source.steps(index) or events if e.get('ph') == 'X')
     kernel = next((e for e in events if str(e.get('cat', '')).lower() == 'kernel' and rank_in_file(e) == rank_in_file(host)), None)
@@ -200,7 +200,9 @@ def work(source, index, at, length, stream=None):
         args.pop('External id', None)
         launch = {**host, 'name': 'cudaLaunchKernel', 'cat': 'cuda_runtime', 'ts': at / 1000 + 1, 'dur': Decimal(5), 'args': {'correlation': link, 'cbid': 211}}
         added += [launch, {**kernel, 'ts': at / 1000 + 10, 'dur': length / 1000, 'args': args}]
-    return added
+    # Merged files are told apart by where events stand.
+    place = next(i for i, e in enumerate(events) if e is (kernel or host)) + 1
+    events[place:place] = added
 
 
 def without_amounts(facts):
@@ -221,7 +223,7 @@ def outside(case):
             source.times(lambda t: t + DAY_NS)
             first, last = first + DAY_NS, last + DAY_NS
         for index in range(len(source.paths)):
-            source.events(index).extend(work(source, index, last + small if late else first - 2 * small, small / 2))
+            add_work(source, index, last + small if late else first - 2 * small, small / 2)
         source.save()
         found += compare(without_amounts(case.base), without_amounts(case.told(source.root)), ignore=AMOUNT + r'|cell:|ns:.*\.\d+\.|ns:self_time|ns:device_window|text:lead|.*device\.unused|.*tensor_cores|ns:finding\.\d', share=1e-6)
     return found
@@ -246,7 +248,7 @@ def between(case):
             source.times(lambda t: t + gap if t >= cut else t, index, lengths=False)
             if filled:
                 # No longer than other work: launches near the end count as lost by the longest work that was recorded.
-                source.events(index).extend(work(source, index, cut + Decimal(gap) / 4, min(Decimal(gap) / 4, (source.last() - source.first() - gap) / 80)))
+                add_work(source, index, cut + Decimal(gap) / 4, min(Decimal(gap) / 4, (source.last() - source.first() - gap) / 80))
         source.save()
         told.append(case.told(source.root))
     return compare(without_amounts(told[0]), without_amounts(told[1]), ignore=AMOUNT + r'|.*tensor_cores|cell:|ns:.*\.\d+\.|ns:self_time|ns:device_window', share=1e-6)
