@@ -88,7 +88,9 @@ Result<int> run_diff(const Arguments& arguments) {
     print_notes(*terminal, trace->diagnostics, arguments.operands[path]);
   for (const Diagnostic& d : diff->notes.items())
     if (d.severity != Severity::kInfo || d.name.starts_with("diff.")) note(*terminal, message_text(*terminal, d));
-  return *limit && slower_by_more(*diff, **limit) ? kExitFinding : kExitGood;
+  const bool fails = *limit && slower_by_more(*diff, **limit);
+  if (fails) note(*terminal, terminal->say("diff.fails", Args().set("limit", percent(**limit))));
+  return fails ? kExitFinding : kExitGood;
 }
 
 }  // namespace stageline
