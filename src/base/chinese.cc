@@ -19,6 +19,16 @@ struct Dictionary {
     };
     for_each_declared("columns_zh", add_to(names));
     for_each_declared("sentences_zh", add_to(sentences));
+    const auto add_rows = [&](auto&& columns) {  // name, title, type, explanation in English, in Chinese
+      if (simdjson::dom::array rows; !columns.get(rows))
+        for (const simdjson::dom::element& row : rows)
+          if (std::string_view en, zh; !row.at(3).get(en) && !row.at(4).get(zh)) sentences.emplace(en, zh);
+    };
+    for_each_declared("column_sets", [&](auto, const simdjson::dom::element& columns) { add_rows(columns); });
+    for_each_declared("tables", [&](auto, const simdjson::dom::element& owner) {
+      for (const auto& [name, table] : simdjson::dom::object(owner))
+        for (const std::string_view part : {"columns", "options"}) add_rows(table[part]);
+    });
   }
 };
 

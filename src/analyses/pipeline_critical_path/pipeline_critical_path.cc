@@ -81,13 +81,9 @@ Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, c
 
 void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, uint32_t op,
                       std::vector<Table::Value>& row) {
-  row = {int64_t{step},
-         int64_t{trace.parts[graph.part[op]].rank},
-         known_integer(graph.dp(op)),
-         known_integer(graph.stage(op)),
-         graph.types[graph.type[op]].name,
-         known_integer(graph.micro_batch[op]),
-         known_integer(graph.chunk[op])};
+  row.assign({int64_t{step}, int64_t{trace.parts[graph.part[op]].rank}, known_integer(graph.dp(op)),
+              known_integer(graph.stage(op)), graph.types[graph.type[op]].name, known_integer(graph.micro_batch[op]),
+              known_integer(graph.chunk[op])});
 }
 
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {

@@ -156,14 +156,8 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   for (const auto& [text, id] : names) {
     const Tasks& tasks = by_name.at(id);
     const OpName name = parse_name(text, batches);
-    PeerOp op = {name.kind,
-                 tasks.src,
-                 tasks.dst,
-                 tasks.start_ns,
-                 tasks.end_ns,
-                 std::string(name.tag),
-                 texts->groups.at(tasks.group),
-                 std::move(rows_of_name[id])};
+    PeerOp op({name.kind, tasks.src, tasks.dst, tasks.start_ns, tasks.end_ns, std::string(name.tag),
+               texts->groups.at(tasks.group), std::move(rows_of_name[id])});
     if (op.kind == PeerOp::Kind::kReceive) std::swap(op.src, op.dst);
     out.push_back(std::move(op));
   }
