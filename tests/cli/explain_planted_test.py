@@ -329,7 +329,7 @@ class ExplainPlanted(Case):
                     self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
 
     def test_incomplete_steps_count_by_their_length(self):
-        # What lengthens only steps that a rank did not record, or only the others, costs the mean over all steps.
+        # A cause in incomplete steps alone, or in the others alone, costs its mean over all steps.
         slow = {'first': (lambda st: 3 if st == 0 else 1, 0), 'onset': (lambda st: 1.2 if st >= 6 else 1, 6)}
         for name, (factor, step) in slow.items():
             for steps in (range(0, 3), range(8, 12)):

@@ -200,7 +200,7 @@ def add_work(source, index, at, length):
         args.pop('External id', None)
         launch = {**host, 'name': 'cudaLaunchKernel', 'cat': 'cuda_runtime', 'ts': at / 1000 + 1, 'dur': Decimal(5), 'args': {'correlation': link, 'cbid': 211}}
         added += [launch, {**kernel, 'ts': at / 1000 + 10, 'dur': length / 1000, 'args': args}]
-    # Merged files are told apart by where events stand.
+    # A reader knows the rank of an event in a merged file by its position.
     place = next(i for i, e in enumerate(events) if e is (kernel or host)) + 1
     events[place:place] = added
 

@@ -348,7 +348,7 @@ export const cases = [
       for (const text of [seen.bars, seen.picture])
         assert.ok(Math.abs(told(text) / mean - 1) < 0.05, `${text}, and the mean step takes ${mean} ns`);
       assert.equal(new Set(seen.colours).size, 3, seen.colours.join());
-      // What the bars are, that the recorded time spans several clocks, and what the tables leave out, is said.
+      // The page names the steps of the bars, the clocks of the recorded time, and the step that tables skip.
       const said = await page.evaluate(() => ({
         key: document.querySelector('.aside-block.steps p').textContent,
         now: document.querySelector('.spark .now').dataset.step,
@@ -359,7 +359,7 @@ export const cases = [
       assert.equal(said.key, `Steps ${Math.min(...numbers)} to ${Math.max(...numbers)}; coloured: step ${said.now}`);
       assert.match(said.span, /\(clocks not aligned\)$/);
       assert.match(said.bars, /the last profiler step is skipped/);
-      // The axis has the steps of one rank: those of all ranks together overlap, and are nobody's.
+      // The axis has the steps of one rank, because those of all ranks together overlap.
       await page.evaluate(() => {
         location.hash = '#/timeline';
       });
