@@ -122,6 +122,7 @@ void find_missing_ranks(Trace& trace) {
   for (const Diagnostic& d : trace.diagnostics.items())
     if (d.name.ends_with("missing_ranks") || d.name.ends_with("missing_rank")) return;
   std::set<int32_t> here, missing;
+  int64_t world = 0;
   for (const Part& part : trace.parts) here.insert(part.rank);
   const auto name = [&](int64_t rank) {
     if (rank >= 0 && rank < kMaxRanks && !here.contains(static_cast<int32_t>(rank)))
@@ -131,11 +132,11 @@ void find_missing_ranks(Trace& trace) {
   for (const Part& part : trace.parts) {
     for (const RankGroup& group : groups_of_metadata(part)) std::ranges::for_each(group.ranks, name);
     for (const LinkSummary& link : part.link_summaries) name(link.src_rank), name(link.dst_rank);
-    int64_t world = part.rank;
+    world = std::max<int64_t>(world, part.rank);
     for (const MetaField& field : part.metadata)
       if (field.key == "world_size") world = std::max(world, parse_int(field.json).value_or(0));
-    for (int64_t rank = 0; rank < std::min(world, kMaxRanks); ++rank) name(rank);
   }
+  for (int64_t rank = 0; rank < std::min(world, kMaxRanks); ++rank) name(rank);
   if (missing.empty()) return;
   std::string list;  // "0, 3-5"
   size_t spans = 0;
