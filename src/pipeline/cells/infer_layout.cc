@@ -1,3 +1,4 @@
+#include "base/parallel.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 
@@ -50,12 +51,12 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
     }
   }
   std::vector<LayoutFacts> facts(n);
-  for (size_t r = 0; r < n; ++r) {
+  parallel_for(n, [&](size_t r) {
     if (!warm[r].empty()) facts[r].warm_up = median(warm[r]);
     if (!lead[r].empty()) facts[r].lead = median(lead[r]);
     facts[r].first_forward_ns = median(first[r]);
     facts[r].forward_ns = median(forward[r]);
-  }
+  });
   return facts;
 }
 

@@ -84,7 +84,6 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
   };
   std::vector<std::vector<Neighbour>> neighbours(trace.parts.size());
   std::vector<Tie> ties;
-  std::vector<size_t> counts;
   const auto tie_of = [&](const Link& link) {
     const size_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
     if (from == to) return SIZE_MAX;
@@ -95,23 +94,14 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
     if (!joined.contains({low, high})) {
       tie = ties.size();
       ties.push_back({low, high, TieKind::kGaps, {}, {}, -1});
-      counts.push_back(0);
     }
     neighbours[low].push_back({high, tie});
     return tie;
   };
-  // They are counted first: lists that grow would take twice the memory of 16 million links.
-  for (const Link& link : trace.links)
-    if (const size_t tie = tie_of(link); tie != SIZE_MAX) ++counts[tie];
-  for (size_t i = 0; i < ties.size(); ++i) ties[i].listed.reserve(counts[i]);
-  for (const Link& link : trace.links) {
-    const size_t tie = tie_of(link);
-    if (tie == SIZE_MAX) continue;
-    const int64_t end = cells.end_ns[link.from_cell], start = cells.start_ns[link.to_cell];
-    ties[tie].listed.push_back(
-        {end, end, start, start, link.to_cell, static_cast<size_t>(cells.part[link.from_cell]) == ties[tie].part_a});
-  }
-  parallel_for(ties.size(), [&](size_t i) { sort_stably(ties[i].listed, {}, &Match::recv_end_ns); });
+  for (uint32_t at = 0; at < trace.links.size(); ++at)
+    if (const size_t tie = tie_of(trace.links[at]); tie != SIZE_MAX) ties[tie].links.push_back(at);
+  const auto start_of = [&](uint32_t at) { return cells.start_ns[trace.links[at].to_cell]; };
+  parallel_for(ties.size(), [&](size_t i) { sort_stably(ties[i].links, {}, start_of); });
   std::ranges::sort(ties, {}, [](const Tie& x) { return std::pair(x.part_a, x.part_b); });
   std::move(ties.begin(), ties.end(), std::back_inserter(matches.ties));
 }

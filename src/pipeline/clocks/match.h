@@ -8,7 +8,7 @@
 //   gaps          a forward (backward) and the one that waits for it, for pairs of ranks without messages both ways
 //   operators     named by the user: the k-th slice of a name on both ranks
 //
-// Messages are not stored: whoever needs them walks over the cells again, at 25 B a cell.
+// Most messages are not stored: whoever needs them walks over the cells again, at 25 B a cell.
 #pragma once
 
 #include "model/trace.h"
@@ -37,8 +37,9 @@ struct Tie {
   size_t part_a = 0, part_b = 0;  // a < b
   TieKind kind = TieKind::kMessages;
   std::vector<Channel> channels;  // for messages
-  std::vector<Match> listed;      // for all other kinds, in order of time
+  std::vector<Match> listed;      // for collectives and operators, and messages that were matched by number
   int32_t name = -1;              // for collectives: index into Matches::names
+  std::vector<uint32_t> links{};  // for gaps: indexes into Trace::links, in order of time
 };
 
 struct ByHand {  // --align-on A:B:NAME
@@ -118,6 +119,12 @@ template <class Visit>
 void for_each_match(const Matches& matches, const Tie& tie, Visit&& visit, Unmatched* unmatched) {
   for (const Match& match : tie.listed) visit(match);
   const Cells& cells = matches.trace->cells;
+  for (const uint32_t at : tie.links) {
+    const Link& link = matches.trace->links[at];
+    const int64_t end = cells.end_ns[link.from_cell], start = cells.start_ns[link.to_cell];
+    const bool from_a = static_cast<size_t>(cells.part[link.from_cell]) == tie.part_a;
+    visit(Match{end, end, start, start, link.to_cell, from_a});
+  }
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
   for (const Channel& channel : tie.channels) {
     const auto& from = matches.steps_of_part[channel.from_a ? tie.part_a : tie.part_b];
