@@ -213,7 +213,8 @@ void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
 // Skipped files: their names by reason, of the first kMaxNamed.
 class Skipped {
  public:
-  void add(const std::string& path, const std::string& rel, const std::string& why) {
+  // `why` names a sentence.
+  void add(const std::string& path, const std::string& rel, std::string_view why) {
     if (static_cast<size_t>(++count_) > kMaxNamed) return;
     if (first_.empty()) first_ = path;
     const auto at = std::ranges::find_if(by_reason_, [&](const auto& one) { return one.first == why; });
@@ -226,14 +227,16 @@ class Skipped {
   void report(int64_t more, Diagnostics& diagnostics) const {
     const int64_t count = count_ + more, unnamed = count - static_cast<int64_t>(kMaxNamed);
     if (count <= 0) return;
-    std::string names;
-    for (const auto& [why, of] : by_reason_) append_item(names, of + " (" + why + ")", "; ");
-    if (unnamed > 0) names += " and " + std::to_string(unnamed) + " more";
+    std::vector<Text> reasons;
+    for (const auto& [why, of] : by_reason_)
+      reasons.push_back(words("left.files", Args().set("names", of).set("why", words(why))));
+    Text names = joined(reasons, {"; ", "；"});
+    if (unnamed > 0) names += words("left.more", Args().count("count", unnamed));
     diagnostics.add(problem::source_passed_over, Args().set("names", names), {first_}, count);
   }
 
  private:
-  std::vector<std::pair<std::string, std::string>> by_reason_;  // (reason, names)
+  std::vector<std::pair<std::string_view, std::string>> by_reason_;  // (reason, names)
   int64_t count_ = 0;
   std::string first_;
 };
@@ -335,11 +338,11 @@ class FileAccount {
                              Args().set("why", words(flaw.empty() ? "damage.start" : flaw)), {path, 0, 0});
       return;
     }
-    const char* why = is_unfinished_output(path)                                     ? "an unfinished output"
-                      : !flaw.empty()                                                ? "empty"
-                      : is_page_or_picture(source_.head(i))                          ? "a page or picture"
-                      : trace_.format == "ascend" && is_ascend_file(file_name(path)) ? "the profiler's own, not needed"
-                                                                                     : "not of this format";
+    const char* why = is_unfinished_output(path)                                     ? "left.unfinished"
+                      : !flaw.empty()                                                ? "left.empty"
+                      : is_page_or_picture(source_.head(i))                          ? "left.picture"
+                      : trace_.format == "ascend" && is_ascend_file(file_name(path)) ? "left.not_needed"
+                                                                                     : "left.other_format";
     skipped_.add(path, source_.files[i].rel, why);
   }
 

@@ -66,12 +66,14 @@ Error nothing_to_read(const Source& source) {
   const std::string root = first_root(source);
   if (source.passed.empty()) return input_error("source.no_file", {root}, {}, ErrorCode::kUnknownKind);
   const std::string deeper = folder_with_files(root);
-  return make_error(ErrorCode::kUnknownKind,
-                    "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
-                        (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
-                    deeper.empty() ? "name the file, or the folder in which it lies"
-                                   : "its files lie deeper: stageline info " + deeper,
-                    {root});
+  return input_error("source.none_readable", {root},
+                     Args()
+                         .set("file", source.passed[0].rel)
+                         .set("why", words(source.passed[0].why))
+                         .flag("more", source.passed_count > 1)
+                         .count("others", source.passed_count - 1)
+                         .set("deeper", deeper),
+                     ErrorCode::kUnknownKind);
 }
 
 // Returns the error for files without a reader: it names their format if known, otherwise all formats that can be read.

@@ -97,7 +97,7 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     return {};
   }
   if (stat(folder.c_str(), &here) == 0 && !seen.emplace(here.st_dev, here.st_ino).second) {
-    if (depth > 1) pass(source, folder, rel.substr(0, rel.size() - 1), "a folder that is listed under another name");
+    if (depth > 1) pass(source, folder, rel.substr(0, rel.size() - 1), "left.same_folder");
     return {};
   }
   if (seen.size() > kMaxFolders)
@@ -115,21 +115,21 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     if (name.empty() || name[0] == '.') continue;
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
-      if (depth == kMaxFolderDepth) pass(source, entry.path(), rel + name, "a folder too deep to be listed");
+      if (depth == kMaxFolderDepth) pass(source, entry.path(), rel + name, "left.deep_folder");
       if (depth < kMaxFolderDepth) TRY_OK(scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen));
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());
       if (!is_wanted(name, depth)) {
-        if (is_wanted(name, 0)) pass(source, entry.path(), rel + name, "more than two folders deep");
+        if (is_wanted(name, 0)) pass(source, entry.path(), rel + name, "left.deep_file");
         continue;
       }
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles) return too_many_files(folder.string());
     } else if (entry.is_symlink(ignored) && !entry.exists(ignored)) {
-      pass(source, entry.path(), rel + name, "a link that leads nowhere", true);
+      pass(source, entry.path(), rel + name, "left.dead_link", true);
     } else {
-      pass(source, entry.path(), rel + name, "neither a file nor a folder");
+      pass(source, entry.path(), rel + name, "left.special");
     }
   }
   return {};

@@ -31,7 +31,7 @@ struct Source {
   static constexpr size_t kMaxPassed = 200;
   struct Passed {
     std::string path, rel;
-    const char* why = "";
+    const char* why = "";        // the name of a sentence
     bool leads_nowhere = false;  // a link whose target is gone: what it led to may be part of the run
   };
   std::vector<Passed> passed;
