@@ -230,8 +230,8 @@ def check_named_headers(path, text):
 
 
 def check_spare_includes(write):
-    """Each include adds something: no part of the vocabulary is named, nor the vocabulary where another header includes it. A source
-    does not repeat what headers of its room, its own first, include themselves. `tidy.py --write` strikes such lines."""
+    """Each include adds something: no part of the vocabulary is named, nor the vocabulary where another header includes it. A file
+    does not repeat what another of its headers brings, unless it is of a third room. `tidy.py --write` strikes such lines."""
     texts = {str(path.relative_to(SRC)): path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
     direct = {name: re.findall(r'^#include ["<]([^">]+(?<!\.def))[">]', text, re.M) for name, text in texts.items()}
     brought = {}
@@ -247,8 +247,10 @@ def check_spare_includes(write):
         if {name, name.removesuffix('cc') + 'h'} & {*SPOKEN, VOCABULARY}:
             continue
         own = name.removesuffix('cc') + 'h' if name.endswith('.cc') else ''
-        of_room = [other for other in direct[name] if own and room_of(other)[0] == room_of(name)[0]]
-        given = {other for header in of_room for other in direct.get(header, ())}
+        of_room = [header for header in direct[name] if room_of(header)[0] == room_of(name)[0]]
+        given = {other for header in direct[name] if header != VOCABULARY for other in brings(header)
+                 if room_of(other)[0] in (room_of(name)[0], room_of(header)[0], *BELOW_ALL)
+                 or header in of_room and other in direct.get(header, ())}
         has_vocabulary = any(VOCABULARY in brings(other) for other in direct[name] if other not in {*SPOKEN, VOCABULARY})
         has_named = VOCABULARY in direct[name] and not has_vocabulary
         for other in direct[name]:

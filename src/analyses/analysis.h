@@ -2,10 +2,8 @@
 // them. Analyses are pure: the same input gives the same tables, whatever the number of threads.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "facts/run.h"
 #include "model/table.h"
-#include "model/trace.h"
 #include "model/trace_overlay.h"
 
 namespace stageline {

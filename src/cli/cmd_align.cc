@@ -1,4 +1,3 @@
-#include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/model_tables.h"

@@ -1,4 +1,3 @@
-#include "base/json_writer.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
 #include "exporters/table_text.h"

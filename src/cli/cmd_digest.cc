@@ -1,5 +1,3 @@
-#include "base/json_writer.h"
-#include "base/words.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
 

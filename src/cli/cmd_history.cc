@@ -22,7 +22,6 @@
 
 #include "base/change_points.h"
 #include "base/input_files.h"
-#include "base/json_writer.h"
 #include "base/sqlite_db.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"

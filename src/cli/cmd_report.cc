@@ -4,7 +4,6 @@
 
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "model/finding.h"
 #include "readers/reader.h"
 #include "server/page/page_file.h"
 

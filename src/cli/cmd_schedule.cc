@@ -4,7 +4,6 @@
 #include "cli/questions.h"
 #include "exporters/table_text.h"
 #include "model/pipeline_words.h"
-#include "model/statistics.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/order_text.h"
 #include "pipeline/replay/schedule_numbers.h"

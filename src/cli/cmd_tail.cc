@@ -11,8 +11,6 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/json_writer.h"
-#include "base/words.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "engine/newest_steps.h"

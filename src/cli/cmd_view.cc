@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/words.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
 #include "cli/plan_question.h"

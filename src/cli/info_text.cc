@@ -2,7 +2,6 @@
 
 #include "diagnosis/explain_json.h"
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/order/recognise.h"
 

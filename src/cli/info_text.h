@@ -4,7 +4,6 @@
 #include "cli/terminal.h"
 #include "diagnosis/explain.h"
 #include "engine/figures/figures.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -1,11 +1,8 @@
 #include "cli/plan_question.h"
 
 #include "base/input.h"
-#include "base/json_writer.h"
 #include "cli/questions.h"
-#include "diagnosis/what_if/what_if.h"
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "diagnosis/what_if/what_if_words.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "plan/recorded.h"

@@ -1,7 +1,6 @@
 // The command plan as a question, and its answer in every form. Python and agents ask in the same way.
 #pragma once
 
-#include "cli/flags.h"
 #include "cli/terminal.h"
 #include "compat/memory_estimates/memory_estimates.h"
 #include "diagnosis/what_if/stage_bytes.h"

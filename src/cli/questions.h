@@ -2,13 +2,10 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "cli/flags.h"
 #include "cli/run_common.h"
-#include "cli/terminal.h"
 #include "engine/make_digests.h"
 #include "engine/what_if_question.h"
 #include "exporters/exporter.h"
-#include "model/table.h"
 
 namespace stageline {
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/machine_memory.h"
-#include "base/parallel.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

@@ -2,10 +2,8 @@
 #pragma once
 
 #include "base/output_file.h"
-#include "cli/flags.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
-#include "model/schedule.h"
 
 namespace stageline {
 

@@ -1,9 +1,7 @@
 // Prints messages to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/progress.h"
-#include "base/words.h"
 #include "cli/flags.h"
 #include "diagnosis/causes/findings.h"
 

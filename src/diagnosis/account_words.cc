@@ -1,7 +1,5 @@
 #include "diagnosis/account_words.h"
 
-#include "base/words.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/share_findings.h"
 
 namespace stageline {

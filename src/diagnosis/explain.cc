@@ -1,8 +1,6 @@
 #include "diagnosis/explain.h"
 
 #include "base/error_words.h"
-#include "diagnosis/account_words.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/profile/finding_parts.h"
@@ -11,7 +9,6 @@
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/profile_sums.h"
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 #include "pipeline/measure/training_time.h"
 #include "pipeline/replay/theory.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/json_writer.h"
-#include "base/words.h"
 #include "diagnosis/explain.h"
 
 namespace stageline {

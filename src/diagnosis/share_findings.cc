@@ -1,6 +1,5 @@
 #include "diagnosis/share_findings.h"
 
-#include "base/words.h"
 #include "diagnosis/causes/link_times.h"
 #include "pipeline/sums/stage_costs.h"
 

@@ -1,5 +1,4 @@
 #include "diagnosis/explain.h"
-#include "model/finding.h"
 #include "pipeline/measure/training_time.h"
 #include "pipeline/sums/stage_costs.h"
 

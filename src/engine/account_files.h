@@ -3,7 +3,6 @@
 // zeroed or emptied is recognised by no reader, and would otherwise vanish without a word.
 #pragma once
 
-#include "model/trace.h"
 #include "readers/reader.h"
 
 namespace stageline {

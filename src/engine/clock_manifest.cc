@@ -4,7 +4,6 @@
 #include "base/json_tree.h"
 #include "engine/one_clock.h"
 #include "engine/problems.h"
-#include "model/source_limits.h"
 #include "readers/common/ranks.h"
 #include "readers/common/relate_slices.h"
 

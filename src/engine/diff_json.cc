@@ -1,10 +1,8 @@
 #include "engine/diff_json.h"
 
-#include "base/json_writer.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
 #include "exporters/table_text.h"
-#include "model/statistics.h"
 
 namespace stageline {
 namespace {

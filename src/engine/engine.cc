@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/input.h"
-#include "base/output_file.h"
 #include "base/zip_archive.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"

@@ -2,20 +2,12 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "base/diagnostics.h"
-#include "base/progress.h"
 #include "diagnosis/explain.h"
-#include "diagnosis/explanation.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
 #include "exporters/chart/bands_picture.h"
 #include "exporters/exporter.h"
-#include "facts/run.h"
-#include "model/table.h"
-#include "model/trace.h"
-#include "model/trace_overlay.h"
 #include "pipeline/cells/find_cells.h"
-#include "readers/reader.h"
 
 namespace stageline {
 

@@ -1,8 +1,6 @@
 // Writes what was found in a trace, for programs: `stageline info --json`.
-#include "base/json_writer.h"
 #include "engine/engine.h"
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/order/recognise.h"
 

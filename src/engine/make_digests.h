@@ -2,7 +2,6 @@
 // of threads and processes may make them, in any order. An intact existing digest is not made again.
 #pragma once
 
-#include "base/progress.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 
 #include "facts/run.h"
 #include "model/table.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -5,9 +5,7 @@
 
 #include <thread>
 
-#include "model/statistics.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 #include "pipeline/sums/step_ratios.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "facts/run.h"
-#include "model/trace.h"
 #include "pipeline/clocks/align.h"
 #include "readers/reader.h"
 

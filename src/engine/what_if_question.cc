@@ -1,6 +1,5 @@
 #include "engine/what_if_question.h"
 
-#include "base/json_writer.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "exporters/table_text.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "diagnosis/what_if/what_if_fixes.h"
-#include "model/table.h"
 
 namespace stageline {
 

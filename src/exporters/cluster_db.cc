@@ -5,7 +5,6 @@
 
 #include "base/embedded.h"
 #include "base/json_members.h"
-#include "base/output_file.h"
 #include "base/sqlite_db.h"
 #include "exporters/exporter.h"
 #include "model/message_names.h"

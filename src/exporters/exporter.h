@@ -4,7 +4,6 @@
 #include "model/finding.h"
 #include "model/table.h"
 #include "model/theory.h"
-#include "model/trace.h"
 
 namespace stageline {
 

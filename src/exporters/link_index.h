@@ -3,7 +3,6 @@
 #pragma once
 
 #include "exporters/track_layout.h"
-#include "model/trace.h"
 
 namespace stageline {
 

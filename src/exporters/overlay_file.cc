@@ -11,7 +11,6 @@
 
 #include <sys/stat.h>
 
-#include "base/input.h"
 #include "base/json_events.h"
 #include "exporters/export_sink.h"
 #include "profile/event_text.h"

@@ -7,7 +7,6 @@
 #include "exporters/proto_writer.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
-#include "model/trace.h"
 
 namespace stageline::perfetto {
 

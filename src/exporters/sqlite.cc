@@ -3,7 +3,6 @@
 //
 // SQLite always opens a file by name, so it writes to the partial file that OutputFile has already made; commit() then
 // renames it. There is no journal, because an unfinished file is thrown away as a whole.
-#include "base/output_file.h"
 #include "base/sqlite_db.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"

@@ -1,15 +1,11 @@
 // Facts about the pipeline of a run that several questions need, each made once per Run.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "facts/run.h"
-#include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/measure/stragglers.h"
 #include "pipeline/measure/waterfall.h"
-#include "pipeline/replay/theory.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "facts/profile_facts.h"
 
-#include "base/parallel.h"
 #include "model/run_extent.h"
 
 namespace stageline {

@@ -1,8 +1,6 @@
 #include "facts/profile_sums.h"
 
-#include "base/parallel.h"
 #include "model/lost_work.h"
-#include "model/statistics.h"
 #include "profile/operator_groups.h"
 #include "profile/queue_length.h"
 #include "profile/slow_transfers.h"

@@ -4,11 +4,9 @@
 
 #include "facts/run.h"
 #include "profile/cluster_times.h"
-#include "profile/communication_ops.h"
 #include "profile/device_time.h"
 #include "profile/memory_blocks.h"
 #include "profile/tb_advice.h"
-#include "profile/tb_run.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 #include "facts/utilisation_facts.h"
 
 #include "base/json_members.h"
-#include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

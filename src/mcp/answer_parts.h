@@ -4,7 +4,6 @@
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
 #include "base/value_tree.h"
-#include "model/trace.h"
 #include "sql/session.h"
 
 namespace stageline::mcp {

@@ -4,7 +4,6 @@
 #include "base/hashes.h"
 #include "mcp/tools.h"
 #include "model/intervals.h"
-#include "model/palette.h"
 
 namespace stageline::mcp {
 namespace {

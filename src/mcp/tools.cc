@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/error_words.h"
 #include "base/give_up.h"
 #include "base/input_files.h"
 #include "base/json_tree.h"

@@ -7,14 +7,8 @@
 #include <chrono>
 #include <list>
 
-#include "base/json_writer.h"
-#include "base/progress.h"
-#include "base/value_tree.h"
 #include "engine/engine.h"
 #include "mcp/answer_parts.h"
-#include "model/trace.h"
-#include "sql/run_data.h"
-#include "sql/session.h"
 
 namespace stageline::mcp {
 

@@ -2,11 +2,9 @@
 // replica.
 #pragma once
 
-#include "base/words.h"
 #include "model/run_extent.h"
 #include "model/schedule.h"
 #include "model/table.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "base/diagnostics.h"
-#include "base/string_pool.h"
 #include "model/allocator.h"
 #include "model/cells.h"
 #include "model/clock_map.h"

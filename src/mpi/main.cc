@@ -15,14 +15,10 @@
 #include <cstdio>
 #include <thread>
 
-#include "base/output_file.h"
-#include "base/parallel.h"
 #include "base/remote_file.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/questions.h"
-#include "cli/run_common.h"
-#include "cli/terminal.h"
 
 namespace stageline {
 namespace {

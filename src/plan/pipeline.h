@@ -5,7 +5,6 @@
 // little again as fits.
 #pragma once
 
-#include "model/schedule.h"
 #include "pipeline/replay/replay.h"
 #include "plan/bytes.h"
 

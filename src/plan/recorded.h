@@ -5,7 +5,6 @@
 // A stage whose layers take longer than the same layers elsewhere has a slow rank: it makes no layer dear.
 #pragma once
 
-#include "model/schedule.h"
 #include "pipeline/sums/stage_costs.h"
 #include "plan/pipeline.h"
 

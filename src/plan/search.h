@@ -4,8 +4,6 @@
 // the last plan that is wanted. Work is counted in replayed cells, so the answer does not depend on the machine.
 #pragma once
 
-#include "plan/bytes.h"
-#include "plan/pipeline.h"
 #include "plan/split.h"
 
 namespace stageline::plan {

@@ -17,7 +17,6 @@
 // address.
 #pragma once
 
-#include "model/trace.h"
 #include "profile/function_events.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 // than the shortest among the ranks. Clocks of ranks are not compared. Definitions: docs/analyses/slow-rank.md.
 #pragma once
 
-#include "model/trace.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -6,7 +6,6 @@
 //   span           ├────────┼──┼───┼─┼──────┤  = computing + exposed communication + idle + exposed copies + computing
 #pragma once
 
-#include "model/trace.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

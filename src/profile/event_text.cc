@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/input.h"
 #include "base/input_files.h"
 #include "base/json_events.h"
 #include "base/json_token.h"

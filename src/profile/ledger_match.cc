@@ -1,4 +1,3 @@
-#include "base/parallel.h"
 #include "profile/ledger.h"
 #include "profile/same_calls.h"
 

@@ -1,7 +1,6 @@
 // The bandwidth of copies and memsets over time: each adds its rate while it runs, so rates of overlapping ones add up.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "profile/step_series.h"
 #include "profile/torch_view.h"
 

@@ -7,7 +7,6 @@
 // is never freed, or a free of something unknown.
 #pragma once
 
-#include "model/trace.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

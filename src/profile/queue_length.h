@@ -7,7 +7,6 @@
 //   length  0  1       2  1          1   …
 #pragma once
 
-#include "model/statistics.h"
 #include "profile/step_series.h"
 #include "profile/torch_view.h"
 

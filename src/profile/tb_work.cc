@@ -1,5 +1,4 @@
 #include "base/json_members.h"
-#include "base/parallel.h"
 #include "model/message_names.h"
 #include "profile/same_calls.h"
 #include "profile/tb_run.h"

@@ -11,9 +11,7 @@
 
 #include <mutex>
 
-#include "base/diagnostics.h"
 #include "base/parallel.h"
-#include "model/trace.h"
 #include "profile/torch_rows.h"
 
 namespace stageline {

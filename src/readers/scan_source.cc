@@ -10,7 +10,6 @@
 #include "base/remote_file.h"
 #include "base/zip_archive.h"
 #include "readers/foreign.h"
-#include "readers/source.h"
 #include "readers/xspace_head.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "facts/run.h"
-#include "model/trace.h"
 
 namespace stageline::sql {
 

@@ -3,7 +3,6 @@
 
 #include "sql/row_table.h"
 #include "sql/run_data.h"
-#include "sql/table_source.h"
 
 namespace stageline::sql {
 

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 
 #include "base/progress.h"
 #include "sql/run_data.h"

@@ -6,9 +6,7 @@
 //   while (scan.fill()) … scan.rows()   up to 1024 at a time, all of one rank and, but by name, of one lane
 #pragma once
 
-#include "sql/run_data.h"
 #include "sql/slice_rows.h"
-#include "sql/table_source.h"
 
 namespace stageline::sql {
 

@@ -10,9 +10,7 @@
 // evaluated by SQLite. Only aggregate_query() writes such queries.
 #pragma once
 
-#include "sql/run_data.h"
 #include "sql/slice_rows.h"
-#include "sql/table_source.h"
 
 namespace stageline::sql {
 

@@ -1,6 +1,5 @@
 // Functions of SQL that return rows: args(), busy(), gaps(), and those of call trees.
 #include "base/json_members.h"
-#include "model/intervals.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"

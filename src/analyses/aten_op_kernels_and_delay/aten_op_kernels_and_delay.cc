@@ -2,7 +2,6 @@
 // docs/analyses/aten-op-kernels-and-delay.md.
 #include "analyses/analysis.h"
 #include "analyses/aten_op_kernels_and_delay/problems.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"

@@ -2,8 +2,6 @@
 #include "profile/call_graph.h"
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "model/table.h"
 #include "profile/communication_ops.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // Where the time of every rank went, step by step. Definitions: docs/analyses/cluster-time-summary.md.
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/msprof.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"
 

@@ -1,8 +1,6 @@
 // Sums the sends between ranks by link, with their rates. Definitions: docs/analyses/communication-matrix.md.
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
-#include "base/parallel.h"
-#include "model/statistics.h"
 #include "profile/transfers.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 //   wait          ├─────────┤                              union of wait tasks, without transit
 //   synchronisation is the waiting before the first transit, idle the rest of elapse.
 #include "analyses/cluster/cluster.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // Why devices were idle, by the causes of explain, and the longest gaps with their place. Definitions:
 // docs/analyses/free-analysis.md.
 #include "analyses/cluster/cluster.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"

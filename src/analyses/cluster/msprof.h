@@ -3,7 +3,6 @@
 
 #include "model/table.h"
 #include "profile/communication_ops.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 

@@ -1,5 +1,4 @@
 #include "analyses/cluster/msprof.h"
-#include "base/parallel.h"
 
 namespace stageline {
 namespace {

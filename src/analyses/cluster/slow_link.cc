@@ -2,7 +2,6 @@
 // all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
 #include "analyses/cluster/cluster.h"
 #include "analyses/cluster/problems.h"
-#include "model/statistics.h"
 #include "profile/slow_transfers.h"
 
 namespace stageline {

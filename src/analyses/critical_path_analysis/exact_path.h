@@ -2,7 +2,6 @@
 #pragma once
 
 #include "profile/path_graph.h"
-#include "profile/torch_rows.h"
 
 namespace stageline {
 

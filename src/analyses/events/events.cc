@@ -1,7 +1,5 @@
 // Every row as analyses see it after loading, and every name with its class. Definitions: docs/analyses/hta-loading.md.
 #include "analyses/analysis.h"
-#include "base/parallel.h"
-#include "profile/torch_rows.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 // expert that they are sent to).
 #pragma once
 
-#include "base/diagnostics.h"
 #include "model/table.h"
 #include "model/trace.h"
 

@@ -3,19 +3,14 @@
 #include "analyses/analysis.h"
 #include "analyses/experts/expert_placement.h"
 #include "analyses/experts/problems.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/findings.h"
-#include "diagnosis/causes/peer_work.h"
 #include "diagnosis/causes/peers/peers.h"
 #include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
-#include "model/statistics.h"
 #include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/step_graph.h"
-#include "pipeline/replay/step_replay.h"
 #include "pipeline/replay/theory.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,6 @@
 #include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "profile/range_index.h"
-#include "profile/torch_rows.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

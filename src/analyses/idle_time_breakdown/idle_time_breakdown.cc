@@ -2,7 +2,6 @@
 #include "analyses/analysis.h"
 #include "analyses/idle_time_breakdown/hta_idle.h"
 #include "analyses/idle_time_breakdown/problems.h"
-#include "base/parallel.h"
 #include "profile/device_timeline.h"
 #include "profile/idle_gaps.h"
 

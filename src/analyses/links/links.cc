@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/links/common_ends.h"
 #include "analyses/links/problems.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/findings.h"
 #include "facts/pipeline_facts.h"

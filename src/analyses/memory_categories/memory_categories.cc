@@ -2,11 +2,9 @@
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/problems.h"
 #include "base/error_words.h"
-#include "base/parallel.h"
 #include "profile/memory_blocks.h"
 #include "profile/python_stacks.h"
 #include "profile/step_series.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 // Definitions, and where torch's own table differs: docs/analyses/operators.md.
 #include "analyses/analysis.h"
 #include "analyses/operators/problems.h"
-#include "base/parallel.h"
 #include "compat/torch_tables/torch_table.h"
 #include "model/message_names.h"
 #include "model/statistics.h"

@@ -7,7 +7,6 @@
 #include "facts/pipeline_facts.h"
 #include "model/statistics.h"
 #include "pipeline/replay/step_graph.h"
-#include "pipeline/replay/step_replay.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,6 @@
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 #include "pipeline/sums/step_ratios.h"
 

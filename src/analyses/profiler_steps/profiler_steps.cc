@@ -1,6 +1,5 @@
 // The profiler steps that are left after loading. Definitions: docs/analyses/profiler-steps.md.
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/device_time.h"
 
 namespace stageline {

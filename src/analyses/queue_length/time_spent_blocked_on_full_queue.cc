@@ -1,6 +1,5 @@
 // Computes how long the queue of each stream was full. Definitions: docs/analyses/queue-length.md.
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/queue_length.h"
 
 namespace stageline {

@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/rank_map/problems.h"
 #include "base/error_words.h"
-#include "base/parallel.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
 #include "model/statistics.h"

@@ -3,13 +3,11 @@
 
 #include "analyses/analysis.h"
 #include "analyses/stragglers/problems.h"
-#include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "pipeline/measure/slowdown.h"
-#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

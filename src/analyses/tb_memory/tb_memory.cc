@@ -3,7 +3,6 @@
 #include "analyses/analysis.h"
 #include "analyses/tb_memory/problems.h"
 #include "base/error_words.h"
-#include "base/parallel.h"
 #include "profile/memory_blocks.h"
 #include "profile/step_series.h"
 

@@ -1,7 +1,6 @@
 // Time of every nn.Module, as TensorBoard's profiler plugin shows it. Definitions: docs/analyses/tb-module.md.
 #include "analyses/analysis.h"
 #include "base/error_words.h"
-#include "base/parallel.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"

@@ -2,7 +2,6 @@
 // Definitions: docs/analyses/tb-distributed.md.
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
-#include "base/parallel.h"
 #include "model/collective_kind.h"
 #include "model/statistics.h"
 #include "profile/tb_run.h"

@@ -2,7 +2,6 @@
 // what to try. Definitions: docs/analyses/tb-overview.md.
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/tb_advice.h"
 

@@ -7,7 +7,6 @@
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 #include "pipeline/measure/late_cells.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 // Compares two runs operator by operator. Definitions: docs/analyses/trace-diff.md.
 #include "analyses/analysis.h"
 #include "analyses/trace_diff/problems.h"
-#include "base/parallel.h"
 #include "compat/hta/hta.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"

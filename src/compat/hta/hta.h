@@ -2,7 +2,6 @@
 #pragma once
 
 #include "model/table.h"
-#include "model/trace.h"
 #include "profile/path_graph.h"
 #include "profile/torch_view.h"
 #include "profile/trace_diff_options.h"

@@ -1,4 +1,3 @@
-#include "base/parallel.h"
 #include "compat/hta/hta.h"
 #include "model/numpy_order.h"
 #include "model/statistics.h"

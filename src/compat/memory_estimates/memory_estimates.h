@@ -4,7 +4,6 @@
 #pragma once
 
 #include "plan/bytes.h"
-#include "plan/model.h"
 
 namespace stageline::memory_estimates {
 

@@ -1,8 +1,6 @@
 #include "compat/msprof/cell_ranks.h"
 
-#include "base/error_words.h"
 #include "base/json_members.h"
-#include "base/parallel.h"
 #include "compat/msprof/problems.h"
 #include "engine/one_clock.h"
 #include "model/intervals.h"

@@ -2,11 +2,8 @@
 // whom.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "compat/msprof/chart.h"
-#include "compat/msprof/communication.h"
 #include "compat/msprof/rank_tables.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -1,8 +1,6 @@
 // `stageline pp-chart`: what is asked, where it reads and writes, and its result for every rank.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "base/progress.h"
 #include "engine/engine.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "base/sqlite_db.h"
 #include "compat/msprof/rank_tables.h"
 
 namespace stageline {

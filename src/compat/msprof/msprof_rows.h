@@ -1,8 +1,6 @@
 // Makes StepTaskInfo and links as msprof-analyze does, faults included.
 #pragma once
 
-#include "base/sqlite_db.h"
-#include "compat/msprof/communication.h"
 #include "compat/msprof/rank_tables.h"
 
 namespace stageline {

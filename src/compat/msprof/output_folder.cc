@@ -2,7 +2,6 @@
 
 #include "base/input_files.h"
 #include "base/json_members.h"
-#include "base/json_writer.h"
 #include "base/output_file.h"
 #include "compat/msprof/chart.h"
 #include "readers/reader.h"

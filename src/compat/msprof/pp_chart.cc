@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "base/parallel.h"
 #include "compat/msprof/cell_ranks.h"
 #include "compat/msprof/msprof_rows.h"
 #include "compat/msprof/problems.h"

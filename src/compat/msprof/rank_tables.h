@@ -1,7 +1,6 @@
 // Tables of one rank, and how they are written: into its database, or into a copy of it.
 #pragma once
 
-#include "base/output_file.h"
 #include "compat/msprof/communication.h"
 
 namespace stageline {

@@ -3,9 +3,7 @@
 // files byte for byte. Where V3 fails, they are right (docs/reference/paddle-timeline.md lists every difference).
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/output_file.h"
-#include "base/progress.h"
 #include "readers/paddle_log/scan.h"
 
 namespace stageline {

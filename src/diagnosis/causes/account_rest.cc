@@ -1,6 +1,4 @@
-#include "base/parallel.h"
 #include "diagnosis/causes/cause_worlds.h"
-#include "model/statistics.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 // The causes of a run, and what is left of a step without them.
 #pragma once
 
-#include "diagnosis/causes/cause.h"
 #include "diagnosis/causes/long_steps.h"
 
 namespace stageline {

@@ -1,8 +1,5 @@
 #include "diagnosis/causes/cause_worlds.h"
 
-#include "base/parallel.h"
-#include "model/statistics.h"
-
 namespace stageline {
 
 CauseWorlds::CauseWorlds(const CauseScene& scene, std::vector<bool> held)

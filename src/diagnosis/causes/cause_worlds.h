@@ -3,7 +3,6 @@
 
 #include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
-#include "pipeline/replay/step_replay.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 #include "diagnosis/causes/causes.h"
 
 #include "diagnosis/causes/search.h"
-#include "model/statistics.h"
 #include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {

@@ -1,10 +1,8 @@
 #include "diagnosis/causes/cell_times.h"
 
-#include "base/parallel.h"
 #include "base/sorting.h"
 #include "model/intervals.h"
 #include "pipeline/measure/op_values.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "pipeline/measure/sequence_lengths.h"
-#include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/course.h"
 
 namespace stageline {

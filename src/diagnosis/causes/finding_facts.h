@@ -1,11 +1,8 @@
 // The facts that findings and the headline are made of.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/run_coverage.h"
-#include "pipeline/sums/pipeline_sums.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

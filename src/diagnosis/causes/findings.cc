@@ -5,7 +5,6 @@
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
 #include "model/pipeline_words.h"
-#include "model/statistics.h"
 #include "pipeline/clocks/align.h"
 
 namespace stageline {

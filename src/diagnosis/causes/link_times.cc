@@ -1,6 +1,5 @@
 #include "diagnosis/causes/link_times.h"
 
-#include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/links.h"

@@ -1,7 +1,6 @@
 // Reports long steps as findings, one for each reason.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/causes/cause_list.h"
 #include "model/finding.h"
 

@@ -2,7 +2,6 @@
 // Part of causes.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/replay/peer_cells.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/search.h"
 #include "diagnosis/causes/start_reasons.h"
-#include "model/statistics.h"
 
 namespace stageline {
 

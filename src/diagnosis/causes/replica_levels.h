@@ -2,7 +2,6 @@
 #pragma once
 
 #include "diagnosis/causes/suspect.h"
-#include "model/statistics.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "diagnosis/causes/findings.h"
 #include "pipeline/measure/late_cells.h"
-#include "pipeline/replay/theory.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "diagnosis/causes/received_messages.h"
 #include "diagnosis/causes/send_delays.h"
-#include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {

@@ -2,9 +2,7 @@
 // scenario in which it is gone. causes_of() replays these scenarios and keeps the causes that cost enough.
 #pragma once
 
-#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/carried_tails.h"
-#include "diagnosis/causes/cause.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/cell_times.h"
 #include "diagnosis/causes/peer_work.h"
@@ -12,8 +10,6 @@
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_replay.h"
-#include "pipeline/replay/theory.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 // The input and the result of every kind's `tell`, which puts causes into words.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/causes/cause_list.h"
 #include "model/finding.h"
 #include "pipeline/order/recognise.h"

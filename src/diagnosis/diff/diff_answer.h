@@ -1,7 +1,6 @@
 // The result of comparing two runs: their descriptions, and the change of a step group by group. diff_runs() makes it.
 #pragma once
 
-#include "base/words.h"
 #include "model/place.h"
 #include "model/trace.h"
 

@@ -1,4 +1,3 @@
-#include "base/parallel.h"
 #include "diagnosis/diff/diff_parts.h"
 
 namespace stageline {

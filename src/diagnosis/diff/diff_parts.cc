@@ -1,10 +1,8 @@
 #include "diagnosis/diff/diff_parts.h"
 
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/diff/problems.h"
 #include "facts/run.h"
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 #include "pipeline/order/recognise.h"
 
 namespace stageline {

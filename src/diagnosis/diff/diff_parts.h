@@ -1,7 +1,6 @@
 // Parts of run_diff.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/diff/diff_answer.h"
 #include "pipeline/replay/step_graph.h"

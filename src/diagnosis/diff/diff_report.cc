@@ -1,6 +1,5 @@
 #include "diagnosis/diff/diff_report.h"
 
-#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/diff/diff_parts.h"
 

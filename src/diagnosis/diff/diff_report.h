@@ -1,9 +1,7 @@
 // Writes the results of run_diff as sentences and as tables. Definitions: docs/reference/diff.md.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/diff/diff_answer.h"
-#include "model/place.h"
 #include "model/table.h"
 
 namespace stageline {

@@ -1,5 +1,3 @@
-#include "diagnosis/causes/beyond_noise.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/gap_times.h"
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/diff/diff_parts.h"

@@ -1,5 +1,4 @@
 #include "diagnosis/profile/profile_findings.h"
-#include "model/finding.h"
 #include "profile/allocator_replay.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // The host's work while something costs time: the call, its operator, its range, module and line of the program.
 #pragma once
 
-#include "base/words.h"
 #include "model/place.h"
 #include "profile/python_stacks.h"
 #include "profile/timeline_data.h"

@@ -1,6 +1,5 @@
 #include "diagnosis/profile/expert_exchanges.h"
 
-#include "base/parallel.h"
 #include "diagnosis/causes/cause.h"
 #include "model/statistics.h"
 #include "pipeline/replay/peer_cells.h"

@@ -4,7 +4,6 @@
 //     ▐▐ outside ▐▐│dispatch│▐▐ experts ▐▐│combine│▐▐ outside ▐▐│dispatch│…
 #pragma once
 
-#include "base/words.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"
 #include "model/table.h"

@@ -4,9 +4,6 @@
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/profile/job_replay.h"
 #include "diagnosis/profile/profile_facts.h"
-#include "diagnosis/profile/rank_losses.h"
-#include "model/finding.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 #include <ctime>
 
 #include "diagnosis/profile/profile_findings.h"
-#include "model/finding.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "base/parallel.h"
 #include "profile/device_timeline.h"
 #include "profile/torch_view.h"
 

@@ -6,7 +6,6 @@
 #include "profile/device_time.h"
 #include "profile/device_timeline.h"
 #include "profile/meetings.h"
-#include "profile/torch_view.h"
 
 namespace stageline {
 namespace {

@@ -1,6 +1,5 @@
 #include "diagnosis/profile/part_items.h"
 
-#include "base/parallel.h"
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/message_names.h"

@@ -1,7 +1,6 @@
 // The facts that findings of a profiler trace are made of: sums over its ranks.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_sums.h"
 

@@ -3,11 +3,7 @@
 
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/profile/profile_facts.h"
-#include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"
-#include "facts/profile_sums.h"
-#include "facts/run.h"
-#include "model/trace.h"
 
 namespace stageline {
 

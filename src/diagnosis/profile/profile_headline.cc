@@ -1,4 +1,3 @@
-#include "base/words.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "model/statistics.h"
 

@@ -1,4 +1,3 @@
-#include "base/parallel.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/profile/profile_findings.h"

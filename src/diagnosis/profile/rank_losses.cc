@@ -2,7 +2,6 @@
 
 #include "base/json_members.h"
 #include "base/parallel.h"
-#include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/device_timeline.h"

@@ -4,7 +4,6 @@
 
 #include "diagnosis/profile/job_replay.h"
 #include "diagnosis/profile/profile_facts.h"
-#include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_facts.h"
 #include "model/finding.h"
 

@@ -1,8 +1,5 @@
 #include "diagnosis/what_if/layer_price.h"
 
-#include "base/words.h"
-#include "diagnosis/causes/cause_kind.h"
-#include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/pipeline_facts.h"
 #include "plan/search.h"

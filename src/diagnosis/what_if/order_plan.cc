@@ -2,7 +2,6 @@
 
 #include "base/error_words.h"
 #include "pipeline/order/check_order.h"
-#include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_numbers.h"
 #include "schedules/registry.h"
 

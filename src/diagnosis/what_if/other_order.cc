@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/other_order.h"
 
 #include "base/error_words.h"
-#include "base/parallel.h"
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {

@@ -9,8 +9,6 @@
 
 #include "diagnosis/what_if/layer_split.h"
 #include "diagnosis/what_if/order_plan.h"
-#include "model/schedule.h"
-#include "pipeline/order/rank_lists.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/replay/step_graph.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "plan/bytes.h"
-#include "plan/model.h"
 
 namespace stageline {
 

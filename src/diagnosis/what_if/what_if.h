@@ -8,7 +8,6 @@
 // ask at every move of a slider. docs/analyses/what-if.md has the definitions.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "diagnosis/what_if/other_order.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/replay/step_replay.h"

@@ -1,8 +1,6 @@
 // The fixes that suit a run, each with its price, the assumption on which the price rests, and how to make it.
 #pragma once
 
-#include "diagnosis/what_if/stage_bytes.h"
-#include "diagnosis/what_if/what_if.h"
 #include "diagnosis/what_if/what_if_words.h"
 #include "model/table.h"
 

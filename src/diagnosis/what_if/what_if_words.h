@@ -2,7 +2,6 @@
 // frameworks' own words; where it is a flag it is the same in both.
 #pragma once
 
-#include "base/words.h"
 #include "diagnosis/what_if/stage_bytes.h"
 #include "diagnosis/what_if/what_if.h"
 

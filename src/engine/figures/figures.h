@@ -1,7 +1,6 @@
 // All figures of a run, and those that are asked for by name.
 #pragma once
 
-#include "base/words.h"
 #include "facts/run.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 #include "facts/profile_sums.h"
 #include "facts/utilisation_facts.h"
 #include "model/run_extent.h"
-#include "model/statistics.h"
 
 namespace stageline::figures {
 namespace {

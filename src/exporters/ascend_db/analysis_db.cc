@@ -1,4 +1,3 @@
-#include "base/output_file.h"
 #include "exporters/ascend_db/rank_rows.h"
 #include "model/message_names.h"
 

@@ -12,7 +12,6 @@
 #include <filesystem>
 
 #include "base/json_writer.h"
-#include "base/output_file.h"
 #include "base/parallel.h"
 #include "exporters/ascend_db/rank_rows.h"
 

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "exporters/ascend_db/plan.h"
-#include "model/trace.h"
 
 namespace stageline {
 

@@ -1,13 +1,8 @@
 // The three chart exporters share these steps: from options to layout, and from Cairo's bytes to an OutputFile.
 #pragma once
 
-#include <cairo.h>
-
 #include "base/output_file.h"
 #include "exporters/chart/chart_layout.h"
-#include "exporters/chart/chart_text.h"
-#include "exporters/exporter.h"
-#include "model/palette.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 #include "exporters/chart/chart_layout.h"
 
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 
 namespace stageline {
 namespace {

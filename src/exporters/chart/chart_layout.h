@@ -14,8 +14,6 @@
 #include "exporters/chart/chart_text.h"
 #include "exporters/exporter.h"
 #include "model/palette.h"
-#include "model/theory.h"
-#include "model/trace.h"
 
 namespace stageline {
 

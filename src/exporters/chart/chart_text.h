@@ -6,8 +6,6 @@
 
 #include <cairo.h>
 
-#include "base/words.h"
-#include "model/kind.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "exporters/chart/chart_layout.h"
-#include "model/palette.h"
 
 namespace stageline {
 

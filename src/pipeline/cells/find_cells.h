@@ -2,11 +2,8 @@
 // (range_cells), and by kernels alone (kernel_blocks). And what cannot be a cell.
 #pragma once
 
-#include "model/trace.h"
-#include "pipeline/cells/cell_rules.h"
 #include "pipeline/cells/marks.h"
 #include "pipeline/cells/range_rows.h"
-#include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
 

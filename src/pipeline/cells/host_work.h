@@ -10,7 +10,6 @@
 // second run computes weight gradients.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {

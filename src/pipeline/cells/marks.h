@@ -3,7 +3,6 @@
 #pragma once
 
 #include "model/schedule.h"
-#include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"
 #include "pipeline/cells/rank_layout.h"
 

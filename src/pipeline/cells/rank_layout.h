@@ -1,7 +1,6 @@
 // Finds out which rank of a job is which pipeline stage, by what the traces say about it.
 #pragma once
 
-#include "model/cells.h"
 #include "model/trace.h"
 
 namespace stageline {

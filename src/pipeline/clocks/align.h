@@ -11,9 +11,6 @@
 // adds pipeline messages and collectives, drift, clocks that are set in mid-run, and bounds that the user sees.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "model/clock_map.h"
-#include "model/trace.h"
 #include "pipeline/clocks/match.h"
 
 namespace stageline {

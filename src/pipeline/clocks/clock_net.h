@@ -2,9 +2,7 @@
 // and estimates how far the clocks that come out of it may be wrong.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "pipeline/clocks/tie_fit.h"
-#include "pipeline/clocks/tie_points.h"
 
 namespace stageline::align {
 

@@ -1,7 +1,6 @@
 // Every message of a run with the time it took, from the best evidence that was recorded.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {

@@ -9,7 +9,6 @@
 
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/step_graph.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -7,7 +7,6 @@
 //     not fed    F of 3; B of 1                         when these start says nothing about their rank or link
 #pragma once
 
-#include "base/words.h"
 #include "pipeline/replay/theory.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "pipeline/measure/step_periods.h"
 
 #include "model/intervals.h"
-#include "model/kind.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"

@@ -7,7 +7,6 @@
 // of the gap and belong to neither step.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/pipeline_sums.h"
 

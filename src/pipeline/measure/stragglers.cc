@@ -1,9 +1,7 @@
 #include "pipeline/measure/stragglers.h"
 
 #include "base/parallel.h"
-#include "model/cells.h"
 #include "pipeline/measure/host_delays.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

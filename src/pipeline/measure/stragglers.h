@@ -5,7 +5,6 @@
 
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/step_graph.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

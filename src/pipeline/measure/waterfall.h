@@ -16,7 +16,6 @@
 
 #include "pipeline/measure/step_tail.h"
 #include "pipeline/replay/theory.h"
-#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -1,7 +1,6 @@
 // The operation orders of every rank in every step, in a form that can be compared with the orders of a schedule.
 #pragma once
 
-#include "base/words.h"
 #include "model/trace.h"
 
 namespace stageline {

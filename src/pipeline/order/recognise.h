@@ -6,9 +6,7 @@
 // that are otherwise equal.
 #pragma once
 
-#include "base/words.h"
 #include "model/schedule.h"
-#include "model/trace.h"
 #include "pipeline/order/rank_lists.h"
 
 namespace stageline {

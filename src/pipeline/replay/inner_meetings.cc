@@ -1,4 +1,3 @@
-#include "model/cells.h"
 #include "model/intervals.h"
 #include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/step_draft.h"

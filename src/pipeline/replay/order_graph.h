@@ -11,7 +11,6 @@
 #pragma once
 
 #include "model/schedule.h"
-#include "model/trace.h"
 #include "pipeline/order/rank_lists.h"
 
 namespace stageline {

@@ -8,7 +8,6 @@
 // meeting and early in the next, so such a cell is replayed here.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {

@@ -14,8 +14,6 @@
 // §3, and the dependencies those of its artifact (docs/analyses/slowdown.md); the code is ours.
 #pragma once
 
-#include "model/trace.h"
-#include "pipeline/replay/graph_ops.h"
 #include "pipeline/replay/step_replay.h"
 #include "pipeline/sums/pipeline_sums.h"
 

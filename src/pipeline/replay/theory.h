@@ -8,9 +8,7 @@
 // took long does not move any other.
 #pragma once
 
-#include "base/words.h"
 #include "model/theory.h"
-#include "pipeline/order/rank_lists.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/order/schedule_places.h"
 #include "pipeline/replay/order_graph.h"

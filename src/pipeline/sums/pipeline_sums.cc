@@ -2,7 +2,6 @@
 
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/kind.h"
 #include "model/statistics.h"
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/stage_costs.h"

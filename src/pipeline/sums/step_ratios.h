@@ -2,7 +2,6 @@
 // `bubble` and `stage_ratio`.
 #pragma once
 
-#include "model/trace.h"
 #include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {

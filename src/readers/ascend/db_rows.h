@@ -8,7 +8,6 @@
 
 #include "base/sqlite_db.h"
 #include "readers/ascend/find_ranks.h"
-#include "readers/ascend/part_builder.h"
 #include "readers/common/number_map.h"
 #include "readers/common/range_message.h"
 

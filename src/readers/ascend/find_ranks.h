@@ -9,7 +9,6 @@
 // Names and rules: docs/formats/ascend.md.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "readers/ascend/part_builder.h"
 #include "readers/reader.h"
 

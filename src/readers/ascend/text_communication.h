@@ -12,7 +12,6 @@
 // The total is kept, and every named operation once.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "model/trace.h"
 
 namespace stageline::ascend {

@@ -1,4 +1,3 @@
-#include "base/error_words.h"
 #include "base/input.h"
 #include "readers/ascend/problems.h"
 #include "readers/ascend/text_trace.h"

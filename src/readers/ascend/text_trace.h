@@ -14,11 +14,7 @@
 // processes and threads may come after their events, so what a row is gets decided at the end.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "base/progress.h"
-#include "base/text_interner.h"
 #include "readers/ascend/find_ranks.h"
-#include "readers/ascend/part_builder.h"
 #include "readers/ascend/text_communication.h"
 
 namespace stageline::ascend {

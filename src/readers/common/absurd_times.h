@@ -6,7 +6,6 @@
 //               further from all others than these are long from the first to the last
 #pragma once
 
-#include "base/diagnostics.h"
 #include "model/trace.h"
 #include "readers/common/problems.h"
 

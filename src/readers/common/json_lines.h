@@ -3,7 +3,6 @@
 
 #include "base/diagnostics.h"
 #include "base/error_words.h"
-#include "base/input.h"
 #include "base/json_events.h"
 
 namespace stageline {

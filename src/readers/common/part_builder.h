@@ -6,9 +6,7 @@
 // Each rank has its own builder, used by one thread. Times are integer nanoseconds since the epoch.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/text_interner.h"
-#include "model/trace.h"
 #include "readers/common/relate_slices.h"
 
 namespace stageline {

@@ -1,8 +1,6 @@
 // Places of ranks that a format does not state: machines, ranks from several files, numbers of steps.
 #pragma once
 
-#include "model/source_limits.h"
-#include "model/trace.h"
 #include "readers/common/ops.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // Reads the files of a reader on all threads, keeping those that can be read.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "readers/reader.h"
 

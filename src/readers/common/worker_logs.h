@@ -1,7 +1,6 @@
 // Finds the worker logs of a source, and the machine and device of each.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "readers/reader.h"
 
 namespace stageline {

@@ -1,8 +1,6 @@
 // Reads one rank's dump of a flight recorder into a Part that still has its own string ids.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "base/string_pool.h"
 #include "model/trace.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 // Parses the events of one stretch of the traceEvents array.
 #pragma once
 
-#include "readers/common/rows/arg_keys.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/kineto/shape_tree.h"
 

@@ -1,6 +1,5 @@
 #include <simdjson.h>
 
-#include "base/error_words.h"
 #include "base/input.h"
 #include "readers/kineto/problems.h"
 #include "readers/kineto/read_file.h"

@@ -9,7 +9,6 @@
 // only when the one before it ended exactly where this one started; otherwise it is parsed again from there.
 #include "readers/kineto/read_file.h"
 
-#include "base/input.h"
 #include "base/json_events.h"
 #include "base/parallel.h"
 #include "readers/kineto/chunk_parser.h"

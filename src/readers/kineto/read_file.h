@@ -4,8 +4,6 @@
 #include <chrono>
 #include <mutex>
 
-#include "base/progress.h"
-#include "model/trace.h"
 #include "readers/common/relate_slices.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/identity.h"

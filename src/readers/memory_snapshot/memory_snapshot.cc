@@ -3,7 +3,6 @@
 #include "base/json_tree.h"
 #include "base/json_writer.h"
 #include "base/pickle.h"
-#include "base/string_pool.h"
 #include "model/source_limits.h"
 #include "readers/common/frames.h"
 #include "readers/common/read_files.h"

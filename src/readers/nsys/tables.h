@@ -1,14 +1,9 @@
 // The tables of an export as all of its readers see them: rows, texts by number, processes, stamps.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/sqlite_db.h"
-#include "base/text_interner.h"
-#include "model/trace.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
-#include "readers/common/part_builder.h"
-#include "readers/common/relate_slices.h"
 #include "readers/common/row_kinds.h"
 
 namespace stageline::nsys {

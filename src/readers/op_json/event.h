@@ -3,9 +3,6 @@
 
 #include <simdjson.h>
 
-#include "base/string_pool.h"
-#include "model/cells.h"
-#include "model/source_limits.h"
 #include "readers/common/ops.h"
 
 namespace stageline::op_json {

@@ -1,5 +1,4 @@
 #include "base/error_words.h"
-#include "base/input.h"
 #include "base/json_events.h"
 #include "readers/common/op_names.h"
 #include "readers/op_json/event.h"

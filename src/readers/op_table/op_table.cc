@@ -3,7 +3,6 @@
 
 #include "base/csv.h"
 #include "base/input.h"
-#include "base/string_pool.h"
 #include "readers/common/op_names.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"

@@ -1,10 +1,6 @@
 // Reads one file of OpenTelemetry's spans (OTLP) into rows, whatever its container: JSON, protobuf, compressed or not.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "base/string_pool.h"
-#include "model/source_limits.h"
-#include "model/trace.h"
 #include "readers/common/ops.h"
 
 namespace stageline {

@@ -1,10 +1,8 @@
 // Reads the timestamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <simdjson.h>
 
-#include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"
-#include "base/string_pool.h"
 #include "readers/common/op_names.h"
 #include "readers/common/ops.h"
 #include "readers/common/read_files.h"

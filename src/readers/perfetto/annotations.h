@@ -4,7 +4,6 @@
 
 #include "base/text_interner.h"
 #include "model/kind.h"
-#include "readers/common/rows/arg_keys.h"
 #include "readers/perfetto/sequence.h"
 
 namespace stageline::pftrace {

@@ -10,10 +10,8 @@
 #include "base/perfetto_fields.h"
 #include "base/progress.h"
 #include "model/source_limits.h"
-#include "readers/common/rows/file_rows.h"
 #include "readers/perfetto/annotations.h"
 #include "readers/perfetto/packets.h"
-#include "readers/perfetto/sequence.h"
 #include "readers/perfetto/slice_log.h"
 #include "readers/perfetto/tracks.h"
 

@@ -2,7 +2,6 @@
 
 #include <simdjson.h>
 
-#include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "readers/common/ranks.h"

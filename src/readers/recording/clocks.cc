@@ -1,7 +1,5 @@
 #include "readers/recording/clocks.h"
 
-#include "model/source_limits.h"
-
 namespace stageline::recording {
 namespace {
 

@@ -1,4 +1,3 @@
-#include "readers/recording/layout.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline::recording {

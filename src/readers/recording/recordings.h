@@ -1,8 +1,6 @@
 // Gathers the recordings of a source: which files belong together, and what they contain.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "base/progress.h"
 #include "readers/reader.h"
 #include "readers/recording/rows.h"
 

@@ -1,7 +1,6 @@
 // The contents of a recording, taken from its chunks and its hot file.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/progress.h"
 #include "readers/common/ops.h"
 #include "readers/recording/layout.h"

@@ -2,12 +2,8 @@
 // (database.cc), tables (tables.cc) or JSON (tool_json.cc).
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/progress.h"
-#include "model/trace.h"
 #include "readers/common/launched_work.h"
-#include "readers/common/part_builder.h"
-#include "readers/common/relate_slices.h"
 #include "readers/common/row_kinds.h"
 
 namespace stageline::rocpd {

@@ -1,4 +1,3 @@
-#include "base/input.h"
 #include "base/json_places.h"
 #include "base/json_tree.h"
 #include "readers/reader.h"

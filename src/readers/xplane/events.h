@@ -1,7 +1,6 @@
 // The lines and events of a plane, decoded: their times, and what their stats say.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "model/trace.h"
 
 namespace stageline {

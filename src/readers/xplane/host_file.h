@@ -1,8 +1,6 @@
 // Reads one *.xplane.pb: what one host recorded of itself and its devices.
 #pragma once
 
-#include "base/diagnostics.h"
-#include "model/trace.h"
 #include "readers/common/relate_slices.h"
 
 namespace stageline {

@@ -1,9 +1,7 @@
 // One connection of the viewer's server: takes requests and sends answers within limits of size and time.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/ip/tcp.hpp>
-#include <mutex>
 
 #include "server/http/http_site.h"
 

@@ -2,12 +2,9 @@
 
 #include <time.h>
 
-#include "base/json_writer.h"
-#include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"
 #include "model/intervals.h"
-#include "model/palette.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

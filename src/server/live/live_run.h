@@ -15,9 +15,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/words.h"
 #include "engine/newest_steps.h"
-#include "model/finding.h"
 #include "server/http/api_answer.h"
 #include "server/http/query.h"
 

@@ -1,4 +1,3 @@
-#include "base/json_writer.h"
 #include "server/live/live_run.h"
 
 namespace stageline {

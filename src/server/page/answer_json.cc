@@ -1,10 +1,8 @@
 #include "server/page/answer_json.h"
 
-#include "base/parallel.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/profile/profile_diff.h"
-#include "diagnosis/what_if/what_if_fixes.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/model_tables.h"

@@ -4,7 +4,6 @@
 
 #include "analyses/analysis.h"
 #include "facts/run.h"
-#include "model/trace.h"
 #include "server/http/query.h"
 #include "server/timeline/timeline.h"
 

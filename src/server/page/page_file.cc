@@ -3,8 +3,6 @@
 #include "base/gzip_bytes.h"
 #include "base/hashes.h"
 #include "base/output_file.h"
-#include "base/parallel.h"
-#include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "engine/figures/figures.h"
 #include "engine/one_clock.h"

@@ -15,7 +15,6 @@
 // program.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "diagnosis/causes/findings.h"
 #include "engine/engine.h"
 #include "exporters/exporter.h"

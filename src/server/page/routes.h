@@ -3,7 +3,6 @@
 // with the page, and tools/tidy.py compares the two.
 #pragma once
 
-#include "server/http/api_answer.h"
 #include "server/http/http_site.h"
 #include "server/http/query.h"
 

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "base/json_writer.h"
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/figures/figures.h"
@@ -10,7 +9,6 @@
 #include "server/page/answer_json.h"
 #include "server/pipeline/pipeline_view.h"
 #include "sql/answer.h"
-#include "sql/session.h"
 
 namespace stageline {
 namespace {

@@ -4,11 +4,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "engine/one_clock.h"
 #include "facts/run.h"
-#include "model/trace.h"
 #include "server/http/answer_desk.h"
 #include "server/http/query.h"
 

@@ -1,7 +1,5 @@
-#include "base/json_writer.h"
 #include "exporters/table_words.h"
 #include "facts/profile_facts.h"
-#include "model/palette.h"
 #include "server/page/answer_json.h"
 #include "server/page/page_slices.h"
 

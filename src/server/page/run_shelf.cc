@@ -6,17 +6,13 @@
 #include <new>
 
 #include "base/change_points.h"
-#include "base/error_words.h"
 #include "base/input_files.h"
-#include "base/json_writer.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/explain.h"
 #include "engine/diff_json.h"
 #include "engine/mean_step.h"
 #include "facts/run.h"
-#include "model/palette.h"
 #include "readers/reader.h"
-#include "server/http/query.h"
 
 namespace stageline {
 namespace {

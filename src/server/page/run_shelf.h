@@ -10,10 +10,6 @@
 // released, and it is read again when its page asks for it.
 #pragma once
 
-#include <mutex>
-
-#include "server/http/answer_desk.h"
-#include "server/http/api_answer.h"
 #include "server/http/http_site.h"
 #include "server/page/view_run.h"
 

@@ -6,7 +6,6 @@
 #include "base/environment.h"
 #include "base/freed_memory.h"
 #include "base/input.h"
-#include "base/json_writer.h"
 #include "engine/engine.h"
 #include "profile/event_text.h"
 #include "server/page/answer_json.h"

@@ -1,12 +1,6 @@
 // A run as the viewer serves it: nothing yet, what has been read so far, or all of it.
 #pragma once
 
-#include <atomic>
-#include <mutex>
-
-#include "base/progress.h"
-#include "engine/one_clock.h"
-#include "model/trace.h"
 #include "server/page/run_answers.h"
 #include "server/page/run_notes.h"
 #include "server/pipeline/pipeline_view.h"

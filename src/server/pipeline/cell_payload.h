@@ -3,7 +3,6 @@
 #pragma once
 
 #include "model/theory.h"
-#include "model/trace.h"
 
 namespace stageline {
 

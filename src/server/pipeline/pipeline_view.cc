@@ -1,6 +1,5 @@
 #include "server/pipeline/pipeline_view.h"
 
-#include "model/palette.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/waterfall.h"
 #include "server/http/wire.h"

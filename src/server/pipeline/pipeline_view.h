@@ -6,7 +6,6 @@
 
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "facts/pipeline_facts.h"
-#include "facts/run.h"
 #include "server/http/query.h"
 
 namespace stageline {

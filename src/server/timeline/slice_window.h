@@ -2,7 +2,6 @@
 // details of one slice.
 #pragma once
 
-#include "base/json_writer.h"
 #include "server/http/query.h"
 #include "server/timeline/timeline.h"
 

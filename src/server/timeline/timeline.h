@@ -13,9 +13,6 @@
 
 #include <mutex>
 
-#include "base/string_pool.h"
-#include "model/trace.h"
-#include "server/timeline/timeline_kinds.h"
 #include "server/timeline/view_lane.h"
 
 namespace stageline {

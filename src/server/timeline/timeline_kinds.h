@@ -2,8 +2,6 @@
 // host did. One small number covers both, so that a tile says in one byte what it shows.
 #pragma once
 
-#include "base/words.h"
-#include "model/kind.h"
 #include "model/palette.h"
 #include "model/trace.h"
 

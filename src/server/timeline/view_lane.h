@@ -1,7 +1,6 @@
 // A lane of the viewer: columns of slices, laid out in rows. timeline.h makes lanes of a Trace.
 #pragma once
 
-#include "model/trace.h"
 #include "server/timeline/timeline_kinds.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 // All ranks are slower from a step on, until a step, more (or less) with every step, in every n-th step, or in some
 // steps.
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

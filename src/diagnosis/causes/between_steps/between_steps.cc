@@ -1,6 +1,5 @@
 // Time between steps: an unexplained gap, or a phase that has a name, before every step or before some.
 #include "diagnosis/causes/gap_times.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "model/row_names.h"
 

@@ -1,6 +1,5 @@
 // Long place of a step: a micro-batch takes longer in every step, on most stages or on one. Or the times of all
 // micro-batches of a step follow a shape.
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

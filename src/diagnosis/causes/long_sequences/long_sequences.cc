@@ -1,5 +1,4 @@
 // Long sequences: some micro-batches take longer forward and backward, on every stage.
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

@@ -5,8 +5,6 @@
 //   order restored        the same cells in the schedule's order                             T − what the order costs
 //   split as well         whole backwards where the schedule has I and W, as the schedule    … − what the missing
 //                         has them                                                               split costs
-#include "base/parallel.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/replay/order_graph.h"
 #include "pipeline/replay/replay.h"

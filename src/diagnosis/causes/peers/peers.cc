@@ -3,7 +3,6 @@
 // exchanges, each compared with the peers'.
 #include "diagnosis/causes/peers/peers.h"
 
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/sums/stage_costs.h"
 

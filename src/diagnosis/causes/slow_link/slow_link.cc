@@ -1,6 +1,5 @@
 // Slow link: messages from one stage to another take longer than on the other links, always or in some steps.
 #include "diagnosis/causes/link_times.h"
-#include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"
 

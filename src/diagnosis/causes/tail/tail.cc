@@ -1,6 +1,5 @@
 // The exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
 #include "diagnosis/causes/rank_windows.h"
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 #include "model/message_names.h"
 #include "pipeline/replay/step_draft.h"

@@ -1,6 +1,5 @@
 // Uneven data: work varies with the data from stage to stage, as where experts get unequal shares of the tokens.
 // Replicas that have more of it in every step are reported with it.
-#include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {

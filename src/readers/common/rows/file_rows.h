@@ -5,7 +5,6 @@
 // ids and results do not depend on which parser parsed what.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "base/text_interner.h"
 #include "model/trace.h"
 #include "readers/common/rows/arg_keys.h"

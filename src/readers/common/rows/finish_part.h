@@ -1,7 +1,6 @@
 // Makes a Part of rows in file order: puts lanes in order, and finds the facts that many questions need.
 #pragma once
 
-#include "model/trace.h"
 #include "readers/common/relate_slices.h"
 #include "readers/common/rows/file_rows.h"
 

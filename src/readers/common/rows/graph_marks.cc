@@ -1,7 +1,6 @@
 #include "readers/common/rows/graph_marks.h"
 
 #include "model/message_names.h"
-#include "model/slice_facts.h"
 
 namespace stageline::rows {
 namespace {

@@ -1,7 +1,6 @@
 // Finds out the rank of a file, and machine and size of the job, by its content and by its name.
 #pragma once
 
-#include "base/diagnostics.h"
 #include "model/trace.h"
 #include "readers/common/problems.h"
 
