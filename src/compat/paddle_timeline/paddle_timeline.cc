@@ -7,6 +7,7 @@
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "compat/paddle_timeline/problems.h"
+#include "compat/paddle_timeline/timeline_steps.h"
 #include "readers/paddle_log/problems.h"
 
 namespace stageline {
@@ -40,15 +41,18 @@ std::string job_text(const PaddleLog& log, const PaddleJob& job) {
          std::string(6 - decimals.size(), '0') + decimals;
 }
 
-// Jobs that are in the log twice would open steps of their own. Of jobs that begin before another one ends and end
-// after it, a viewer takes one's end for the other's.
-void tell_jobs_apart(PaddleLog& log, Diagnostics& flaws) {
+// Jobs that are in the log twice would open steps of their own.
+void drop_repeats(PaddleLog& log, Diagnostics& flaws) {
   const PaddleRepeats repeats = mark_repeated_jobs(log);
   if (repeats.lines > 0) flaws.add(problem::paddle_repeated_line, {log.path}, repeats.lines);
   if (repeats.steps > 0) flaws.add(problem::paddle_repeated_step, {log.path}, repeats.steps);
   std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & kJobRepeated) != 0; });
+}
+
+// Where a job begins before another one ends and ends after it, a viewer takes the end of one for that of the other.
+void report_overlaps(const PaddleLog& log, Diagnostics& flaws) {
   std::vector<PaddleJob> order = log.jobs;
-  sort_stably(order, {}, [](auto& a) { return a.start_ns; });
+  sort_stably(order, {}, [](auto& job) { return job.start_ns; });
   const PaddleJob *longest = nullptr, *first = nullptr;
   int64_t count = 0;
   for (const PaddleJob& job : order) {
@@ -58,41 +62,6 @@ void tell_jobs_apart(PaddleLog& log, Diagnostics& flaws) {
   }
   if (first) flaws.add(problem::paddle_overlapping_jobs, Args().set("job", job_text(log, *first)), {log.path}, count);
 }
-
-bool less(const PyTime& a, const PyTime& b) { return a.us < b.us; }
-
-// Merges the steps of all logs by their ordinals as V3 does: the start is the earliest, the end the latest. When
-// repairing, a log that lost steps is matched by time first.
-class StepMerge {
- public:
-  void add(int32_t ordinal, const TimelineStep& step) {
-    const size_t i = ordinal;
-    if (merged_.size() <= i) merged_.resize(i + 1);
-    Slot& slot = merged_[i];
-    if (!slot.used || less(step.start, slot.step.start)) slot.step.start = step.start;
-    if (!slot.used || less(slot.step.end, step.end)) slot.step.end = step.end;
-    slot.used = true;
-  }
-  // The start of a step is raised to the end of the step before.
-  int64_t write(TimelineWriter& writer, int64_t first_number) const {
-    int64_t written = 0;
-    for (size_t i = 0; i < merged_.size(); ++i) {
-      if (!merged_[i].used) continue;
-      PyTime start = merged_[i].step.start;
-      if (i > 0 && merged_[i - 1].used && less(start, merged_[i - 1].step.end)) start = merged_[i - 1].step.end;
-      writer.step(static_cast<int64_t>(i) + first_number, start, merged_[i].step.end);
-      ++written;
-    }
-    return written;
-  }
-
- private:
-  struct Slot {
-    TimelineStep step;
-    bool used = false;
-  };
-  std::vector<Slot> merged_;
-};
 
 int64_t as_ns(const PyTime& time) { return static_cast<int64_t>(std::min(time.us, 9e15) * 1000); }
 
@@ -117,7 +86,8 @@ ScannedLog scan_log(const std::string& path, const PaddleTimelineOptions& option
   } else {
     report_paddle_flaws(out.log, out.flaws);
     clean(out.log);
-    tell_jobs_apart(out.log, out.flaws);
+    drop_repeats(out.log, out.flaws);
+    report_overlaps(out.log, out.flaws);
   }
   return out;
 }
@@ -204,7 +174,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   writer.finish(inputs->names);
   result.logs = inputs->rows.size();
   result.machines = inputs->machines;
-  OutputSet together;
+  OutputSet together;  // both files appear, or none
   TRY_OK(chrome->commit());
   TRY_OK(perfetto->commit());
   TRY_OK(together.commit());

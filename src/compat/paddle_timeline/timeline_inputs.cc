@@ -1,6 +1,7 @@
+#include "compat/paddle_timeline/timeline_inputs.h"
+
 #include <filesystem>
 
-#include "compat/paddle_timeline/paddle_timeline.h"
 #include "compat/paddle_timeline/problems.h"
 #include "readers/common/worker_logs.h"
 
@@ -8,7 +9,6 @@ namespace stageline {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kFirstRowTid = 2334;  // V3's number for the first device row; 2333 is the row of steps
 
 struct Folder {
   std::vector<std::string> machine_folders;  // in the directory's order
@@ -135,39 +135,6 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
     return make_error(ErrorCode::kBadInput, "no workerlog.N here",
                       "--log_dir is the folder that holds workerlog.0 (the launcher's --log_dir)", {options.log_dir});
   return inputs;
-}
-
-std::vector<TimelineStep> steps_as_v3(const PaddleLog& log) {
-  std::vector<TimelineStep> steps;
-  TimelineStep open;
-  int marker = -1;
-  for (const PaddleJob& job : log.jobs) {
-    if (marker < 0 && log.types[job.type] != "default") marker = job.type;
-    if (job.type == marker && job.micro_batch == 0) {
-      if (open.start.us != 0) steps.push_back(open);
-      open.start = {job.start_us, false};
-    }
-    open.end = {job.end_us, false};
-  }
-  steps.push_back(open);
-  return steps;
-}
-
-std::vector<TimelineStep> steps_repaired(const PaddleLog& log) {
-  if (log.jobs.empty()) return {};
-  const bool only_default = std::ranges::all_of(log.types, [](const std::string& t) { return t == "default"; });
-  if (only_default) {
-    std::vector<TimelineStep> steps;
-    for (const PaddleJob& job : log.jobs) steps.push_back({{job.start_us, false}, {job.end_us, false}});
-    return steps;
-  }
-  std::vector<TimelineStep> steps = steps_as_v3(log);
-  if (steps.front().start.is_integer_zero) {
-    double first = log.jobs.front().start_us;
-    for (const PaddleJob& job : log.jobs) first = std::min(first, job.start_us);
-    steps.front().start = {first, false};
-  }
-  return steps;
 }
 
 }  // namespace stageline
