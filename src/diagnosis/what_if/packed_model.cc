@@ -1,154 +1,16 @@
 #include "diagnosis/what_if/packed_model.h"
 
+#include "base/pack.h"
+
 namespace stageline {
-namespace {
-
-constexpr double kMaxWhole =
-    4'503'599'627'370'496;  // 2^52: whole numbers up to here are exact in a double, with one bit to spare
-
-// Packing and restoring walk the same fields in the same order; each field is handed to a writer or to a reader.
-class PackWriter {
- public:
-  static constexpr bool kReads = false;
-  template <class... T>
-  void whole(const T&... values) {
-    (put(bytes_, zigzag(static_cast<int64_t>(values))), ...);
-  }
-  void real(const double& value) { put_real(bytes_, value); }
-  void text(const std::string& value) {
-    put(bytes_, value.size());
-    bytes_ += value;
-  }
-  template <class... T>
-  void column(const std::vector<T>&... columns) {
-    (one_column(columns), ...);
-  }
-  template <class List, class Each>
-  void list(const List& values, const Each& each) {
-    put(bytes_, values.size());
-    for (const auto& value : values) each(value);
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  template <class T>
-  void one_column(const std::vector<T>& values) {
-    std::string plain, distances;
-    T before{};
-    for (const T& value : values) {
-      if constexpr (std::is_floating_point_v<T>) {
-        put_real(plain, static_cast<double>(value));
-      } else {
-        put(plain, zigzag(static_cast<int64_t>(value)));
-        put(distances, zigzag(static_cast<int64_t>(value) - static_cast<int64_t>(before)));
-      }
-      before = value;
-    }
-    const bool near = !std::is_floating_point_v<T> && distances.size() < plain.size();
-    put(bytes_, values.size() * 2 + (near ? 1 : 0));
-    bytes_ += near ? distances : plain;
-  }
-  static uint64_t zigzag(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ (value >> 63); }
-  static void put(std::string& out, uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-    out += static_cast<char>(value);
-  }
-  // A whole number as twice its zigzag code; any other number as 1 and its eight bytes.
-  static void put_real(std::string& out, double value) {
-    if (std::abs(value) < kMaxWhole && value == std::floor(value) && !(value == 0 && std::signbit(value)))
-      return put(out, zigzag(static_cast<int64_t>(value)) << 1);
-    put(out, 1);
-    char raw[sizeof value];
-    std::memcpy(raw, &value, sizeof value);
-    out.append(raw, sizeof raw);
-  }
-
-  std::string bytes_;
-};
-
-class PackReader {
- public:
-  static constexpr bool kReads = true;
-  explicit PackReader(std::string_view bytes) : rest_(bytes) {}
-  template <class... T>
-  void whole(T&... values) {
-    ((values = static_cast<T>(unzigzag(get()))), ...);
-  }
-  void real(double& value) { value = get_real(); }
-  void text(std::string& value) { value = bytes_of(get()); }
-  template <class... T>
-  void column(std::vector<T>&... columns) {
-    (one_column(columns), ...);
-  }
-  template <class List, class Each>
-  void list(List& values, const Each& each) {
-    values.resize(counted(get()));
-    for (auto& value : values) each(value);
-  }
-  bool whole_to_the_end() const { return !broken_ && rest_.empty(); }
-
- private:
-  template <class T>
-  void one_column(std::vector<T>& values) {
-    const uint64_t head = get();
-    values.resize(counted(head / 2));
-    int64_t before = 0;
-    for (T& value : values) {
-      if constexpr (std::is_floating_point_v<T>) {
-        value = static_cast<T>(get_real());
-      } else {
-        before = unzigzag(get()) + (head % 2 != 0 ? before : 0);
-        value = static_cast<T>(before);
-      }
-    }
-  }
-  static int64_t unzigzag(uint64_t value) {
-    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
-  }
-  uint64_t get() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    broken_ = true;
-    return 0;
-  }
-  double get_real() {
-    const uint64_t head = get();
-    if (head != 1) return unzigzag(head >> 1);
-    double value = 0;
-    const std::string_view raw = bytes_of(sizeof value);
-    if (raw.size() == sizeof value) std::memcpy(&value, raw.data(), sizeof value);
-    return value;
-  }
-  std::string_view bytes_of(uint64_t count) {
-    const std::string_view own = rest_.substr(0, counted(count));
-    rest_.remove_prefix(own.size());
-    return own;
-  }
-  // Every value takes at least one byte, so a count beyond the remaining bytes is wrong.
-  size_t counted(uint64_t count) {
-    if (count <= rest_.size()) return count;
-    broken_ = true;
-    return 0;
-  }
-
-  std::string_view rest_;
-  bool broken_ = false;
-};
-
-}  // namespace
-
-// Every argument is const for writers, and not for readers.
+// Writers get every argument as const, readers do not. Not packed are the members that only the making of a model
+// needs: its error, the steps that were left out, the recorded ends.
 class PackedModel {
  public:
   template <class Pack, class Model>
   static void asked(Pack& p, Model& model, std::conditional_t<Pack::kReads, AskedModel, const AskedModel>& with) {
     what_if(p, model);
-    p.list(with.fixes, [&](auto& one) { changes(p, one); });
+    p.list(with.fixes, [&](auto& fix) { changes(p, fix); });
     p.whole(with.zero_ns);
     p.column(with.dp, with.stage);
   }
@@ -195,9 +57,9 @@ class PackedModel {
       different = of_op;
       std::sort(different.begin(), different.end());
       different.erase(std::unique(different.begin(), different.end()), different.end());
-      for (const float one : of_op)
+      for (const float factor : of_op)
         which.push_back(
-            static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), one) - different.begin()));
+            static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), factor) - different.begin()));
     }
     p.column(different, which);
     if constexpr (Pack::kReads) {
@@ -227,8 +89,7 @@ class PackedModel {
         for (const uint32_t on : g.waits(op)) back.push_back(op - on);
     p.column(back);
     if constexpr (Pack::kReads) {
-      if (g.wait_begin.size() != g.size() + 1 || g.wait_begin.back() != back.size())
-        return;  // not whole, so it is not used
+      if (g.wait_begin.size() != g.size() + 1 || g.wait_begin.back() != back.size()) return p.break_off();
       for (uint32_t op = 0; op < g.size(); ++op)
         for (uint32_t w = g.wait_begin[op]; w < std::min<size_t>(g.wait_begin[op + 1], back.size()); ++w)
           g.wait_on.push_back(op - back[w]);
@@ -276,7 +137,7 @@ class PackedModel {
       const size_t count = g.size();
       if (off.size() != count || g.dur_ns.size() != count || g.delay_ns.size() != count ||
           g.wait_begin.size() != count + 1 || g.wait_begin.back() != g.wait_on.size())
-        return;  // not whole
+        return p.break_off();
       g.start_ns.resize(count);
       follow(g, [&](size_t op, int64_t expected) { return g.start_ns[op] = expected + off[op]; });
     }
@@ -302,10 +163,12 @@ class PackedModel {
     }
   }
 
+  // Here and in changes() all members are taken apart, so that a new one does not compile until it is packed.
   template <class Pack, class Sizes>
   static void sizes(Pack& p, Sizes& s) {
-    p.whole(s.stages, s.micro_batches, s.chunks, s.group, s.dw_detach, s.plan.forward, s.plan.input, s.plan.weight,
-            s.plan.latency);
+    auto& [stages, micro_batches, chunks, group, dw_detach, plan] = s;
+    auto& [forward, input, weight, latency] = plan;
+    p.whole(stages, micro_batches, chunks, group, dw_detach, forward, input, weight, latency);
   }
 
   template <class Pack, class Costs>
@@ -381,21 +244,27 @@ class PackedModel {
       p.whole(*value);
   }
 
+  template <class Pack, class Scale>
+  static void scale(Pack& p, Scale& s) {
+    auto& [stage, rank, dp, chunk, micro_batch, step, kind, by, set_ns] = s;
+    p.whole(stage, rank, dp, chunk, micro_batch, step);
+    maybe(p, kind);
+    p.real(by);
+    maybe(p, set_ns);
+  }
+
   template <class Pack, class C>
   static void changes(Pack& p, C& c) {
-    p.list(c.scales, [&](auto& s) {
-      p.whole(s.stage, s.rank, s.dp, s.chunk, s.micro_batch, s.step);
-      maybe(p, s.kind);
-      p.real(s.by);
-      maybe(p, s.set_ns);
-    });
-    p.list(c.replaced, [&](auto& worker) { p.whole(worker.first, worker.second); });
-    costs(p, c.stage_factor);
-    p.whole(c.fair_stage, c.fair_cells, c.fair_links, c.no_delay);
-    maybe(p, c.latency_ns);
-    p.text(c.schedule);
-    p.whole(c.chunks, c.group, c.micro_batches);
-    p.list(c.more_in_flight, [&](auto& extra) { p.whole(extra); });
+    auto& [scales, replaced, stage_factor, fair_stage, fair_cells, fair_links, no_delay, latency_ns, schedule, chunks,
+           group, micro_batches, more_in_flight] = c;
+    p.list(scales, [&](auto& cells) { scale(p, cells); });
+    p.list(replaced, [&](auto& worker) { p.whole(worker.first, worker.second); });
+    costs(p, stage_factor);
+    p.whole(fair_stage, fair_cells, fair_links, no_delay);
+    maybe(p, latency_ns);
+    p.text(schedule);
+    p.whole(chunks, group, micro_batches);
+    p.list(more_in_flight, [&](auto& extra) { p.whole(extra); });
   }
 };
 
@@ -409,7 +278,7 @@ std::optional<RestoredModel> restored_model(std::string_view bytes) {
   PackReader reader(bytes);
   std::optional<RestoredModel> restored(std::in_place);
   PackedModel::asked(reader, restored->model, restored->asked);
-  if (!reader.whole_to_the_end()) return std::nullopt;
+  if (!reader.all_was_read()) return std::nullopt;
   PackedModel::measure(restored->model);
   return restored;
 }

@@ -2,9 +2,8 @@
 // program (src/wasm). Both ends are built from this source, and a restored model answers every question as the original
 // does, to the last bit.
 //
-// Whole numbers are varints, zigzag; of a column each value, or each one's distance to the one before, whichever is
-// shorter. Real numbers are mostly whole nanoseconds: those go the same way, others as eight bytes. Values that follow
-// from the rest (an operation's start, the same cells of other replicas, the usual duration) are computed again.
+// Values that follow from the rest (an operation's start, the same cells of other replicas, the usual duration) are
+// computed again. The bytes of a value: base/pack.h.
 #pragma once
 
 #include "diagnosis/what_if/what_if.h"
