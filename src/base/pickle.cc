@@ -179,46 +179,9 @@ class PickleReader {
         if (broken_.empty() && (protocol < 2 || protocol > 5)) fail("this is a protocol other than 2 to 5");
         return;
       }
-      case 0x95: number(8); return;  // FRAME
-      case '(': return push(kMark);
-      case '}': return push(tree_.add_dict());
-      case ']':
-      case ')':
-      case 0x8f: return push(tree_.add_list());
-      case 'N': return push(tree_.add_none());
-      case 0x88: return push(tree_.add_bool(true));
-      case 0x89: return push(tree_.add_bool(false));
-      case 'J': return push_signed(4);
-      case 'K': return push_unsigned(1);
-      case 'M': return push_unsigned(2);
-      case 0x8a: return push_long(number(1));
-      case 0x8b: return push_long(number(4));
-      case 'G': return push_real();
-      case 'X':
-      case 'T': return push_text(number(4), true);
-      case 0x8c:
-      case 'U': return push_text(number(1), true);
-      case 0x8d: return push_text(number(8), true);
-      case 'B': return push_text(number(4), false);
-      case 'C': return push_text(number(1), false);
-      case 0x8e: return push_text(number(8), false);
-      case 'q': return remember(number(1));
-      case 'r': return remember(number(4));
-      case 0x94: return remember(memo_.size());
-      case 'h': return recall(number(1));
-      case 'j': return recall(number(4));
-      case 't':
-      case 'l':
-      case 0x91: return collect(after_mark());
-      case 0x85: return collect_top(1);
-      case 0x86: return collect_top(2);
-      case 0x87: return collect_top(3);
-      case 'u': return fill_after_mark(ValueTag::kDict);
-      case 'e':
-      case 0x90: return fill_after_mark(ValueTag::kList);
-      case 's': return fill_top(2, ValueTag::kDict);
-      case 'a': return fill_top(1, ValueTag::kList);
-      case '0': pop(); return;
+#define OPCODE(code, name, action) \
+  case code: action; return;
+#include "base/pickle_opcodes.def"
       case '1': {
         const size_t first = after_mark();
         if (broken_.empty()) stack_.resize(first - 1);

@@ -25,15 +25,9 @@ constexpr int64_t kMaxBytes = int64_t{1} << 60;  // limit for one block; more is
 constexpr int64_t kMaxDevices = 4096;
 
 AllocatorAction action_of(std::string_view text) {
-  if (text == "alloc" || text == "workspace_snapshot_alloc") return AllocatorAction::kAlloc;
-  if (text == "free_requested") return AllocatorAction::kFreeRequested;
-  if (text == "free_completed" || text == "free") return AllocatorAction::kFreeCompleted;
-  if (text == "segment_alloc") return AllocatorAction::kSegmentAlloc;
-  if (text == "segment_free") return AllocatorAction::kSegmentFree;
-  if (text == "segment_map") return AllocatorAction::kSegmentMap;
-  if (text == "segment_unmap") return AllocatorAction::kSegmentUnmap;
-  if (text == "snapshot") return AllocatorAction::kSnapshot;
-  if (text == "oom") return AllocatorAction::kOutOfMemory;
+#define ACTION(name, action) \
+  if (text == name) return AllocatorAction::action;
+#include "readers/memory_snapshot/actions.def"
   return AllocatorAction::kOther;
 }
 

@@ -41,34 +41,18 @@ uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// NVTX's own entry types, nvtxPayloadEntryType: 1 char … 22 size_t; from 2^24 on another schema, an enumeration here.
+// Bytes of NVTX's own entry types, nvtxPayloadEntryType: 1 char … 18 uint64, 22 size_t; 0: of no size that is read.
+// From 2^24 on a type is another schema, an enumeration here.
+constexpr size_t kTypeBytes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 8, 8, 1, 1, 2, 2, 4, 4, 8, 8, 0, 0, 0, 8};
+constexpr size_t kEnumerationBytes = 4;
+
 size_t size_of_type(int64_t type) {
-  switch (type) {
-    case 1:
-    case 2:
-    case 11:
-    case 12: return 1;
-    case 3:
-    case 4:
-    case 13:
-    case 14: return 2;
-    case 5:
-    case 6:
-    case 15:
-    case 16: return 4;
-    case 7:
-    case 8:
-    case 9:
-    case 10:
-    case 17:
-    case 18:
-    case 22: return 8;
-    default: return type >= (int64_t{1} << 24) ? 4 : 0;
-  }
+  if (type >= 0 && type < std::ssize(kTypeBytes)) return kTypeBytes[type];
+  return type >= (int64_t{1} << 24) ? kEnumerationBytes : 0;
 }
-bool is_signed_type(int64_t type) {
-  return type == 3 || type == 5 || type == 7 || type == 9 || type == 11 || type == 13 || type == 15 || type == 17;
-}
+
+// From short on, the odd ones are signed.
+bool is_signed_type(int64_t type) { return type >= 3 && type <= 17 && type % 2 == 1; }
 
 PayloadSchemas::PayloadSchemas(const SqliteDb& db) {
   std::set<std::pair<uint64_t, int64_t>> seen;  // rows repeat once per process

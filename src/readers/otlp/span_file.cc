@@ -31,43 +31,27 @@ size_t first_of_text(std::string_view text) {
 }  // namespace
 
 void set_attribute(Resource& resource, std::string_view key, std::string_view value) {
-  if (key == "dl.world_size") resource.world_size = size_of(value);
-  if (key == "dl.pipeline_parallel.size") resource.pipeline_size = size_of(value);
-  if (key == "dl.data_parallel.size") resource.data_size = size_of(value);
-  if (key == "dl.batch_size") resource.batch_size = size_of(value);
-  if (key == "megatron.micro_batch_size") resource.micro_batch_size = size_of(value);
-  if (key == "service.name") resource.service = value;
-  if (key == "service.instance.id") resource.instance = value;
-  if (key == "host.name") resource.host = value;
-  if (key == "nemo.run.id") resource.run = value;
+#define RESOURCE(name, member, reading) \
+  if (key == name) resource.member = reading;
+#include "readers/otlp/attributes.def"
   if (key == "dl.rank" || ((key == "rank" || key == "torch.rank") && resource.rank == kUnknown))
     resource.rank = parse_index(value, kMaxRankNumber).value_or(kUnknown);
   if (key == "process.pid" || key == "vllm.process_id") resource.pid = parse_int(value).value_or(0);
 }
 
 void RawSpan::set(std::string_view key, std::string_view value) {
-  if (key == "megatron.iteration") span.iteration = parse_index(value, kMaxStepNumber).value_or(kUnknown);
-  if (key == "num_microbatches") span.micro_batches = parse_index(value, kMaxMicroBatchNumber).value_or(kUnknown);
-  if (key == "pipeline.kind") span.kind = kind_of_op(value);
-  if (key == "pipeline.step") span.step = parse_index(value, kMaxStepNumber).value_or(kUnknown);
-  if (key == "pipeline.stage") span.stage = parse_index(value, kMaxRankNumber).value_or(kUnknown);
-  if (key == "pipeline.chunk") span.chunk = parse_index(value, kMaxChunkNumber).value_or(kUnknown);
-  if (key == "pipeline.micro_batch") span.own_micro_batch = parse_index(value, kMaxMicroBatchNumber).value_or(kUnknown);
-  if (key == "nemo.span.truncated") span.truncated = value == "true";
+#define SPAN(name, member, reading) \
+  if (key == name) span.member = reading;
+#include "readers/otlp/attributes.def"
   if (key.starts_with("gen_ai.")) set_of_request(key.substr(7), value);
 }
 
 void RawSpan::set_of_request(std::string_view key, std::string_view value) {
   const auto tokens = [&] { return std::max<int64_t>(-1, parse_int(value).value_or(-1)); };
   is_request |= key.starts_with("latency.");
-  if (key == "latency.time_in_queue") request.queue_ns = ns_of_seconds(value);
-  if (key == "latency.time_in_model_prefill") request.prefill_ns = ns_of_seconds(value);
-  if (key == "latency.time_in_model_decode") request.decode_ns = ns_of_seconds(value);
-  if (key == "latency.time_to_first_token") request.first_token_ns = ns_of_seconds(value);
-  if (key == "usage.prompt_tokens") request.prompt_tokens = tokens();
-  if (key == "usage.cached_tokens") request.cached_tokens = tokens();
-  if (key == "usage.completion_tokens") request.completion_tokens = tokens();
-  if (key == "request.id") request.id = value;
+#define REQUEST(name, member, reading) \
+  if (key == name) request.member = reading;
+#include "readers/otlp/attributes.def"
 }
 
 void SpanSink::take(RawSpan raw, int64_t offset) {

@@ -210,21 +210,9 @@ Meta parse_meta(std::string_view json) {
   for (const JsonMember& m : json_members(json, kMaxMetaMembers)) {
     if (!m.whole) continue;
     constexpr int64_t kMaxRank = (int64_t{1} << 24) - 1;
-    if (m.key == "rank") meta.rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
-    if (m.key == "stage") meta.stage = static_cast<int32_t>(whole(m.value, 0, (1 << 16) - 1, -1));
-    if (m.key == "dp_rank") meta.dp_rank = static_cast<int32_t>(whole(m.value, 0, kMaxRank, -1));
-    if (m.key == "world") meta.world = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
-    if (m.key == "pp") meta.pp = static_cast<int32_t>(whole(m.value, 0, 1 << 16, 0));
-    if (m.key == "dp") meta.dp = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
-    if (m.key == "boot") meta.boot = whole(m.value, 0, UINT32_MAX, 0);
-    if (m.key == "ticks_per_second") meta.ticks_per_second = whole(m.value, 0, INT64_MAX, 0);
-    if (m.key == "start_realtime_ns") meta.start_realtime_ns = whole(m.value, 0, INT64_MAX, 0);
-    if (m.key == "uuid") meta.uuid = bytes_of_hex(json_text(m.value));
-    if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
-    if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
-    if (m.key == "devices") meta.devices = valid_utf8(json_text(m.value));
-    if (m.key == "kernels") meta.kernels = valid_utf8(json_text(m.value));
-    if (m.key == "hot") meta.hot = json_text(m.value);
+#define META(name, reading) \
+  if (m.key == #name) meta.name = reading;
+#include "readers/recording/meta.def"
   }
   return meta;
 }
