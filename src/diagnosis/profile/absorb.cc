@@ -1,5 +1,5 @@
 #include "diagnosis/profile/finding_parts.h"
-#include "diagnosis/profile/late_rank.h"
+#include "diagnosis/profile/late_rank_findings.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
 

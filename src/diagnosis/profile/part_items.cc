@@ -47,14 +47,8 @@ class DeviceParts {
   // `modules`: of this rank; null where items are not asked for by module.
   DeviceParts(const Trace& trace, const Part& part, const RankFacts& facts, bool accounted, DiffItemsBy by,
               const ModuleAnswer* modules)
-      : trace_(trace),
-        part_(part),
-        by_(by),
-        modules_(modules),
-        t_(device_timeline(trace, part)),
-        culprits_(trace, t_),
-        accounted_(accounted),
-        waiting_(share_or_zero(facts.comm_wait_ns, facts.exposed_comm_ns)) {}
+      : trace_(trace), part_(part), by_(by), modules_(modules), t_(device_timeline(trace, part)), culprits_(trace, t_),
+        accounted_(accounted), waiting_(share_or_zero(facts.comm_wait_ns, facts.exposed_comm_ns)) {}
 
   RankParts read() {
     ends_ = t_.step_ends_ns;
@@ -374,7 +368,7 @@ Result<ProfileParts> profile_parts(const Run& run, DiffItemsBy by) {
   out.requests = sum_over<size_t>(trace.parts, [](const Part& part) { return part.requests.size(); });
   out.steps = out.requests > 0 ? out.requests : f.step_count;
   if (f.late) out.late = f.late->rank;
-  if (!f.late && f.waits && f.waits->min_rank) out.late = static_cast<int32_t>(*f.waits->min_rank);
+  if (!f.late && f.waits && f.waits->min_rank) out.late = *f.waits->min_rank;
   out.headline = std::move(measured.headline);
   return out;
 }

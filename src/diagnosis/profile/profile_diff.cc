@@ -18,9 +18,7 @@ constexpr size_t kMaxItems = 8, kMaxKernelNames = 2;
 class Change {
  public:
   Change(const ProfileParts& a, const ProfileParts& b)
-      : usual_a_(usual(a.lengths)),
-        usual_b_(usual(b.lengths)),
-        steps_(std::min(a.lengths.size(), b.lengths.size())),
+      : usual_a_(usual(a.lengths)), usual_b_(usual(b.lengths)), steps_(std::min(a.lengths.size(), b.lengths.size())),
         min_ns_(kMinDiffShare * a.step_ns) {}
 
   int64_t steps() const { return steps_; }

@@ -39,7 +39,7 @@ struct CollectiveWaits {
   double share = 0;                  // waiting of the collectives' time
   double weight = 0;                 // exposed waiting of the step
   double mean_ns = 0;                // exposed waiting of a rank; with min_rank, of each of the others
-  std::optional<int64_t> min_rank;   // waits far less than the others, so they wait for it
+  std::optional<int32_t> min_rank;   // waits far less than the others, so they wait for it
   double min_ns = 0, others_ns = 0;  // waiting of min_rank, and of the median of the others
   double late_weight = 0;            // with min_rank: what LateRank::share is
   // Set where min_rank is late because it computes longer: its time in a step, and that of the others.
@@ -74,7 +74,7 @@ struct ProfileFacts {
   int32_t straggler = 0;
   double caused_wait_ns = 0;  // summed over the other ranks
   int64_t came_last = 0, collectives = 0;
-  // The results of late_rank.h.
+  // The results of late_rank.h, with prices by late_rank_price.h.
   std::optional<LateRank> late;
   std::optional<int32_t> slow_rank;  // computes longer than the others
   SlowRank slow;                     // of slow_rank

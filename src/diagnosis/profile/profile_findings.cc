@@ -3,6 +3,8 @@
 #include "diagnosis/profile/expert_exchanges.h"
 #include "diagnosis/profile/finding_parts.h"
 #include "diagnosis/profile/late_rank.h"
+#include "diagnosis/profile/late_rank_findings.h"
+#include "diagnosis/profile/late_rank_price.h"
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/transfer_findings.h"
 #include "model/statistics.h"
@@ -249,10 +251,10 @@ ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileA
                      const LedgerOfRun* ledger, JobOnce& job) {
   ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) {
-    see_late_rank(ledger, facts);
-    see_why_slow(trace, job, facts);
+    find_late_rank(ledger, facts);
+    price_slow_rank(trace, job, facts);
     price_late_rank(job, facts);
-    see_waits(trace, sums, facts);
+    find_waits(trace, sums, facts);
     price_waits(job, facts);
     if (facts.only_communication && ledger != nullptr) take_ledger(*ledger, facts);
   }
