@@ -1,5 +1,6 @@
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "engine/model_tables.h"
 #include "engine/one_clock.h"
 #include "exporters/table_text.h"

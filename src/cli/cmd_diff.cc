@@ -1,5 +1,6 @@
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "diagnosis/compare_runs.h"
 #include "diagnosis/diff/diff_report.h"
 #include "engine/diff_json.h"
@@ -52,7 +53,7 @@ Result<int> run_diff(const Arguments& arguments) {
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
     return make_error(ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\"");
-  TRY(limit, share_flag(arguments, "fail-on"));
+  TRY(limit, arguments.share("fail-on"));
   const std::string table = dashed(arguments.get("table"));
   if (!table.empty() && table != "runs" && table != "groups" && table != "items")
     return make_error(ErrorCode::kUsage, "diff has the tables runs, groups and items, not \"" + table + "\"");

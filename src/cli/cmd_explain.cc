@@ -1,7 +1,8 @@
 #include "cli/commands.h"
 #include "cli/info_text.h"
-#include "cli/plan_question.h"
-#include "cli/run_common.h"
+#include "cli/model_flags.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "diagnosis/explain_json.h"
 
 namespace stageline {
@@ -11,7 +12,7 @@ Result<int> run_explain(const Arguments& arguments) {
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
     return make_error(ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\"");
-  TRY(limit, share_flag(arguments, "fail-on"));
+  TRY(limit, arguments.share("fail-on"));
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   TRY(bytes, stage_bytes_of(arguments, *trace));

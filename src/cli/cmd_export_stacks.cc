@@ -1,5 +1,6 @@
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "exporters/stack_export.h"
 
 namespace stageline {

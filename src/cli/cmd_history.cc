@@ -24,7 +24,7 @@
 #include "base/input_files.h"
 #include "base/sqlite_db.h"
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
 #include "diagnosis/explain.h"
 #include "engine/mean_step.h"
 #include "facts/pipeline_facts.h"

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/info_text.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 
 namespace stageline {
 

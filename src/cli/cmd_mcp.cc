@@ -14,8 +14,8 @@
 #include "base/machine_memory.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/paths.h"
 #include "cli/plan_question.h"
-#include "cli/run_common.h"
 #include "mcp/server.h"
 #include "server/page/page_file.h"
 

@@ -1,5 +1,5 @@
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
 #include "compat/paddle_timeline/paddle_timeline.h"
 
 namespace stageline {

@@ -10,7 +10,7 @@
 #include "base/environment.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
 
 namespace stageline {
 namespace {

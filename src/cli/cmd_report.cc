@@ -3,7 +3,9 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
+#include "cli/picture_flags.h"
 #include "readers/reader.h"
 #include "server/page/page_file.h"
 
@@ -14,7 +16,7 @@ namespace {
 Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
   if (!arguments.has("fail-on")) return kExitGood;
   if (arguments.get("fail-on").ends_with("%")) {
-    TRY(limit, share_flag(arguments, "fail-on"));
+    TRY(limit, arguments.share("fail-on"));
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
   std::vector<std::string> known(finding_ids().begin(), finding_ids().end());

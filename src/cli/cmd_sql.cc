@@ -6,7 +6,8 @@
 #include "base/machine_memory.h"
 #include "base/sqlite_db.h"
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "cli/sql_prompt.h"
 #include "sql/answer.h"
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
 #include "engine/newest_steps.h"
 
 namespace stageline {

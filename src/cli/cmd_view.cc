@@ -5,9 +5,11 @@
 
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/model_flags.h"
+#include "cli/open_run.h"
+#include "cli/paths.h"
 #include "cli/plan_question.h"
 #include "cli/problems.h"
-#include "cli/run_common.h"
 #include "readers/reader.h"
 #include "server/http/http_server.h"
 #include "server/live/live_run.h"

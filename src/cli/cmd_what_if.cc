@@ -1,5 +1,6 @@
 #include "cli/commands.h"
-#include "cli/plan_question.h"
+#include "cli/model_flags.h"
+#include "cli/paths.h"
 #include "cli/questions.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "exporters/table_text.h"

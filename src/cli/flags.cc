@@ -106,6 +106,18 @@ Result<double> Arguments::real(std::string_view name, double fallback) const {
   return *value;
 }
 
+Result<std::optional<double>> Arguments::share(std::string_view name) const {
+  if (!has(name)) return std::optional<double>();
+  const std::string given = get(name);
+  std::string_view text = trim(given);
+  if (text.ends_with("%")) text = trim(text.substr(0, text.size() - 1));
+  const auto value = parse_double(text);
+  if (!value || !(*value >= 0 && *value <= 1e6))
+    return make_error(ErrorCode::kUsage, "--" + std::string(name) + " takes a share of the step, not \"" + given + "\"",
+                      "write --" + std::string(name) + " 3%");
+  return std::optional<double>(*value / 100);
+}
+
 Result<int64_t> Arguments::bytes(std::string_view name, int64_t fallback) const {
   if (!has(name)) return fallback;
   std::string text = get(name);
@@ -176,6 +188,11 @@ Status check_choice(const Arguments& a, std::string_view name) {
   if (choices.empty() || std::ranges::find(known, given) != known.end()) return {};
   return make_error(ErrorCode::kUsage,
                     "--" + std::string(name) + " is one of " + choices + ", not \"" + valid_utf8(given) + "\"");
+}
+
+Status check_choices(const Arguments& arguments) {
+  for (const std::string& name : arguments.given()) TRY_OK(check_choice(arguments, name));
+  return {};
 }
 
 }  // namespace stageline

@@ -69,6 +69,8 @@ class Arguments {
     return {};
   }
   Result<double> real(std::string_view name, double fallback) const;
+  // Returns a share of the step: "3%" and "3" are 0.03. Returns nullopt when it was not given. Errors: kUsage.
+  Result<std::optional<double>> share(std::string_view name) const;
   // Returns a size such as 512M or 8G, in units of 1000. Errors: kUsage.
   Result<int64_t> bytes(std::string_view name, int64_t fallback) const;
   // Returns a time. A number without a unit is in milliseconds. Errors: kUsage.
@@ -83,5 +85,7 @@ class Arguments {
 Result<Arguments> parse_arguments(const Command& command, const std::vector<std::string>& words);
 // Errors: kUsage for a given flag with choices whose value is none of them.
 Status check_choice(const Arguments& a, std::string_view name);
+// The same for all flags that are given.
+Status check_choices(const Arguments& arguments);
 
 }  // namespace stageline

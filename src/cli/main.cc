@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <new>
 
+#include "base/output_file.h"
 #include "base/remote_file.h"
 #include "cli/commands.h"
 #include "cli/help.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "analyses/analysis.h"
-#include "cli/run_common.h"
+#include "cli/open_run.h"
 #include "engine/make_digests.h"
 #include "engine/what_if_question.h"
 #include "exporters/exporter.h"

@@ -1,4 +1,5 @@
-#include "cli/run_common.h"
+#include "cli/schedule_options.h"
+
 #include "schedules/registry.h"
 
 namespace stageline {

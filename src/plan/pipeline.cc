@@ -49,8 +49,8 @@ int64_t min_latency(const PlanProblem& p) {
   return least;
 }
 
-std::vector<Part> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
-  std::vector<Part> parts;
+std::vector<ChunkPart> parts_of(const PlanProblem& p, int32_t rank, const Plan& plan) {
+  std::vector<ChunkPart> parts;
   for (int32_t c = 0; c < p.schedule.sizes.chunks; ++c) {
     const int32_t s = virtual_stage(p.schedule, rank, c);
     parts.push_back({s, plan.bounds[s], plan.bounds[s + 1], plan.recompute[s]});
@@ -178,10 +178,10 @@ ChunkBytes chunk_bytes(const PlanProblem& p, int32_t stage, int32_t lo, int32_t 
   return out;
 }
 
-RankPeak peak_of(const PlanProblem& p, int32_t rank, std::span<const Part> parts) {
+RankPeak peak_of(const PlanProblem& p, int32_t rank, std::span<const ChunkPart> parts) {
   std::vector<ChunkBytes> chunks;
   chunks.reserve(parts.size());
-  for (const Part& x : parts) chunks.push_back(chunk_bytes(p, x.stage, x.lo, x.hi, x.recompute));
+  for (const ChunkPart& x : parts) chunks.push_back(chunk_bytes(p, x.stage, x.lo, x.hi, x.recompute));
   RankPeak peak = rank_peak(p.bytes, p.held[rank], chunks);
   if (!p.other_bytes.empty()) peak.other += static_cast<double>(p.other_bytes[rank]);
   return peak;
@@ -202,18 +202,19 @@ int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, 
   return ns;
 }
 
-bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, std::span<Part> parts) {
+bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, std::span<ChunkPart> parts) {
   const auto is_enough = [&] { return p.limit <= 0 || fits(p, peak_of(p, rank, parts)); };
   int64_t best_ns = INT64_MAX;
-  std::vector<Part> best;
+  std::vector<ChunkPart> best;
   const auto consider = [&] {
-    const int64_t ns = sum_over<int64_t>(parts, [&](const Part& x) { return again_ns(sums, x.lo, x.recompute, x.hi); });
+    const int64_t ns =
+        sum_over<int64_t>(parts, [&](const ChunkPart& x) { return again_ns(sums, x.lo, x.recompute, x.hi); });
     if (ns < best_ns && is_enough()) best_ns = ns, best.assign(parts.begin(), parts.end());
   };
-  for (Part& x : parts) x.recompute = {};
+  for (ChunkPart& x : parts) x.recompute = {};
   if (is_enough()) return true;
   for (const Modules modules : p.selections) {
-    for (Part& x : parts) x.recompute = {modules, 0};
+    for (ChunkPart& x : parts) x.recompute = {modules, 0};
     consider();
   }
   if (p.full) {
@@ -237,7 +238,7 @@ bool recompute_rank(const PlanProblem& p, const LayerSums& sums, int32_t rank, s
     if (const int32_t n = min_enough(total, fill); n <= total) {
       fill(n);
       // An earlier chunk may need fewer once a later one has given enough.
-      for (Part& x : parts) {
+      for (ChunkPart& x : parts) {
         if (parts.size() == 1) break;
         x.recompute.full = min_enough(x.recompute.full, [&](int32_t fewer) {
           x.recompute.full = fewer;
@@ -255,9 +256,9 @@ bool recompute_all(const PlanProblem& p, const LayerSums& sums, Plan& plan) {
   plan.recompute.assign(plan.bounds.size() - 1, {});
   if (p.per_rank) {
     for (int32_t r = 0; r < p.ranks(); ++r) {
-      std::vector<Part> parts = parts_of(p, r, plan);
+      std::vector<ChunkPart> parts = parts_of(p, r, plan);
       if (!recompute_rank(p, sums, r, parts)) return false;
-      for (const Part& x : parts) plan.recompute[x.stage] = x.recompute;
+      for (const ChunkPart& x : parts) plan.recompute[x.stage] = x.recompute;
     }
     return true;
   }

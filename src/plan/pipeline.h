@@ -105,15 +105,15 @@ RankPeak peak_of(const PlanProblem& problem, int32_t rank, const Plan& plan);
 bool fits(const PlanProblem& problem, const RankPeak& peak);
 
 // A stretch of layers on one virtual stage.
-struct Part {
+struct ChunkPart {
   int32_t stage = 0, lo = 0, hi = 0;
   Recompute recompute;
   int32_t layers() const { return hi - lo; }
 };
-RankPeak peak_of(const PlanProblem& problem, int32_t rank, std::span<const Part> parts);
+RankPeak peak_of(const PlanProblem& problem, int32_t rank, std::span<const ChunkPart> parts);
 // Lets the parts of a rank compute again what takes least time and fits; false where nothing does.
 // O(log layers · moments).
-bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, std::span<Part> parts);
+bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, std::span<ChunkPart> parts);
 // Does the same for all ranks, in the way that the framework allows.
 bool recompute_all(const PlanProblem& problem, const LayerSums& sums, Plan& plan);
 

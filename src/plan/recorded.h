@@ -10,10 +10,11 @@
 
 namespace stageline::plan {
 
-// The measurements of a recorded run. Filled by whoever can measure it (cli/plan_question).
+// The measurements of a recorded run. Filled by whoever can measure it (cli/plan_from_run).
 struct RecordedRun {
   std::string schedule;
   ScheduleSizes sizes;
+  int32_t replicas = 1;
   StageCosts stages;
   std::vector<std::vector<DirectionCost>> steps;  // the stages' costs in each step alone
   std::vector<int32_t> layers;                    // of each virtual stage

@@ -147,6 +147,11 @@ struct Found {
   int64_t layouts = 0, tried = 0, rejected = 0;  // rejected: by memory alone
   bool complete = true;                          // the work was enough: no layout is left that could be among the plans
   int64_t bound_ns = 0;                          // no plan of the whole space is faster
+  // How much faster than the first plan a plan of the whole space may be, as a share.
+  double gap() const {
+    const auto step = static_cast<double>(plans.front().step_ns);
+    return step > 0 ? 1 - static_cast<double>(bound_ns) / step : 0;
+  }
 };
 // Errors: kUsage where no layout has the wanted degrees.
 Result<Found> find_plans(const Wish& wish);

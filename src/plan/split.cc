@@ -97,7 +97,7 @@ class Search {
 
   Stage stage(int32_t k, int32_t lo, int32_t hi) {
     left_ -= 8 + fit_work_ / stages_;
-    Part part{k, lo, hi, {}};
+    ChunkPart part{k, lo, hi, {}};
     Stage out;
     if (fixed_) {
       part.recompute = {fixed_->modules, std::min(fixed_->full, hi - lo)};
