@@ -58,12 +58,8 @@ FlowTimes flow_times(const Cells& cells, const Link& link) {
 class ChromeWriter {
  public:
   ChromeWriter(const ExportInput& input, ExportSink& sink)
-      : trace_(input.trace),
-        title_(input.options.title),
-        sink_(sink),
-        layout_(lay_out_tracks(input.trace)),
-        names_(input.trace, layout_.extent.chunk_count > 1),
-        links_(input.trace, layout_),
+      : trace_(input.trace), title_(input.options.title), sink_(sink), layout_(lay_out_tracks(input.trace)),
+        names_(input.trace, layout_.extent.chunk_count > 1), links_(input.trace, layout_),
         flows_left_out_(links_.left_out()) {}
 
   void write() {

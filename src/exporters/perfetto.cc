@@ -30,11 +30,8 @@ constexpr uint64_t kStepCategory = kCellKindCount + 1;  // category ids: kind + 
 class PerfettoWriter : PerfettoPackets {
  public:
   PerfettoWriter(const ExportInput& input, ExportSink& sink)
-      : PerfettoPackets(sink),
-        trace_(input.trace),
-        layout_(lay_out_tracks(input.trace)),
-        names_(input.trace, layout_.extent.chunk_count > 1),
-        links_(input.trace, layout_),
+      : PerfettoPackets(sink), trace_(input.trace), layout_(lay_out_tracks(input.trace)),
+        names_(input.trace, layout_.extent.chunk_count > 1), links_(input.trace, layout_),
         // Perfetto's times are unsigned. A trace that begins before its zero is shifted to begin at zero.
         with_slices_(has_profiler_slices(input.trace)),
         first_ns_(with_slices_ ? std::min(layout_.extent.start_ns, first_slice_ns(input.trace))

@@ -12,12 +12,8 @@ bool has_number(Category c) { return is_launch_call(c) || is_device_work(c) || c
 class SliceWriter : PerfettoPackets {
  public:
   SliceWriter(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken)
-      : PerfettoPackets(sink),
-        trace_(trace),
-        taken_(taken),
-        first_ns_(std::min(taken.first_ns, first_slice_ns(trace))),
-        next_tid_(std::max(taken.tid, taken.pid) + trace.parts.size() + 1),
-        slices_before_(taken.flow) {
+      : PerfettoPackets(sink), trace_(trace), taken_(taken), first_ns_(std::min(taken.first_ns, first_slice_ns(trace))),
+        next_tid_(std::max(taken.tid, taken.pid) + trace.parts.size() + 1), slices_before_(taken.flow) {
     sequence_ = taken.sequence;
   }
 

@@ -38,9 +38,7 @@ constexpr std::array<std::array<double, 24>, 3> kTreeShare = {
 
 struct Sizes {
   explicit Sizes(const TransferRoute& route)
-      : n(static_cast<double>(route.ranks)),
-        hosts(static_cast<double>(route.hosts)),
-        per_host(n / hosts),
+      : n(static_cast<double>(route.ranks)), hosts(static_cast<double>(route.hosts)), per_host(n / hosts),
         net(route.nic_gbps * per_host) {}
   double n, hosts, per_host;
   double net;  // GB/s of a host

@@ -13,11 +13,7 @@ class HostNodes {
   // Nodes are added to `nodes`, of which the first is the root. `run` is the time in which the host worked. Where no
   // device communicates, hosts wait for each other in calls of the library.
   HostNodes(const Trace& trace, const Part& part, Interval run, bool device_communicates, std::vector<HostNode>& nodes)
-      : trace_(trace),
-        part_(part),
-        s_(part.slices),
-        run_(run),
-        device_communicates_(device_communicates),
+      : trace_(trace), part_(part), s_(part.slices), run_(run), device_communicates_(device_communicates),
         nodes_(nodes) {}
 
   // Returns the node of a slice, kHostRoot for kNoSliceIndex.

@@ -34,14 +34,8 @@ class TimelineReplay {
     std::vector<int32_t> unseen_waits;
   };
   TimelineReplay(const DeviceTimeline& timeline, const TakenOut& out, const Others* others = nullptr)
-      : t_(timeline),
-        out_(out),
-        others_(others),
-        start_(t_.host.size()),
-        end_(t_.host.size()),
-        shorter_(t_.host.size(), 0),
-        work_end_(t_.device.size()),
-        begins_(others == nullptr ? 0 : t_.device.size()),
+      : t_(timeline), out_(out), others_(others), start_(t_.host.size()), end_(t_.host.size()),
+        shorter_(t_.host.size(), 0), work_end_(t_.device.size()), begins_(others == nullptr ? 0 : t_.device.size()),
         last_(t_.start_ns) {}
 
   // Goes on in the order until it needs an end that is open. Returns the operations at which the rank came to meet

@@ -7,10 +7,7 @@ namespace {
 class Window {
  public:
   Window(const Trace& trace, const Part& part, DeviceTimeline& out)
-      : trace_(trace),
-        part_(part),
-        s_(part.slices),
-        truncated_(trace.diagnostics.count("kineto.truncated") > 0),
+      : trace_(trace), part_(part), s_(part.slices), truncated_(trace.diagnostics.count("kineto.truncated") > 0),
         out_(out) {}
 
   int64_t choose() {

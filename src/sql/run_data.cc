@@ -6,12 +6,8 @@
 namespace stageline::sql {
 
 RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> owner, std::vector<std::string> paths)
-    : run_(std::move(run)),
-      owner_(std::move(owner)),
-      paths_(std::move(paths)),
-      chosen_(trace().parts.size()),
-      device_(trace().parts.size()),
-      bounds_(trace().parts.size()) {
+    : run_(std::move(run)), owner_(std::move(owner)), paths_(std::move(paths)), chosen_(trace().parts.size()),
+      device_(trace().parts.size()), bounds_(trace().parts.size()) {
   const Trace& t = trace();
   for (const CategoryInfo& category : t.categories) is_device_.push_back(is_device_work(category.kind));
   std::vector<int64_t> first(t.parts.size(), INT64_MAX);

@@ -267,13 +267,9 @@ struct Session::Question {
   Outcome outcome = {};
 
   Question(std::string_view asked, const Limits& l, RowSink& s, const std::vector<Parameter>& p)
-      : text(asked),
-        limits(l),
-        sink(s),
-        parameters(p),
+      : text(asked), limits(l), sink(s), parameters(p),
         watch{l, std::chrono::steady_clock::now() + l.timeout, sqlite_memory(), Watch::Why::kNothing},
-        memory(l.max_memory),
-        given_up([this] { return watch.stops(); }) {}
+        memory(l.max_memory), given_up([this] { return watch.stops(); }) {}
 
   void bind(sqlite3_stmt* prepared) const {
     for (uint32_t i = 0; i < parameters.size(); ++i) {

@@ -38,10 +38,8 @@ using Options = std::vector<Option>;
 class AnalysisSource : public TableSource {
  public:
   AnalysisSource(std::shared_ptr<const RunData> data, const Analysis& analysis, const TableSpec& table)
-      : TableSource(underscored(analysis.name) + "__" + underscored(table.name), table.summary),
-        data_(std::move(data)),
-        analysis_(analysis),
-        table_(table) {}
+      : TableSource(underscored(analysis.name) + "__" + underscored(table.name), table.summary), data_(std::move(data)),
+        analysis_(analysis), table_(table) {}
 
   std::string why() const { return why_not(*data_, analysis_); }
 

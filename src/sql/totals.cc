@@ -53,11 +53,7 @@ struct KeySums {
 class Adder {
  public:
   Adder(const RunData& data, size_t p, const Asked& asked)
-      : data_(data),
-        part_(data.trace().parts[p]),
-        s_(part_.slices),
-        p_(p),
-        asked_(asked),
+      : data_(data), part_(data.trace().parts[p]), s_(part_.slices), p_(p), asked_(asked),
         facts_(!s_.category_id.empty()),
         filter_(asked.step || asked.kernel_class || asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX
                     ? Filter::kAny

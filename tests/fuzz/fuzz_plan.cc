@@ -18,7 +18,8 @@ FUZZ_TARGET(plan) {
     }
     wish.rates.hardware = *hardware;
     const Result<Model> small = read_model(
-        R"({"hidden_size":64,"num_attention_heads":4,"num_hidden_layers":4,"intermediate_size":128,"vocab_size":512})", "");
+        R"({"hidden_size":64,"num_attention_heads":4,"num_hidden_layers":4,"intermediate_size":128,"vocab_size":512})",
+        "");
     FUZZ_CHECK(bool(small), "the small model");
     wish.model = *small;
   } else {

@@ -33,12 +33,8 @@ struct RankAnswer {
 class Answerer {
  public:
   Answerer(const TorchRun& run, size_t part, size_t max_points)
-      : run_(run),
-        trace_(*run.trace),
-        part_(trace_.parts[part]),
-        history_(memory_history(part_)),
-        classes_(classify_memory(trace_, part_, history_)),
-        max_points_(max_points) {
+      : run_(run), trace_(*run.trace), part_(trace_.parts[part]), history_(memory_history(part_)),
+        classes_(classify_memory(trace_, part_, history_)), max_points_(max_points) {
     answer_.rank = run.ranks[part];
   }
 

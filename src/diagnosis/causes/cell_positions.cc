@@ -136,15 +136,8 @@ class PositionSearch {
  public:
   PositionSearch(const StepGraph& g, const std::vector<bool>& counts, const std::function<double(uint32_t op)>& ratio,
                  const std::function<uint32_t(uint32_t op)>& place, size_t places, size_t micro_batches)
-      : g_(g),
-        counts_(counts),
-        ratio_(ratio),
-        place_(place),
-        places_(places),
-        m_(micro_batches),
-        seen_(places * m_),
-        what_(places),
-        is_long_(seen_.size(), 0) {}
+      : g_(g), counts_(counts), ratio_(ratio), place_(place), places_(places), m_(micro_batches), seen_(places * m_),
+        what_(places), is_long_(seen_.size(), 0) {}
 
   CellPositions find() {
     measure();

@@ -249,13 +249,8 @@ class LateMessages {
  public:
   // `min_ns` is the time by which a message must exceed the fast ones of its link.
   LateMessages(const CauseScene& scene, const Transfers& t, double min_ns)
-      : scene_(scene),
-        g_(scene.graph),
-        sends_(scene.measured<LateSends>()),
-        t_(t),
-        min_ns_(min_ns),
-        link_of_(t.index.size()),
-        dp_of_(t.index.size()) {
+      : scene_(scene), g_(scene.graph), sends_(scene.measured<LateSends>()), t_(t), min_ns_(min_ns),
+        link_of_(t.index.size()), dp_of_(t.index.size()) {
     for (const auto& [edge, number] : t.index) {
       link_of_[number] = {std::get<1>(edge), std::get<2>(edge)};
       dp_of_[number] = std::get<0>(edge);

@@ -84,12 +84,8 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
 double launched_late(double by, double more) { return more <= kMaxOfUsual * by ? std::max(0.0, more) : by; }
 
 StartDelays::StartDelays(const CauseScene& scene)
-    : scene_(scene),
-      g_(scene.graph),
-      messages_(scene.trace, g_),
-      counted_(counted_ops(g_, scene.counts)),
-      late_sends_(scene.measured<LateSends>()),
-      unit_ns_(stamp_unit_ns(scene.trace)) {
+    : scene_(scene), g_(scene.graph), messages_(scene.trace, g_), counted_(counted_ops(g_, scene.counts)),
+      late_sends_(scene.measured<LateSends>()), unit_ns_(stamp_unit_ns(scene.trace)) {
   const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
   RawValues<double> durations;
   delays_.arrange(

@@ -208,14 +208,8 @@ std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, co
 class Differ {
  public:
   Differ(const Side& a, const Side& b, RunDiff& diff)
-      : a_(a),
-        b_(b),
-        diff_(diff),
-        pairs_(a, b),
-        min_ns_(kMinDiffShare * diff.a.step_ns),
-        compute_ns_(mean_compute_ns(b.graph, b.steps)),
-        b_run_(b.trace),
-        b_causes_(causes_of(b_run_)),
+      : a_(a), b_(b), diff_(diff), pairs_(a, b), min_ns_(kMinDiffShare * diff.a.step_ns),
+        compute_ns_(mean_compute_ns(b.graph, b.steps)), b_run_(b.trace), b_causes_(causes_of(b_run_)),
         fresh_(b_causes_, b.graph, a.trace, b.trace) {
     diff.change_ns = diff.b.step_ns - diff.a.step_ns;
     diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);

@@ -165,10 +165,7 @@ class OrderModel::PlanCosts {
  public:
   using Costs = std::vector<std::array<double, 4>>;  // F, B, I, W
   PlanCosts(const OrderModel& model, const LayerCosts& layers, const OrderPlan& plan)
-      : model_(model),
-        plan_(plan),
-        new_v_(plan.schedule.sizes.chunks),
-        new_m_(plan.schedule.sizes.micro_batches),
+      : model_(model), plan_(plan), new_v_(plan.schedule.sizes.chunks), new_m_(plan.schedule.sizes.micro_batches),
         same_chunks_(plan.schedule.sizes.chunks == model.sizes_.chunks && plan.schedule.layout == model.layout_) {
     const StageCosts& stages = model.stages_;
     if (!same_chunks_ && layers.constant_ns.size() == stages.cost_ns.size() && stages.cost_ns.size() > 1)

@@ -39,11 +39,7 @@ std::string communication_message(const CommunicationOp& op, int32_t me, bool es
 }  // namespace
 
 RankRows::RankRows(const SqliteDb& db, const AscendDbOptions& options, RankIdentity me)
-    : db_(db),
-      o_(options),
-      me_(me),
-      thread_((me.pid << 32) | me.pid),
-      mstx_(db, "MSTX_EVENTS", 10),
+    : db_(db), o_(options), me_(me), thread_((me.pid << 32) | me.pid), mstx_(db, "MSTX_EVENTS", 10),
       task_(db, "TASK", 11) {
   if (options.level == AscendLevel::kNone) return;
   work_.emplace(Work{{db, "COMPUTE_TASK_INFO", 13},

@@ -82,17 +82,9 @@ void extend(WorkSpan& span, int64_t start_ns, int64_t end_ns) {
 class Spans {
  public:
   Spans(const Trace& trace, const Part& part, std::span<const CellMark> marks)
-      : trace_(trace),
-        part_(part),
-        s_(part.slices),
-        marks_(marks),
-        work_(marks, is_work),
-        messages_(marks, is_communication),
-        detach_(trace.names.find("aten::detach")),
-        compute_(work_.size()),
-        copies_(work_.size()),
-        transfer_(messages_.size()),
-        halves_{compute_, compute_} {
+      : trace_(trace), part_(part), s_(part.slices), marks_(marks), work_(marks, is_work),
+        messages_(marks, is_communication), detach_(trace.names.find("aten::detach")), compute_(work_.size()),
+        copies_(work_.size()), transfer_(messages_.size()), halves_{compute_, compute_} {
     kinds_.fill(Category::kOther);
     communicates_.assign(trace.names.size(), -1);
     for (size_t c = 0; c < trace.categories.size() && c < kinds_.size(); ++c) kinds_[c] = trace.categories[c].kind;

@@ -178,12 +178,8 @@ void add_chain(const LateChain& own, LateChain& sum) {
 // Shared data of all steps and replicas. The references must outlive it.
 struct Scene {
   Scene(const Trace& of, const TheoryRun& its)
-      : trace(of),
-        mapped(of.alignment == AlignState::kMapped ? std::optional(of.common_cells()) : std::nullopt),
-        cells(mapped ? *mapped : of.cells),
-        run(its),
-        messages(cells),
-        blocked(of, cells),
+      : trace(of), mapped(of.alignment == AlignState::kMapped ? std::optional(of.common_cells()) : std::nullopt),
+        cells(mapped ? *mapped : of.cells), run(its), messages(cells), blocked(of, cells),
         position(list_positions(its.lists, of.parts.size())) {}
 
   Scene(const Scene&) = delete;
@@ -225,15 +221,8 @@ std::vector<Group> groups_of(const TheoryRun& run) {
 class Finder {
  public:
   Finder(const Scene& scene, std::optional<int64_t> min_ns, LateCells& out)
-      : trace_(scene.trace),
-        cells_(scene.cells),
-        run_(scene.run),
-        lists_(scene.run.lists),
-        min_ns_(min_ns),
-        out_(out),
-        messages_(scene.messages),
-        blocked_(scene.blocked),
-        position_(scene.position) {
+      : trace_(scene.trace), cells_(scene.cells), run_(scene.run), lists_(scene.run.lists), min_ns_(min_ns), out_(out),
+        messages_(scene.messages), blocked_(scene.blocked), position_(scene.position) {
     if (min_ns_) out_.by_stage.resize(lists_.stages);
   }
 

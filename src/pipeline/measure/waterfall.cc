@@ -33,11 +33,9 @@ struct Pipeline {
 class Splitter {
  public:
   Splitter(const Trace& trace, const TheoryRun& theory, const RankLists& lists)
-      : trace_(trace),
-        lists_(lists),
+      : trace_(trace), lists_(lists),
         layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
-        graphs_(trace, lists, layout_),
-        sequences_(theory) {}
+        graphs_(trace, lists, layout_), sequences_(theory) {}
 
   void replay(Pipeline& p) const {
     const OrderGraph graph = graphs_.graph(p.first, p.last);

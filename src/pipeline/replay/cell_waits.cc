@@ -36,10 +36,7 @@ using Edge = std::tuple<int32_t, int32_t, bool>;
 class CellWaits {
  public:
   explicit CellWaits(const Trace& trace)
-      : trace_(trace),
-        cells_(trace.cells),
-        recorded_(trace),
-        inner_(find_inner_meetings(trace)),
+      : trace_(trace), cells_(trace.cells), recorded_(trace), inner_(find_inner_meetings(trace)),
         same_ns_(same_moment_ns(trace)) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&

@@ -68,15 +68,8 @@ class ReplicaWaits {
  public:
   ReplicaWaits(StepDraft& draft, std::vector<Rank>& ranks, uint64_t replica, bool over_replicas, bool behind,
                LaunchRule rule, int32_t stages, std::vector<uint8_t>& fed, std::vector<Meeting>& meetings)
-      : draft_(draft),
-        ranks_(ranks),
-        replica_(replica),
-        over_replicas_(over_replicas),
-        behind_(behind),
-        rule_(rule),
-        stages_(stages),
-        fed_(fed),
-        meetings_(meetings) {
+      : draft_(draft), ranks_(ranks), replica_(replica), over_replicas_(over_replicas), behind_(behind), rule_(rule),
+        stages_(stages), fed_(fed), meetings_(meetings) {
     for (const Rank& rank : ranks_)
       for (const uint32_t op : rank.compute) chunks_ = std::max(chunks_, draft_.ops[op].chunk + 1);
   }

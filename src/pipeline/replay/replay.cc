@@ -13,17 +13,10 @@ struct Done {
 class Replay {
  public:
   Replay(const Schedule& schedule, const ReplayCosts& costs)
-      : schedule_(schedule),
-        costs_(costs),
-        ranks_(schedule.ranks.size()),
-        virtual_stages_(virtual_stage_count(schedule)),
-        two_ways_(schedule.layout == ChunkLayout::kBidirectional),
-        rank_of_(static_cast<size_t>(virtual_stages_) * (two_ways_ ? 2 : 1)),
-        done_(slots()),
-        arrived_(costs.arrival_ns ? slots() : 0),
-        result_(ranks_),
-        free_at_(ranks_, 0),
-        is_awake_(ranks_, true) {
+      : schedule_(schedule), costs_(costs), ranks_(schedule.ranks.size()),
+        virtual_stages_(virtual_stage_count(schedule)), two_ways_(schedule.layout == ChunkLayout::kBidirectional),
+        rank_of_(static_cast<size_t>(virtual_stages_) * (two_ways_ ? 2 : 1)), done_(slots()),
+        arrived_(costs.arrival_ns ? slots() : 0), result_(ranks_), free_at_(ranks_, 0), is_awake_(ranks_, true) {
     for (size_t r = 0; r < ranks_; ++r)
       for (int32_t c = 0; c < schedule.sizes.chunks; ++c)
         rank_of_[holder(virtual_stage(schedule, static_cast<int32_t>(r), c), c)] = static_cast<int32_t>(r);

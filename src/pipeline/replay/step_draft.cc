@@ -50,25 +50,11 @@ struct OrderSpace {
 class Orderer {
  public:
   Orderer(OrderSpace& space, const OrderFacts& facts, uint32_t base, StepGraph& graph)
-      : draft_(space.draft),
-        facts_(facts),
-        grouped_(draft_.group_count > 0),
-        base_(base),
-        graph_(graph),
-        unit_(space.unit),
-        member_begin_(space.member_begin),
-        member_(space.member),
-        wait_begin_(space.wait_begin),
-        wait_on_(space.wait_on),
-        follower_begin_(space.follower_begin),
-        follower_(space.follower),
-        pending_(space.pending),
-        next_(space.next),
-        turns_(space.turns),
-        queues_(space.queues),
-        place_(space.place),
-        draft_at_(space.draft_at),
-        ends_(space.ends) {}
+      : draft_(space.draft), facts_(facts), grouped_(draft_.group_count > 0), base_(base), graph_(graph),
+        unit_(space.unit), member_begin_(space.member_begin), member_(space.member), wait_begin_(space.wait_begin),
+        wait_on_(space.wait_on), follower_begin_(space.follower_begin), follower_(space.follower),
+        pending_(space.pending), next_(space.next), turns_(space.turns), queues_(space.queues), place_(space.place),
+        draft_at_(space.draft_at), ends_(space.ends) {}
 
   OrderedStep order() {
     make_units();

@@ -132,13 +132,8 @@ struct StepTimes {
 class Simulation {
  public:
   Simulation(const SimulateOptions& o, Schedule schedule)
-      : o_(o),
-        stages_(o.schedule.sizes.stages),
-        ranks_(stages_ * o.dp * o.peers),
-        random_{o.seed},
-        link_random_{o.seed ^ 0x6c696e6b73ULL},
-        place_(placed(o, ranks_)),
-        faults_(o, place_) {
+      : o_(o), stages_(o.schedule.sizes.stages), ranks_(stages_ * o.dp * o.peers), random_{o.seed},
+        link_random_{o.seed ^ 0x6c696e6b73ULL}, place_(placed(o, ranks_)), faults_(o, place_) {
     run_.schedule = std::move(schedule);
     run_.trace.format = "simulated";
     run_.trace.pipeline_stages = stages_;

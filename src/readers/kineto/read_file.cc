@@ -63,9 +63,7 @@ class Window {
 class FileReader {
  public:
   FileReader(const std::string& path, Input& input, size_t workers, Progress* progress, const SeeRows& so_far)
-      : path_(path),
-        window_(input, kStretchBytes * std::max<size_t>(workers, 1)),
-        progress_(progress),
+      : path_(path), window_(input, kStretchBytes * std::max<size_t>(workers, 1)), progress_(progress),
         so_far_(so_far) {
     for (size_t w = 0; w < std::max<size_t>(workers, 1); ++w) parsers_.push_back(std::make_unique<ChunkParser>(path));
     rows_.path = path;

@@ -24,9 +24,7 @@ bool is_ascii(std::string_view text) {
 }  // namespace
 
 FileReader::FileReader(std::string path, const ClockBook* book)
-    : path_(std::move(path)),
-      has_book_(book != nullptr),
-      builder_(path_, "pftrace"),
+    : path_(std::move(path)), has_book_(book != nullptr), builder_(path_, "pftrace"),
       annotations_(builder_.dictionaries().names) {
   if (book) clocks_ = *book;
   category_id("");

@@ -156,12 +156,8 @@ int64_t since_1970_ns() {
 }  // namespace
 
 LiveRun::LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, LiveOutlets outlets)
-    : title_(std::move(title)),
-      paths_(paths),
-      steps_(paths, options),
-      outlets_(std::move(outlets)),
-      begin_ns_(since_1970_ns()),
-      steps_of_many_(std::move(paths), std::move(options)) {}
+    : title_(std::move(title)), paths_(paths), steps_(paths, options), outlets_(std::move(outlets)),
+      begin_ns_(since_1970_ns()), steps_of_many_(std::move(paths), std::move(options)) {}
 
 Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
   LookPace pace(kShare);

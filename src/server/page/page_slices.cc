@@ -33,11 +33,7 @@ int64_t unit_of(const ViewLane& lane) {
 class LaneWriter {
  public:
   LaneWriter(const Timeline& timeline, const PageLanes& lanes, const PagePlaces& places, uint32_t id)
-      : timeline_(timeline),
-        lanes_(lanes),
-        places_(places),
-        lane_(timeline.lanes()[id]),
-        unit_(unit_of(lane_)),
+      : timeline_(timeline), lanes_(lanes), places_(places), lane_(timeline.lanes()[id]), unit_(unit_of(lane_)),
         holders_(lane_, 0, [](size_t i) { return static_cast<uint32_t>(i); }) {}
 
   // Writes the slices [begin, end); blocks must come in order.

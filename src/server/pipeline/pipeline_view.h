@@ -54,10 +54,7 @@ class PipelineView {
   // cells the page gets, `max_of_many` how many where there are more and a stage has many ranks.
   explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t max_cells = kMaxPipelineCells,
                         size_t max_of_many = kMaxCellsOfMany, DescribeBytes describe = {})
-      : run_(run),
-        timeline_(timeline),
-        max_cells_(max_cells),
-        max_of_many_(max_of_many),
+      : run_(run), timeline_(timeline), max_cells_(max_cells), max_of_many_(max_of_many),
         describe_(std::move(describe)) {}
 
   const Trace& trace() const { return run_.trace(); }

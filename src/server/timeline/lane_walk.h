@@ -14,11 +14,8 @@ class LaneWalk {
   template <class TagOf>
   LaneWalk(const ViewLane& lane, size_t from, TagOf tag_of)
       // In a lane with a single row, that row has both ranges and work.
-      : lane_(lane),
-        next_(from),
-        has_ranges_(lane.type == ViewLaneType::kStream && lane.rows.size() > 1),
-        work_(0, nests(lane, 0), overlap_of(lane)),
-        ranges_(lane.range_row, true, overlap_of(lane)) {
+      : lane_(lane), next_(from), has_ranges_(lane.type == ViewLaneType::kStream && lane.rows.size() > 1),
+        work_(0, nests(lane, 0), overlap_of(lane)), ranges_(lane.range_row, true, overlap_of(lane)) {
     // Open slices are among the last ones of the rows.
     std::vector<std::pair<size_t, size_t>> last;  // slice, row
     for (size_t r = 0; from > 0 && r < lane.rows.size(); ++r)

@@ -16,10 +16,7 @@ std::string cut(std::string_view text) {
 class Details {
  public:
   Details(const Timeline& timeline, SlicePlace place)
-      : timeline_(timeline),
-        trace_(timeline.trace()),
-        place_(place),
-        lane_(timeline.lanes()[place.lane]),
+      : timeline_(timeline), trace_(timeline.trace()), place_(place), lane_(timeline.lanes()[place.lane]),
         part_(trace_.parts[lane_.part]) {
     if (const uint32_t cell = lane_.cell_of(place.slice); cell != kNoSlice) {
       cell_ = cell;

@@ -23,12 +23,8 @@ size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from
 class RowWalk {
  public:
   RowWalk(const ViewLane& lane, const ViewRow& row, const TimeWindow& window, size_t columns)
-      : lane_(lane),
-        row_(row),
-        t0_(window.from_ns()),
-        skip_(window.t0_ns - t0_),
-        column_ns_((window.t1_ns - window.t0_ns) / columns),
-        position_(first_ending_after(lane, row, t0_)) {
+      : lane_(lane), row_(row), t0_(window.from_ns()), skip_(window.t0_ns - t0_),
+        column_ns_((window.t1_ns - window.t0_ns) / columns), position_(first_ending_after(lane, row, t0_)) {
     slot_.fill(0);
     for (size_t k = 0; k < row.kinds.size(); ++k) slot_[row.kinds[k]] = static_cast<uint8_t>(k);
   }

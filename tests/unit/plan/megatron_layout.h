@@ -51,7 +51,7 @@ inline bool expand(std::string_view text, std::string& out) {
 // are ignored, parentheses do not nest. Stages are in the order of the model: all ranks of chunk 0, then chunk 1.
 // Errors: kUsage with what Megatron refuses.
 inline Result<std::vector<LayoutStage>> parse_megatron_layout(std::string_view given, int32_t pp, int32_t layers,
-                                                       int32_t mtp) {
+                                                              int32_t mtp) {
   std::string text, symbols;
   for (const char c : given)
     if (c != ',') text += c;

@@ -62,11 +62,8 @@ struct OrderSpans {
 class Orders {
  public:
   Orders(const Trace& trace, const TheoryRun& theory, StageSplits splits, double latency_ns)
-      : theory_(theory),
-        splits_(std::move(splits)),
-        latency_ns_(latency_ns),
-        graphs_(trace, theory.lists, theory.recognition.best().layout),
-        sequences_(theory) {}
+      : theory_(theory), splits_(std::move(splits)), latency_ns_(latency_ns),
+        graphs_(trace, theory.lists, theory.recognition.best().layout), sequences_(theory) {}
 
   // For the pipeline of lists [first, last).
   OrderSpans spans(size_t first, size_t last) const {

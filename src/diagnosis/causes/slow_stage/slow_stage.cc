@@ -74,11 +74,8 @@ PlaceTimes place_times(const CauseScene& scene) {
 class StageSteps {
  public:
   StageSteps(const CauseScene& scene, const std::vector<double>& others)
-      : stages_(scene.times.stages()),
-        chunks_(scene.times.chunks()),
-        steps_(scene.graph.steps.size()),
-        counts_(scene.counts),
-        times_(stages_ * static_cast<size_t>(chunks_) * steps_) {
+      : stages_(scene.times.stages()), chunks_(scene.times.chunks()), steps_(scene.graph.steps.size()),
+        counts_(scene.counts), times_(stages_ * static_cast<size_t>(chunks_) * steps_) {
     for (size_t step = 0; step < steps_; ++step)
       for (uint32_t op = scene.graph.steps[step].begin; op < scene.graph.steps[step].end; ++op) {
         if (!is_compared(scene, op) || scene.times.left_out(op)) continue;
