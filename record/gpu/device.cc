@@ -105,8 +105,7 @@ class Driver {
   int (*reset)(int) = nullptr;
 
  private:
-  template <class Function>
-  void find(const char* name, Function& function) {
+  template <class Function> void find(const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library_, name));
     if (!function) give_up((std::string("the driver has no ") + name).c_str());
   }
@@ -160,8 +159,7 @@ int64_t lost(const slr_statistics& s) {
 }
 
 // Calls of `body` in bursts, with pauses in which the device and the writer follow: ns a call, of each burst.
-template <class Body>
-double call_ns(int bursts, int calls, Body body, void* stream, Driver& driver) {
+template <class Body> double call_ns(int bursts, int calls, Body body, void* stream, Driver& driver) {
   std::vector<double> out;
   for (int b = 0; b < bursts; ++b) {
     const int64_t begin = now_ns();

@@ -68,8 +68,7 @@ constexpr Driver kAcl = {"acl",         true,        current,    of_stream,     
                          allow_queries, make_stream, make_event, record,           query,  nullptr,
                          read_event,    destroy,     kNotReady,  is_capture_error, is_lost};
 
-template <class Function>
-bool find(void* library, const char* name, Function& to) {
+template <class Function> bool find(void* library, const char* name, Function& to) {
   to = reinterpret_cast<Function>(dlsym(library, name));
   return to != nullptr;
 }

@@ -165,8 +165,7 @@ int begin(const slr_config* config) {
 }
 
 // Waits at most so long for the writer to say that it is so.
-template <class Done>
-bool wait_for(int64_t ns, Done done) {
+template <class Done> bool wait_for(int64_t ns, Done done) {
   const int64_t deadline = clock_ns(CLOCK_MONOTONIC) + ns;
   for (;;) {
     const uint32_t rung = state.done.rung();

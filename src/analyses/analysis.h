@@ -79,13 +79,9 @@ struct AnalysisResult {
   std::optional<TraceOverlay> overlay;  // for --overlay FILE: the source trace with marks on it
 
   // Appends tables in this order.
-  template <class... Tables>
-  void add(Tables... more) {
-    (tables.push_back(std::move(more)), ...);
-  }
+  template <class... Tables> void add(Tables... more) { (tables.push_back(std::move(more)), ...); }
   // Gives itself with these tables appended: `return result.with(…)`.
-  template <class... Tables>
-  AnalysisResult with(Tables... more) {
+  template <class... Tables> AnalysisResult with(Tables... more) {
     add(std::move(more)...);
     return std::move(*this);
   }

@@ -7,8 +7,7 @@
 namespace stageline {
 
 // Values of Enum are 0 … N − 1. A loop over all of them may count.
-template <class Enum, class T, size_t N>
-struct ByEnum : std::array<T, N> {
+template <class Enum, class T, size_t N> struct ByEnum : std::array<T, N> {
   using std::array<T, N>::operator[];
   constexpr T& operator[](Enum value) { return (*this)[static_cast<size_t>(value)]; }
   constexpr const T& operator[](Enum value) const { return (*this)[static_cast<size_t>(value)]; }
@@ -16,15 +15,13 @@ struct ByEnum : std::array<T, N> {
 
 // Returns the texts of all values of an enum, in its order. `last` is its last value, so that a text too few or too
 // many does not compile.
-template <auto last, class Text = std::string_view, size_t N>
-constexpr auto texts_by(const Text (&texts)[N]) {
+template <auto last, class Text = std::string_view, size_t N> constexpr auto texts_by(const Text (&texts)[N]) {
   static_assert(N == static_cast<size_t>(last) + 1);
   return ByEnum<decltype(last), Text, N>{std::to_array(texts)};
 }
 
 // Tables of words: each row has a key and all its words, with blanks between them.
-template <class Key>
-struct WordRow {
+template <class Key> struct WordRow {
   Key key;
   std::string_view words;
 };

@@ -30,10 +30,7 @@ class JsonWriter {
   JsonWriter& raw(std::string_view json);
   // Writes the text of both languages, as NAME_en and NAME_zh.
   JsonWriter& field(std::string_view name, const Text& text);
-  template <class T>
-  JsonWriter& field(std::string_view name, const T& v) {
-    return key(name).value(v);
-  }
+  template <class T> JsonWriter& field(std::string_view name, const T& v) { return key(name).value(v); }
   // Writes a member that holds a list: what `show` makes of each element.
   template <class List, class Show = std::identity>
   JsonWriter& list(std::string_view name, const List& list, Show show = {}) {
@@ -42,15 +39,13 @@ class JsonWriter {
     return end_array();
   }
   // Writes a member that holds a list, whose elements `write` writes: any number for each element of `list`.
-  template <class List, class Write>
-  JsonWriter& each(std::string_view name, const List& list, Write write) {
+  template <class List, class Write> JsonWriter& each(std::string_view name, const List& list, Write write) {
     key(name).begin_array();
     for (const auto& one : list) write(one);
     return end_array();
   }
   // Writes a member that holds a list of objects: `write` writes the members of each.
-  template <class List, class Write>
-  JsonWriter& objects(std::string_view name, const List& list, Write write) {
+  template <class List, class Write> JsonWriter& objects(std::string_view name, const List& list, Write write) {
     return each(name, list, [&](const auto& one) {
       begin_object();
       write(one);
@@ -58,8 +53,7 @@ class JsonWriter {
     });
   }
   // Writes a member that is null where its value is not known.
-  template <class T>
-  JsonWriter& maybe(std::string_view name, bool is_known, const T& v) {
+  template <class T> JsonWriter& maybe(std::string_view name, bool is_known, const T& v) {
     key(name);
     return is_known ? value(v) : null();
   }

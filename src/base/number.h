@@ -28,8 +28,7 @@ constexpr int64_t between_ns(int64_t from, int64_t to) {
 
 // Adds up what `of` (a member or a function) makes of each value, in their order, so that doubles always come out the
 // same. T is the type of the sum: sum_over<int64_t>(lines, &Line::ns).
-template <class T, class Range, class Of = std::identity>
-T sum_over(const Range& values, Of of = {}) {
+template <class T, class Range, class Of = std::identity> T sum_over(const Range& values, Of of = {}) {
   T sum = 0;
   for (const auto& value : values) sum += std::invoke(of, value);
   return sum;

@@ -15,29 +15,21 @@ inline constexpr double kMaxWhole = 4'503'599'627'370'496;
 class PackWriter {
  public:
   static constexpr bool kReads = false;
-  template <class... T>
-  void whole(const T&... values) {
-    (put(bytes_, zigzag(static_cast<int64_t>(values))), ...);
-  }
+  template <class... T> void whole(const T&... values) { (put(bytes_, zigzag(static_cast<int64_t>(values))), ...); }
   void real(const double& value) { put_real(bytes_, value); }
   void text(const std::string& value) {
     put(bytes_, value.size());
     bytes_ += value;
   }
-  template <class... T>
-  void column(const std::vector<T>&... columns) {
-    (one_column(columns), ...);
-  }
-  template <class List, class Each>
-  void list(const List& values, const Each& each) {
+  template <class... T> void column(const std::vector<T>&... columns) { (one_column(columns), ...); }
+  template <class List, class Each> void list(const List& values, const Each& each) {
     put(bytes_, values.size());
     for (const auto& value : values) each(value);
   }
   std::string take() { return std::move(bytes_); }
 
  private:
-  template <class T>
-  void one_column(const std::vector<T>& values) {
+  template <class T> void one_column(const std::vector<T>& values) {
     std::string plain, distances;
     T before{};
     for (const T& value : values) {
@@ -75,18 +67,11 @@ class PackReader {
  public:
   static constexpr bool kReads = true;
   explicit PackReader(std::string_view bytes) : rest_(bytes) {}
-  template <class... T>
-  void whole(T&... values) {
-    ((values = static_cast<T>(unzigzag(get()))), ...);
-  }
+  template <class... T> void whole(T&... values) { ((values = static_cast<T>(unzigzag(get()))), ...); }
   void real(double& value) { value = get_real(); }
   void text(std::string& value) { value = bytes_of(get()); }
-  template <class... T>
-  void column(std::vector<T>&... columns) {
-    (one_column(columns), ...);
-  }
-  template <class List, class Each>
-  void list(List& values, const Each& each) {
+  template <class... T> void column(std::vector<T>&... columns) { (one_column(columns), ...); }
+  template <class List, class Each> void list(List& values, const Each& each) {
     values.resize(counted(get()));
     for (auto& value : values) each(value);
   }
@@ -95,8 +80,7 @@ class PackReader {
   bool all_was_read() const { return !broken_ && rest_.empty(); }
 
  private:
-  template <class T>
-  void one_column(std::vector<T>& values) {
+  template <class T> void one_column(std::vector<T>& values) {
     const uint64_t head = get();
     values.resize(counted(head / 2));
     int64_t before = 0;

@@ -43,8 +43,7 @@ inline Error make_error(ErrorCode code, std::string what, std::string hint = {},
   return {code, std::move(what), std::move(where), std::move(hint)};
 }
 
-template <class T>
-class [[nodiscard]] Result {
+template <class T> class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
@@ -124,8 +123,7 @@ class [[nodiscard]] Status {
   } while (false)
 
 // Moves the value into `into`, or returns the error.
-template <class T, class U>
-Status take(Result<T> result, U& into) {
+template <class T, class U> Status take(Result<T> result, U& into) {
   if (!result) return std::move(result).error();
   into = std::move(*result);
   return {};

@@ -23,8 +23,7 @@ void merge_stretches(const Row* from, Row* to, size_t begin, size_t middle, size
 }
 
 // Sorts rows that are copied byte by byte: runs, then merges of twice the length.
-template <class Row, class Before>
-void merge_sort(Row* rows, size_t count, const Before& before) {
+template <class Row, class Before> void merge_sort(Row* rows, size_t count, const Before& before) {
   for (size_t begin = 0; begin < count; begin += kSortedRun)
     for (size_t end = begin + 1; end < std::min(begin + kSortedRun, count); ++end) {
       const Row row = rows[end];

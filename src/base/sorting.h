@@ -7,8 +7,7 @@ namespace stageline {
 
 // Sorts what is nearly sorted: rows of several tables that were each written in order. The order must be total, because
 // equal elements may change places.
-template <class Iterator, class Before>
-void sort_runs(Iterator begin, Iterator end, Before before) {
+template <class Iterator, class Before> void sort_runs(Iterator begin, Iterator end, Before before) {
   constexpr size_t kMaxRuns = 16;           // merging them two by two still costs less than sorting
   constexpr std::ptrdiff_t kFarthest = 16;  // so far back an element is put into its run, rather than beginning another
   std::vector<Iterator> ends;
@@ -37,8 +36,7 @@ void sort_runs(Iterator begin, Iterator end, Before before) {
 
 // Sorts rows stably by numbers: key(row) is an array of int32_t, the first one counts most. It counts where the numbers
 // lie close together, else it compares. O(rows), or O(rows log rows).
-template <class Key>
-void sort_by_numbers(std::vector<uint32_t>& rows, const Key& key) {
+template <class Key> void sort_by_numbers(std::vector<uint32_t>& rows, const Key& key) {
   if (std::is_sorted(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); })) return;
   auto low = key(rows.front()), high = low;
   for (const uint32_t row : rows) {

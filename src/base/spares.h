@@ -9,8 +9,7 @@
 namespace stageline {
 
 // Holds as many `T` as tasks run at the same time, each in the state in which the task before left it.
-template <class T>
-class Spares {
+template <class T> class Spares {
  public:
   // Holds a `T` that one task uses; the destructor gives it back.
   class Lent {

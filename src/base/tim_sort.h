@@ -14,8 +14,7 @@
 
 namespace stageline {
 
-template <class T, class Less>
-class TimSort {
+template <class T, class Less> class TimSort {
  public:
   // `less(a, b)` need not be transitive. O(n log n) comparisons and up to n/2 elements of scratch.
   TimSort(std::vector<T>& items, Less less) : a_(items.data()), count_(items.size()), less_(less) {}
@@ -141,8 +140,7 @@ class TimSort {
 
   // Returns the number of elements that stand before a key, of n. It doubles its steps away from `hint`, then searches
   // between the last two.
-  template <class StandsBefore>
-  static ptrdiff_t gallop(ptrdiff_t n, ptrdiff_t hint, StandsBefore stands_before) {
+  template <class StandsBefore> static ptrdiff_t gallop(ptrdiff_t n, ptrdiff_t hint, StandsBefore stands_before) {
     ptrdiff_t last = 0, at = 1;
     if (stands_before(hint)) {
       const ptrdiff_t max = n - hint;
@@ -314,9 +312,6 @@ class TimSort {
   std::vector<T> scratch_;
 };
 
-template <class T, class Less>
-void tim_sort(std::vector<T>& items, Less less) {
-  TimSort<T, Less>(items, less).run();
-}
+template <class T, class Less> void tim_sort(std::vector<T>& items, Less less) { TimSort<T, Less>(items, less).run(); }
 
 }  // namespace stageline

@@ -13,8 +13,7 @@ namespace stageline {
 const simdjson::dom::array& word_files();
 
 // Calls visit(name, element) for every member of this section of all files.
-template <class Visit>
-void for_each_declared(std::string_view section, Visit&& visit) {
+template <class Visit> void for_each_declared(std::string_view section, Visit&& visit) {
   for (const simdjson::dom::element& file : word_files())
     if (simdjson::dom::object own; !file[section].get(own))
       for (const auto& [name, element] : own) visit(name, element);

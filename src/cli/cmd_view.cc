@@ -139,8 +139,7 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
 }
 
 // A description comes with the page's question, so a mistake in it is one of the question. Says its place too.
-template <class T>
-Result<T> answer_to_page(Result<T> made) {
+template <class T> Result<T> answer_to_page(Result<T> made) {
   if (made || made.error().code != ErrorCode::kBadInput) return made;
   Error error = made.error();
   error.code = ErrorCode::kUsage;

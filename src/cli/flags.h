@@ -62,8 +62,7 @@ class Arguments {
   // Returns the value as a whole number within [least, most]. Errors: kUsage naming the flag.
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t minimum, int64_t maximum) const;
   // Puts the same into `into`, which stays as it is when the flag was not given.
-  template <class T>
-  Status take(std::string_view name, int64_t minimum, int64_t maximum, T& into) const {
+  template <class T> Status take(std::string_view name, int64_t minimum, int64_t maximum, T& into) const {
     TRY(value, integer(name, static_cast<int64_t>(into), minimum, maximum));
     into = static_cast<T>(*value);
     return {};

@@ -14,8 +14,7 @@ constexpr double kGiB = 1 << 30;
 constexpr const char* kShort[kModules] = {"norm", "act", "up", "mlp", "attn"};
 
 // Returns the items as texts; equal neighbours are one of them: "2×8 7".
-template <class T>
-std::string counted(const std::vector<T>& list, std::string (*text)(const T&)) {
+template <class T> std::string counted(const std::vector<T>& list, std::string (*text)(const T&)) {
   std::string out;
   for (size_t s = 0, end = 0; s < list.size(); s = end) {
     while (end < list.size() && list[end] == list[s]) ++end;

@@ -31,8 +31,7 @@ class LinkIndex {
       return {links.data() + begin[cell], links.data() + begin[cell + 1]};
     }
   };
-  template <class Usable>
-  static Side group(const Trace& trace, uint32_t Link::* end, Usable usable) {
+  template <class Usable> static Side group(const Trace& trace, uint32_t Link::* end, Usable usable) {
     Side side;
     // One more than needed: counting first moves each begin two places up.
     side.begin.assign(trace.cells.size() + 2, 0);

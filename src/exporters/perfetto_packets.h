@@ -70,8 +70,7 @@ class PerfettoPackets {
   }
 
   // Writes a track descriptor around body(). `rank` is the track's place among its siblings.
-  template <class Body>
-  void track_descriptor(uint64_t uuid, size_t rank, Body body) {
+  template <class Body> void track_descriptor(uint64_t uuid, size_t rank, Body body) {
     const size_t packet = begin_packet();
     const size_t descriptor = out_.begin(packet::kTrackDescriptor);
     out_.number(descriptor::kUuid, uuid);

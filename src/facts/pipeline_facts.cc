@@ -27,8 +27,7 @@ struct WaterfallFact {
   static Value make(const Run& run) { return waterfall_of(run.trace(), theory_of(run), sums_of(run)); }
 };
 
-template <LaunchRule kRule>
-struct GraphFact {
+template <LaunchRule kRule> struct GraphFact {
   using Value = RunGraph;
   static Value make(const Run& run) {
     RunGraph made;
@@ -47,8 +46,7 @@ struct SlowdownFact {
 };
 
 // Graphs of compute cells alone know no launches, so such a graph is the same under either rule and is not made twice.
-template <LaunchRule kRule, LaunchRule kOther>
-const RunGraph& graph_by(const Run& run) {
+template <LaunchRule kRule, LaunchRule kOther> const RunGraph& graph_by(const Run& run) {
   if (const RunGraph* other = run.made<GraphFact<kOther>>();
       other && other->graph && other->graph->source == GraphSource::kComputeCells)
     return *other;

@@ -28,8 +28,7 @@ class Run {
   const Trace& trace() const { return trace_; }
 
   // Thread-safe. The reference is valid as long as the Run.
-  template <typename Fact>
-  const typename Fact::Value& fact() const {
+  template <typename Fact> const typename Fact::Value& fact() const {
     using FactValue = typename Fact::Value;
     Slot& slot = slot_of(typeid(Fact));
     make_once(slot,
@@ -37,8 +36,7 @@ class Run {
     return *static_cast<const FactValue*>(slot.value.get());
   }
   // Returns the fact if it has been made, else nullptr.
-  template <typename Fact>
-  const typename Fact::Value* made() const {
+  template <typename Fact> const typename Fact::Value* made() const {
     return static_cast<const typename Fact::Value*>(value_of(typeid(Fact)).get());
   }
   // Returns how many facts were made; for tests.

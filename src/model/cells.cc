@@ -5,8 +5,7 @@
 namespace stageline {
 namespace {
 
-template <class T>
-void permute(std::vector<T>& column, const std::vector<uint32_t>& order) {
+template <class T> void permute(std::vector<T>& column, const std::vector<uint32_t>& order) {
   std::vector<T> sorted(column.size());
   for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[order[i]];
   column.swap(sorted);

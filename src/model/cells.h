@@ -34,8 +34,7 @@ struct Cells {
   size_t size() const { return step.size(); }
   int64_t dur_ns(size_t i) const { return end_ns[i] - start_ns[i]; }
   // Calls body(column) for each column.
-  template <class Body>
-  void each_column(Body&& body) {
+  template <class Body> void each_column(Body&& body) {
     body(step), body(part), body(kind), body(chunk), body(micro_batch), body(start_ns), body(end_ns), body(slice);
   }
   void reserve(size_t count) {
@@ -46,8 +45,7 @@ struct Cells {
   // Orders rows by (step, part, start, −duration, slice); everything that takes "sorted cells" expects this order.
   void sort();
   // Keeps the rows for which keep(i) is true, in order.
-  template <class Keep>
-  void filter(Keep keep) {
+  template <class Keep> void filter(Keep keep) {
     Cells kept;
     for (size_t i = 0; i < size(); ++i)
       if (keep(i)) kept.add(at(i));

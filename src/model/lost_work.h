@@ -63,8 +63,7 @@ LostLaunches lost_launches(const Part& part, CategoryOf category_of, NameOf name
 // Work cannot begin before its launch, so where it does, the device's clock is behind by at least the time between. One
 // link in a hundred may be wrong (numbers that were used twice), so the least is given that leaves no more. ≤ 0: no
 // clock is. `category_of(slice)` is a Category. O(slices).
-template <class CategoryOf>
-int64_t clock_lead_ns(const Part& part, CategoryOf category_of) {
+template <class CategoryOf> int64_t clock_lead_ns(const Part& part, CategoryOf category_of) {
   const Slices& s = part.slices;
   std::vector<int64_t> leads;
   for (size_t i = 0; i < s.size(); ++i)

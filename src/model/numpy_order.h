@@ -13,8 +13,7 @@ namespace stageline {
 
 namespace detail {
 
-template <class Key>
-void numpy_heap_sort(const std::vector<Key>& keys, uint32_t* order, size_t count) {
+template <class Key> void numpy_heap_sort(const std::vector<Key>& keys, uint32_t* order, size_t count) {
   // Places `item` into the heap's hole at `hole` (1-based), the heap being `size` long.
   const auto sift = [&](size_t hole, size_t size, uint32_t item) {
     for (size_t child = hole * 2; child <= size; child *= 2) {
@@ -69,8 +68,7 @@ ptrdiff_t numpy_partition(const std::vector<Key>& keys, uint32_t* order, ptrdiff
 }  // namespace detail
 
 // Returns the positions of the keys in ascending order of the keys, which must not be NaN.
-template <class Key>
-std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
+template <class Key> std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
   constexpr ptrdiff_t kInsertionLength = 15;
   std::vector<uint32_t> order(keys.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -105,8 +103,7 @@ std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
 }
 
 // Sorts rows by a key in that order.
-template <class Row, class KeyOf>
-void sort_as_numpy(std::vector<Row>& rows, KeyOf key_of) {
+template <class Row, class KeyOf> void sort_as_numpy(std::vector<Row>& rows, KeyOf key_of) {
   std::vector<int64_t> keys(rows.size());
   std::ranges::transform(rows, keys.begin(), key_of);
   std::vector<Row> sorted;

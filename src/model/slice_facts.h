@@ -216,16 +216,14 @@ struct SliceFacts {
 };
 
 // Calls body(list) for each list of SliceFacts, a pointer to a member.
-template <class Body>
-void each_fact_list(Body&& body) {
+template <class Body> void each_fact_list(Body&& body) {
   using F = SliceFacts;
   [&](auto... list) { (body(list), ...); }(&F::copies, &F::syncs, &F::collectives, &F::operators, &F::inputs,
                                            &F::kernels, &F::stacks, &F::ranges, &F::transfers, &F::tasks);
 }
 
 // Replaces the texts of facts, ids of one pool, by those of another.
-template <class Fact>
-void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {
+template <class Fact> void map_texts(std::vector<Fact>& facts, const std::vector<StringId>& new_id) {
   if constexpr (requires(Fact& fact) { fact.texts(); })
     for (Fact& fact : facts)
       for (StringId* id : fact.texts()) *id = new_id[*id];
@@ -234,8 +232,7 @@ inline void map_texts(SliceFacts& facts, const std::vector<StringId>& new_id) {
   each_fact_list([&](auto list) { map_texts(facts.*list, new_id); });
 }
 
-template <class Fact>
-const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
+template <class Fact> const Fact* fact_of(const std::vector<Fact>& facts, uint32_t slice) {
   const auto it = std::ranges::lower_bound(facts, slice, {}, &Fact::slice);
   return it != facts.end() && it->slice == slice ? &*it : nullptr;
 }

@@ -19,14 +19,12 @@ inline double round_exactly(double value, int decimals) {
 }
 
 // Returns part / whole; NaN where `whole` is not above 0.
-template <typename Part, typename Whole>
-double share_of(Part part, Whole whole) {
+template <typename Part, typename Whole> double share_of(Part part, Whole whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : kNaN;
 }
 
 // Returns part / whole; 0 where `whole` is not above 0.
-template <typename Part, typename Whole>
-double share_or_zero(Part part, Whole whole) {
+template <typename Part, typename Whole> double share_or_zero(Part part, Whole whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 

@@ -132,8 +132,7 @@ inline constexpr size_t kBlockRows = 4096;  // a block of this size takes some h
 
 // Calls visit(const Table& block, size_t begin, size_t end) until all rows [begin, end) of `table` have been seen in
 // order. It is called once with the table itself, or with one block of a later() table after another.
-template <class Visit>
-void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit) {
+template <class Visit> void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit) {
   if (!table.is_later()) return visit(table, begin, end);
   for (size_t first = begin; first < end; first += kBlockRows) {
     const size_t count = end - first < kBlockRows ? end - first : kBlockRows;

@@ -32,8 +32,7 @@ double forward_flops(const Model& m, const LayerKind& kind, const SequenceLength
 }
 
 // Adds up what a function says of every layer.
-template <class Of>
-double over_layers(const Model& m, Of of) {
+template <class Of> double over_layers(const Model& m, Of of) {
   std::vector<double> of_kind;
   for (const LayerKind& kind : m.kinds) of_kind.push_back(of(kind));
   double sum = 0;

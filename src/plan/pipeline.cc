@@ -59,8 +59,7 @@ std::vector<ChunkPart> parts_of(const PlanProblem& p, int32_t rank, const Plan& 
 }
 
 // Returns the smallest number up to `max` that is enough; max + 1 where none is. More than enough is enough, too.
-template <class Enough>
-int32_t min_enough(int32_t max, Enough&& enough) {
+template <class Enough> int32_t min_enough(int32_t max, Enough&& enough) {
   int32_t lo = 0, hi = max + 1;
   while (lo < hi) {
     const int32_t middle = lo + (hi - lo) / 2;

@@ -36,8 +36,7 @@ std::vector<const ScheduleDef*> schedules_of(const Wish& w) {
 }
 
 // All layouts that the model, the devices and the wish allow. `visit` is called for each.
-template <class Visit>
-void for_each_layout(const Wish& w, Visit&& visit) {
+template <class Visit> void for_each_layout(const Wish& w, Visit&& visit) {
   const Model& m = w.model;
   const bool moe = m.moe.has_value();
   for (const int32_t tp : degrees(w.tp, w.per_node, false)) {

@@ -13,13 +13,8 @@ int64_t cell_count(const Schedule& schedule) {
 class Search {
  public:
   Search(const PlanProblem& problem, const Budget& budget)
-      : p_(problem),
-        sums_(problem),
-        bound_(problem),
-        layers_(static_cast<int32_t>(problem.kind_of.size())),
-        stages_(problem.stages()),
-        replay_cells_(cell_count(problem.schedule)),
-        left_(budget.work),
+      : p_(problem), sums_(problem), bound_(problem), layers_(static_cast<int32_t>(problem.kind_of.size())),
+        stages_(problem.stages()), replay_cells_(cell_count(problem.schedule)), left_(budget.work),
         limit_ns_(budget.give_up_ns) {
     // Finding what a rank computes again looks at its memory some dozen times.
     if (p_.limit <= 0) return;

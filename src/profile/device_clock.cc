@@ -25,8 +25,7 @@ struct Kernels {
 using KernelKey = std::pair<StringId, StringId>;
 
 // Calls take(slice, key) for kernels that compute; of steps alone, where the rank has steps.
-template <class Take>
-void for_each_kernel(const Part& part, Take take) {
+template <class Take> void for_each_kernel(const Part& part, Take take) {
   for (uint32_t i = 0; i < part.slices.size(); ++i) {
     if (!computes(part.slices, i) || (!part.steps.empty() && part.slices.step[i] == 0)) continue;
     const InputFact* input = fact_of(part.inputs, i);

@@ -340,8 +340,7 @@ class TimelineBuilder {
 
   // Calls emit(start, end, slice) for the innermost slices of a lane over [start, end), in order; `slice` is
   // kNoSliceIndex where none is open.
-  template <class Emit>
-  void innermost(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
+  template <class Emit> void innermost(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
     const Lane& l = part_.lanes[lane];
     const auto first = s_.start_ns.begin() + l.begin;
     const auto last = s_.start_ns.begin() + l.end;
@@ -368,8 +367,7 @@ class TimelineBuilder {
 
   // Takes the innermost slices of the thread that makes the next call. While that thread has nothing open or waits for
   // the autograd thread, it takes those of the first other thread that has any.
-  template <class Emit>
-  void host_slices(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
+  template <class Emit> void host_slices(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
     innermost(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
       if (slice != kNoSliceIndex && !runs_backward(name(slice))) return emit(a, b, slice);
       elsewhere(0, lane, a, b, slice, emit);

@@ -31,8 +31,7 @@ ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> idle_pieces(const DeviceTim
                                                                  const std::vector<IdleGap>& gaps);
 
 // Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
-template <class Each>
-void each_recorded(const DeviceTimeline& t, int64_t start, int64_t end, Each&& each) {
+template <class Each> void each_recorded(const DeviceTimeline& t, int64_t start, int64_t end, Each&& each) {
   for (const Interval& hole : t.unrecorded) {
     if (hole.end <= start || hole.start >= end) continue;
     if (hole.start > start) each(start, hole.start, false);

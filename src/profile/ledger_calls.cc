@@ -7,8 +7,7 @@ namespace stageline {
 namespace {
 
 // "[0, 1, 2]" → {0, 1, 2}; empty where the list was cut ("...") or is none.
-template <class Number>
-std::vector<Number> list_of(std::string_view text) {
+template <class Number> std::vector<Number> list_of(std::string_view text) {
   std::vector<Number> out;
   for (const JsonMember& one : json_members(text)) {
     const auto number = json_integer(one.value);

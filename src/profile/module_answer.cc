@@ -69,8 +69,7 @@ class Answer {
   }
 
   // NVTX has no domain for modules: ranges that hold operators count, but for those of steps.
-  template <class Add>
-  void mark_ranges(Add add) {
+  template <class Add> void mark_ranges(Add add) {
     const auto is_step = [&](uint32_t i) {
       return std::ranges::any_of(part_.steps,
                                  [&](const ProfilerStep& step) { return step.start_ns == s_.start_ns[i]; });

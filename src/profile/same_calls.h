@@ -7,15 +7,12 @@
 namespace stageline {
 
 // For each rank that has calls with one key: these, in their order.
-template <class Call>
-using SameCalls = std::vector<std::span<Call>>;
+template <class Call> using SameCalls = std::vector<std::span<Call>>;
 
-template <class Call>
-size_t max_calls(const SameCalls<Call>& ranks) {
+template <class Call> size_t max_calls(const SameCalls<Call>& ranks) {
   return std::ranges::max(ranks, {}, [](const auto& rank) { return rank.size(); }).size();
 }
-template <class Call>
-bool equally_many(const SameCalls<Call>& ranks) {
+template <class Call> bool equally_many(const SameCalls<Call>& ranks) {
   return std::ranges::all_of(ranks, [&](const auto& rank) { return rank.size() == ranks[0].size(); });
 }
 
@@ -38,8 +35,7 @@ void each_same(std::vector<Call>& calls, Key key, Rank rank, Found found) {
 }
 
 // Calls found(calls) for the first call of each rank, then for the second of those that have one, and so on.
-template <class Call, class Found>
-void each_instance(const SameCalls<Call>& ranks, Found found) {
+template <class Call, class Found> void each_instance(const SameCalls<Call>& ranks, Found found) {
   std::vector<Call> one;
   for (size_t k = 0; k < max_calls(ranks); ++k) {
     one.clear();

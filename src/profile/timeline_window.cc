@@ -163,8 +163,7 @@ class Window {
   }
 
   // Leaves out what no recorded work covers of some steps.
-  template <class Chosen>
-  void leave_out_steps(Chosen chosen) {
+  template <class Chosen> void leave_out_steps(Chosen chosen) {
     size_t j = 0;
     int64_t busy_until = out_.start_ns;
     for (size_t k = 0; k < part_.steps.size(); ++k) {

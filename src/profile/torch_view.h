@@ -55,8 +55,7 @@ auto ask_ranks(const TorchRun& run, Ask ask, Answer none = {}) {
 }
 
 // As ask_ranks() where asking may fail: all answers, or the error of the first rank that fails.
-template <class Ask>
-auto try_ranks(const TorchRun& run, Ask ask) {
+template <class Ask> auto try_ranks(const TorchRun& run, Ask ask) {
   using Asked = std::invoke_result_t<Ask, const TorchRank&>;
   std::vector<Asked> asked = ask_ranks(run, ask, Asked(Error()));
   using Answers = std::vector<std::remove_cvref_t<decltype(**asked.data())>>;

@@ -45,8 +45,7 @@ class Flatbuffer {
     fields_.clear();
     table_end_ = place();
   }
-  template <class T>
-  void field(size_t number, T value) {
+  template <class T> void field(size_t number, T value) {
     align(sizeof(T), sizeof(T));
     push<T>(value);
     remember(number);
@@ -79,8 +78,7 @@ class Flatbuffer {
  private:
   Place place() const { return static_cast<Place>(bytes_.size()); }
   void push_bytes(const char* from, size_t count) { bytes_.insert(0, from, count); }
-  template <class T>
-  void push(T value) {
+  template <class T> void push(T value) {
     char raw[sizeof(T)];
     std::memcpy(raw, &value, sizeof(T));
     push_bytes(raw, sizeof(T));

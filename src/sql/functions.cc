@@ -45,8 +45,7 @@ struct QuantileState {
 };
 
 // SQLite reserves room for one pointer per aggregate; what it points at is ours.
-template <class State>
-State* state_of(sqlite3_context* context, bool make) {
+template <class State> State* state_of(sqlite3_context* context, bool make) {
   auto** place = static_cast<State**>(sqlite3_aggregate_context(context, make ? sizeof(State*) : 0));
   if (!place) return nullptr;
   if (!*place && make) *place = new (std::nothrow) State();
@@ -55,8 +54,7 @@ State* state_of(sqlite3_context* context, bool make) {
 }
 
 // Runs `body` and catches what it throws, which must not pass through SQLite's C code.
-template <class Body>
-void guarded(sqlite3_context* context, const Body& body) {
+template <class Body> void guarded(sqlite3_context* context, const Body& body) {
   try {
     body();
   } catch (const std::bad_alloc&) {

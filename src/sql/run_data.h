@@ -58,8 +58,7 @@ class RunData {
     std::mutex mutex;
     std::unique_ptr<Made> value;
   };
-  template <class Value>
-  struct PerPart {
+  template <class Value> struct PerPart {
     std::once_flag once;
     Value value;
   };

@@ -106,8 +106,7 @@ class Adder {
     return true;
   }
 
-  template <class Value>
-  void mix(std::span<const uint32_t> rows, uint64_t size, const Value& value) {
+  template <class Value> void mix(std::span<const uint32_t> rows, uint64_t size, const Value& value) {
     for (size_t i = 0; i < rows.size(); ++i) codes_[i] = codes_[i] * size + static_cast<uint64_t>(value(rows[i]));
   }
 

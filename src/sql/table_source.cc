@@ -23,8 +23,7 @@ struct VirtualCursor : sqlite3_vtab_cursor {
 };
 
 // SQLite calls from C, so exceptions (no memory, a question given up) must not pass through it.
-template <class Body>
-int guarded(const Body& body) {
+template <class Body> int guarded(const Body& body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {

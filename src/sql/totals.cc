@@ -125,8 +125,7 @@ class Adder {
     return kNoKey;
   }
 
-  template <Filter filter>
-  bool passes(size_t i) const {
+  template <Filter filter> bool passes(size_t i) const {
     if (filter == Filter::kNone) return true;
     if (filter == Filter::kCategory) return wanted_[s_.category_id[i]];
     if (asked_.category && (!facts_ || !wanted_[s_.category_id[i]])) return false;
@@ -141,8 +140,7 @@ class Adder {
   }
 
   // A name nearly always has one class, whose group is found through the table; groups of further classes are in a map.
-  template <By by>
-  Sums& group(size_t i) {
+  template <By by> Sums& group(size_t i) {
     const size_t code = by == By::kName ? s_.name_id[i] : code_of(i);
     const KernelClass kernel_class = by == By::kName ? class_of(i) : KernelClass::kNone;
     uint32_t& place = first_[code];
@@ -158,8 +156,7 @@ class Adder {
     return sums_[other->second].sums;
   }
 
-  template <class RowAt>
-  void add_rows(size_t begin, size_t end, RowAt row_at) {
+  template <class RowAt> void add_rows(size_t begin, size_t end, RowAt row_at) {
     if (asked_.by == By::kName && filter_ == Filter::kNone)
       add_all<By::kName, Filter::kNone>(begin, end, row_at);
     else if (asked_.by == By::kName && filter_ == Filter::kCategory)
@@ -170,8 +167,7 @@ class Adder {
       add_all<By::kRank, Filter::kAny>(begin, end, row_at);
   }
 
-  template <By by, Filter filter, class RowAt>
-  void add_all(size_t begin, size_t end, RowAt row_at) {
+  template <By by, Filter filter, class RowAt> void add_all(size_t begin, size_t end, RowAt row_at) {
     if (begin == end) return;
     const bool nests = !s_.parent.empty();
     size_t lane = data_.lane_of(p_, row_at(begin));

@@ -47,8 +47,7 @@ std::vector<Plain> split_digests(std::string_view bytes) {
   return out;
 }
 
-template <class T>
-void put(std::string& out, T value) {
+template <class T> void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 

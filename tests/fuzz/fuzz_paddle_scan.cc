@@ -30,8 +30,7 @@ struct Reference {
     at += what.size();
     return true;
   }
-  template <class Is>
-  std::string_view run(size_t& at, Is is) const {
+  template <class Is> std::string_view run(size_t& at, Is is) const {
     const size_t from = at;
     while (at < text.size() && is(text[at])) ++at;
     return text.substr(from, at - from);

@@ -45,10 +45,7 @@ uint8_t* take(size_t bytes) {
   used += bytes;
   return at;
 }
-template <class T>
-void put(uint8_t* record, size_t at, T value) {
-  memcpy(record + at, &value, sizeof value);
-}
+template <class T> void put(uint8_t* record, size_t at, T value) { memcpy(record + at, &value, sizeof value); }
 
 }  // namespace
 

@@ -109,8 +109,7 @@ struct EventThree {
     ProxyOp proxy;
   };
 };
-template <class Type>
-struct EventFour {  // 5 to 7 with a wider type and more members behind
+template <class Type> struct EventFour {  // 5 to 7 with a wider type and more members behind
   Type type;
   void* parent;
   int rank;
@@ -177,8 +176,7 @@ enum Type {
   kP2pApi = 1024
 };
 
-template <class Event, class... Init>
-struct Table {
+template <class Event, class... Init> struct Table {
   const char* name;
   int (*init)(Init...);
   int (*start)(void*, void**, Event*);

@@ -46,10 +46,7 @@ bool of_fake(const void* caller) { return caller >= fake_begin && caller < fake_
 void allocates(const void* caller) {
   if (watching && !of_fake(caller)) ++seen->allocations;
 }
-template <class F>
-F next(F, const char* name) {
-  return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
-}
+template <class F> F next(F, const char* name) { return reinterpret_cast<F>(dlsym(RTLD_NEXT, name)); }
 
 }  // namespace
 

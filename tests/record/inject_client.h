@@ -30,8 +30,7 @@ struct InjectedLibrary {
     find("slr_step", step);
     find("slr_flush", flush);
   }
-  template <class F>
-  void find(const char* name, F& to) const {
+  template <class F> void find(const char* name, F& to) const {
     to = reinterpret_cast<F>(dlsym(library, name));
     if (!to) _exit(97);
   }
@@ -97,8 +96,7 @@ inline bool attach(const InjectedLibrary& from, Tables& t) {
   return initialize(export_table) != 0;
 }
 
-template <class R, class... A>
-R call(Function f, A... arguments) {
+template <class R, class... A> R call(Function f, A... arguments) {
   return reinterpret_cast<R (*)(A...)>(f)(arguments...);
 }
 inline int push(Tables& t, const char* text) { return call<int>(t.core[kRangePushA], text); }

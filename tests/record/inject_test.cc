@@ -46,10 +46,7 @@ struct Loaded {
       : library(dlopen((std::string(STAGELINE_FAKE_FOLDER "/") + file).c_str(), RTLD_NOW)) {
     if (!library) _exit(96);
   }
-  template <class F>
-  F get(const char* name) const {
-    return reinterpret_cast<F>(dlsym(library, name));
-  }
+  template <class F> F get(const char* name) const { return reinterpret_cast<F>(dlsym(library, name)); }
 };
 
 }  // namespace

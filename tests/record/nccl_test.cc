@@ -34,8 +34,7 @@ int with_plugin(const RecordFolder& folder, const std::function<int(InjectedLibr
   });
 }
 
-template <class T>
-const T* table_of(const InjectedLibrary& library, const char* name) {
+template <class T> const T* table_of(const InjectedLibrary& library, const char* name) {
   return static_cast<const T*>(dlsym(library.library, name));
 }
 
@@ -48,8 +47,7 @@ const recording::Row* row_named(const recording::Recording& r, const std::string
 }
 
 // Algorithm and protocol as NCCL says them, in numbers or in texts.
-template <class Coll>
-void set_how(Coll& coll) {
+template <class Coll> void set_how(Coll& coll) {
   if constexpr (std::is_same_v<decltype(coll.algo), uint8_t>)
     coll.algo = 1, coll.proto = 2;
   else

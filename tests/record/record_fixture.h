@@ -62,8 +62,7 @@ class RecordFolder {
 };
 
 // Memory that a child and its parent both see.
-template <class T>
-class Shared {
+template <class T> class Shared {
  public:
   explicit Shared(size_t count = 1)
       : bytes_(count * sizeof(T)),

@@ -45,8 +45,7 @@ void check_held(const ClockAlignment& found, const std::vector<Clock>& clocks, i
 }
 
 // Leaves of the messages between two parts those for which `keep` says so; `one_way` counts all of a direction.
-template <class Keep>
-void filter_messages(Trace& trace, Keep keep) {
+template <class Keep> void filter_messages(Trace& trace, Keep keep) {
   trace.cells.filter([&](size_t i) { return !is_message(trace.cells.kind[i]) || keep(i); });
 }
 

@@ -22,8 +22,7 @@ Trace made(const testing::TraceSpec& spec) {
 }
 
 // The cells of parts for which keep() holds; parts stay, so places do too.
-template <class Keep>
-void keep_parts(Trace& trace, Keep keep) {
+template <class Keep> void keep_parts(Trace& trace, Keep keep) {
   trace.cells.filter([&](size_t i) { return keep(trace.parts[trace.cells.part[i]]); });
   link_cells(trace);
 }

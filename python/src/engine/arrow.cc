@@ -132,8 +132,7 @@ struct StreamParts {
 };
 
 // Every entry of the interface is C: an exception becomes a number and a text.
-template <class Work>
-int guarded(ArrowArrayStream* stream, const Work& work) {
+template <class Work> int guarded(ArrowArrayStream* stream, const Work& work) {
   auto* parts = static_cast<StreamParts*>(stream->private_data);
   try {
     work(*parts);

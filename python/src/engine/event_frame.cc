@@ -57,8 +57,7 @@ class EventFrame : public Frame {
   }
 
  private:
-  template <class Value, class Of>
-  FrameData made(const Of& of) const {
+  template <class Value, class Of> FrameData made(const Of& of) const {
     auto values = std::make_shared<std::vector<Value>>();
     values->reserve(events_.slices.size());
     for (const uint32_t slice : events_.slices) values->push_back(of(slice));

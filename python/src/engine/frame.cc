@@ -40,8 +40,7 @@ Result<std::vector<size_t>> chosen(const std::vector<FrameColumn>& all, const st
   return out;
 }
 
-template <class T>
-FrameData owned(std::vector<T> values) {
+template <class T> FrameData owned(std::vector<T> values) {
   auto shared = std::make_shared<const std::vector<T>>(std::move(values));
   FrameData data;
   data.values = shared->data();
@@ -50,8 +49,7 @@ FrameData owned(std::vector<T> values) {
 }
 
 // `valid(i)` for `count` rows as a bitmap, or none where all are.
-template <class Valid>
-void mark_nulls(FrameData& data, size_t count, const Valid& valid) {
+template <class Valid> void mark_nulls(FrameData& data, size_t count, const Valid& valid) {
   std::vector<uint8_t> bits((count + 7) / 8, 0);
   int64_t nulls = 0;
   for (size_t i = 0; i < count; ++i)
@@ -293,14 +291,12 @@ class SliceFrame : public Frame {
   }
 
  private:
-  template <class T, class Value>
-  static FrameData made(const SliceBatch& b, const Value& value) {
+  template <class T, class Value> static FrameData made(const SliceBatch& b, const Value& value) {
     std::vector<T> out(b.size());
     for (size_t i = 0; i < out.size(); ++i) out[i] = value(b.at(i));
     return owned(std::move(out));
   }
-  template <class Value>
-  static FrameData known(const SliceBatch& b, const Value& value) {
+  template <class Value> static FrameData known(const SliceBatch& b, const Value& value) {
     std::vector<int64_t> out(b.size());
     for (size_t i = 0; i < out.size(); ++i) out[i] = value(b.at(i));
     return nullable(std::move(out));
@@ -311,8 +307,7 @@ class SliceFrame : public Frame {
     return data;
   }
   // A column that stands: handed out as it is, or gathered where rows were chosen.
-  template <class T>
-  FrameData of_column(const SliceBatch& b, const std::vector<T>& column) const {
+  template <class T> FrameData of_column(const SliceBatch& b, const std::vector<T>& column) const {
     if (b.rows) return made<T>(b, [&](size_t i) { return column[i]; });
     FrameData data;
     data.values = column.data() + b.begin;

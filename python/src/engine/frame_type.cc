@@ -97,8 +97,7 @@ void frame_dealloc(PyObject* self) {
 }
 
 // Capsules that were not taken release their content.
-template <class T>
-void drop_capsule(PyObject* capsule, const char* name) {
+template <class T> void drop_capsule(PyObject* capsule, const char* name) {
   auto* held = static_cast<T*>(PyCapsule_GetPointer(capsule, name));
   if (!held) return PyErr_Clear();
   if (held->release) held->release(held);

@@ -62,8 +62,7 @@ PyObject* run_object(std::shared_ptr<const OpenRun> run) {
 }
 
 // Returns the result of a worker as a Python value, or raises its error.
-template <class T>
-std::optional<T> taken(std::optional<Result<T>> result) {
+template <class T> std::optional<T> taken(std::optional<Result<T>> result) {
   if (!result) return std::nullopt;
   if (!*result) {
     raise(result->error());

@@ -24,8 +24,7 @@ struct Entry {
   Function ours;
   std::atomic<Function>* theirs;
 };
-template <class F>
-Entry entry(uint32_t module, uint32_t id, F function, std::atomic<Function>& their) {
+template <class F> Entry entry(uint32_t module, uint32_t id, F function, std::atomic<Function>& their) {
   return {module, id, reinterpret_cast<Function>(function), &their};
 }
 
@@ -33,8 +32,7 @@ Entry entry(uint32_t module, uint32_t id, F function, std::atomic<Function>& the
 extern std::atomic<bool> some_behind;
 
 // Their function of an entry, to be called as F; nullptr where there is none.
-template <class F>
-F behind(const std::atomic<Function>& entry) {
+template <class F> F behind(const std::atomic<Function>& entry) {
   return some_behind.load(std::memory_order_relaxed) ? reinterpret_cast<F>(entry.load(std::memory_order_acquire))
                                                      : nullptr;
 }
@@ -42,8 +40,7 @@ F behind(const std::atomic<Function>& entry) {
 // A function of the library that a variable names; nullptr: there is none.
 void* symbol_behind(const char* variable, const char* name);
 // The same, which is not `ours`: the variable may name this library.
-template <class F>
-F find_behind(const char* variable, const char* name, F ours) {
+template <class F> F find_behind(const char* variable, const char* name, F ours) {
   const auto found = reinterpret_cast<F>(symbol_behind(variable, name));
   return found == ours ? nullptr : found;
 }

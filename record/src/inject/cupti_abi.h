@@ -25,8 +25,7 @@ inline constexpr size_t kCopyKindAt = 4, kBytesAt = 8, kCopyDeviceAt = 32, kCopy
 inline constexpr size_t kCallIdAt = 4, kCallStartAt = 8, kCallEndAt = 16, kCallThreadAt = 28, kCallCorrelationAt = 32;
 
 // A member of a record, at one of the places above.
-template <class T>
-T field(const uint8_t* record, size_t at) {
+template <class T> T field(const uint8_t* record, size_t at) {
   T value;
   std::memcpy(&value, record + at, sizeof value);
   return value;

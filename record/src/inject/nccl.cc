@@ -111,8 +111,7 @@ Op* take_op() {
 }
 
 // Ours, by its place; anything else that NCCL passes is not looked at.
-template <class T, size_t N>
-T* own(T (&table)[N], void* handle, HandleKind kind) {
+template <class T, size_t N> T* own(T (&table)[N], void* handle, HandleKind kind) {
   const auto at = reinterpret_cast<uintptr_t>(handle), first = reinterpret_cast<uintptr_t>(table);
   if (at < first || at >= first + sizeof table || (at - first) % sizeof(T) != 0) return nullptr;
   T* found = static_cast<T*>(handle);
@@ -302,8 +301,7 @@ int init_any(void** context, int* mask, const char* name, uint64_t hash, int ran
   *mask = comm ? wanted_mask(true, with_api) : 0;
   return 0;
 }
-template <int kVersion>
-int init_v1(void** context, int* mask) {
+template <int kVersion> int init_v1(void** context, int* mask) {
   return init_both<InitV1>(
       kVersion, context, mask,
       [](void** own, int* wanted) {
@@ -346,10 +344,7 @@ How how_v1(const CollV1& coll) {
           coll.protocol < sizeof kProtocols / sizeof kProtocols[0] ? kProtocols[coll.protocol] : nullptr,
           coll.channels};
 }
-template <class Coll>
-How how_of(const Coll& coll) {
-  return {coll.algorithm, coll.protocol, coll.channels};
-}
+template <class Coll> How how_of(const Coll& coll) { return {coll.algorithm, coll.protocol, coll.channels}; }
 
 int start_ours_v1(void*, void** handle, EventV1* e) {
   if (!handle) return 0;
@@ -365,8 +360,7 @@ int start_ours_v1(void*, void** handle, EventV1* e) {
                  {function_v1(e->p2p.function), datatype_v1(e->p2p.datatype), e->p2p.count, -1, e->p2p.peer, 0, {}});
   return 0;
 }
-template <class EventOf>
-int start_ours_v2(void*, void** handle, EventOf* e) {
+template <class EventOf> int start_ours_v2(void*, void** handle, EventOf* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
@@ -384,8 +378,7 @@ Comm* comm_at(void* context) {
   return at >= first && at < first + sizeof comms && (at - first) % sizeof(Comm) == 0 ? static_cast<Comm*>(context)
                                                                                       : nullptr;
 }
-template <class EventOf>
-int start_ours(void* context, void** handle, EventOf* e) {
+template <class EventOf> int start_ours(void* context, void** handle, EventOf* e) {
   if (!handle) return 0;
   *handle = nullptr;
   if (!e) return 0;
@@ -407,12 +400,10 @@ int start_ours(void* context, void** handle, EventOf* e) {
 }
 
 int start_v1(void* context, void** handle, EventV1* e) { return start_both(context, handle, e, start_ours_v1); }
-template <class EventOf>
-int start_v2(void* context, void** handle, EventOf* e) {
+template <class EventOf> int start_v2(void* context, void** handle, EventOf* e) {
   return start_both(context, handle, e, start_ours_v2<EventOf>);
 }
-template <class EventOf>
-int start_new(void* context, void** handle, EventOf* e) {
+template <class EventOf> int start_new(void* context, void** handle, EventOf* e) {
   return start_both(context, handle, e, start_ours<EventOf>);
 }
 

@@ -119,8 +119,7 @@ struct P2pApiV5 {
   bool captured;
 };
 
-template <class Type, class Coll, class P2p>
-struct Event {
+template <class Type, class Coll, class P2p> struct Event {
   Type type;
   void* parent;
   int rank;
@@ -139,8 +138,7 @@ using EventV4 = Event<uint8_t, CollV4, P2pV4>;
 using EventV5 = Event<uint64_t, CollV4, P2pV4>;  // and 6, 7: what is behind is not looked at
 static_assert(offsetof(EventV1, coll) == 24 && offsetof(EventV5, coll) == 24);
 
-template <class Init, class EventOf>
-struct Plugin {
+template <class Init, class EventOf> struct Plugin {
   const char* name;
   Init init;
   int (*start)(void* context, void** handle, EventOf* event);

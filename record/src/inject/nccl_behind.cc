@@ -18,8 +18,7 @@ Context contexts[kMaxContexts];
 Pair pairs[kMaxPairs];
 std::atomic<uint32_t> next_pair{0};
 
-template <class T, size_t N>
-T* place_in(T (&table)[N], void* handle) {
+template <class T, size_t N> T* place_in(T (&table)[N], void* handle) {
   const auto at = reinterpret_cast<uintptr_t>(handle), first = reinterpret_cast<uintptr_t>(table);
   return at >= first && at < first + sizeof table && (at - first) % sizeof(T) == 0 ? static_cast<T*>(handle) : nullptr;
 }

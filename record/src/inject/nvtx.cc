@@ -76,8 +76,7 @@ class Translated {
 };
 void* theirs(const Domain& domain) { return domain.theirs.load(std::memory_order_acquire); }
 
-template <class... A>
-uint64_t ask_start(const std::atomic<Function>& entry, A... arguments) {
+template <class... A> uint64_t ask_start(const std::atomic<Function>& entry, A... arguments) {
   const auto next = behind<uint64_t (*)(A...)>(entry);
   return next ? next(arguments...) : 0;
 }

@@ -48,8 +48,7 @@ class Places {
   }
 
   // Hosts of these ranks, of those that are in the trace; 0: unknown.
-  template <class Ranks>
-  int64_t hosts_of(const Ranks& ranks) const {
+  template <class Ranks> int64_t hosts_of(const Ranks& ranks) const {
     std::set<int64_t> hosts;
     std::set<int32_t> devices;
     size_t seen = 0;

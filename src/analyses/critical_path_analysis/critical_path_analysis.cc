@@ -25,8 +25,7 @@ struct Answer {
 using Shared = std::shared_ptr<const Answer>;
 
 // Makes a table of `rows` rows. `row(n)` returns the n-th row as values in the order of the columns.
-template <class Row>
-Table table_of(const Shared& answer, Table head, size_t rows, Row row) {
+template <class Row> Table table_of(const Shared& answer, Table head, size_t rows, Row row) {
   const auto make = [answer, row](size_t first, size_t count, Table& out) {
     for (size_t n = first; n < first + count; ++n) out.add_row(row(*answer, n));
   };

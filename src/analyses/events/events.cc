@@ -9,8 +9,7 @@ constexpr CopyFact kNoCopy = {};
 constexpr SyncFact kNoSync = {};
 constexpr CollectiveFact kNoCollective = {};
 
-template <class Fact>
-const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const Fact& none) {
+template <class Fact> const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const Fact& none) {
   const Fact* fact = fact_of(facts, row.slice);
   return fact ? *fact : none;
 }

@@ -12,8 +12,7 @@ struct Tensor {
 };
 
 // Calls use(id, storage, elements, item size, device) for the tensors in "[[13,14,0,128,4,\"cpu\"],1,[[…],[…]]]".
-template <class Use>
-void for_tensors(Value value, int depth, Use&& use) {
+template <class Use> void for_tensors(Value value, int depth, Use&& use) {
   if (!value.is_list() || depth > 4) return;
   if (value.size() == 6 && value.item(0).integer() && value.item(3).integer() && !value.item(5).text().empty()) {
     use(value.item(0).integer().value_or(-1), value.item(1).integer().value_or(-1), value.item(3).integer().value_or(0),
@@ -23,8 +22,7 @@ void for_tensors(Value value, int depth, Use&& use) {
   for (size_t i = 0; i < value.size(); ++i) for_tensors(value.item(i), depth + 1, use);
 }
 
-template <class Use>
-void for_tensors_of(std::string_view json, Use&& use) {
+template <class Use> void for_tensors_of(std::string_view json, Use&& use) {
   if (json.size() < 4) return;
   if (const Result<JsonTree> tree = parse_json_tree(json, "")) for_tensors(tree->tree.root(), 0, use);
 }

@@ -165,8 +165,7 @@ class RowPrices {
 
   double device(const PeerCell& cell) const { return work_.device(graph_.part[cell.op]); }
   bool is_forward(const PeerCell& cell) const { return graph_.kind[cell.op] == CellKind::kForward; }
-  template <class Body>
-  void each_group(const Body& body) const {
+  template <class Body> void each_group(const Body& body) const {
     for (const GraphGroup& group : peers_.groups) {
       const std::span members(&peers_.cells[group.begin], group.end - group.begin);
       body(members, int64_t{trace_.cells.step[graph_.cell[members.front().op]]});

@@ -63,8 +63,7 @@ Table device_table(const std::vector<RankIdle>& ranks) {
 }
 
 // A row for each stream and cause, ending with what values(pieces, idle time of the stream) returns.
-template <class Values>
-Table stream_table(const TableSpec& spec, const std::vector<RankIdle>& ranks, Values values) {
+template <class Values> Table stream_table(const TableSpec& spec, const std::vector<RankIdle>& ranks, Values values) {
   Table table(spec);
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {

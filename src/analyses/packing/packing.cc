@@ -12,8 +12,7 @@ namespace stageline {
 namespace {
 
 using Batch = std::pair<int64_t, int64_t>;  // replica, micro-batch
-template <class Value>
-using BySteps = std::map<int64_t, std::map<Batch, Value>>;
+template <class Value> using BySteps = std::map<int64_t, std::map<Batch, Value>>;
 
 // Sums over the sequences of a micro-batch. Attention takes time by the squares, all else by the tokens.
 struct Load {

@@ -59,8 +59,7 @@ class Statistic {
   Event event_of(uint32_t slice) const { return {name(slice), s_.start_ns[slice], s_.end_ns(slice)}; }
 
   // Calls and these operators in order of time, each with what holds it.
-  template <class Ops>
-  std::vector<Event> nested(const Ops& ops) const {
+  template <class Ops> std::vector<Event> nested(const Ops& ops) const {
     std::vector<Event> events = calls_;
     for (const auto& [op, of] : ops) {
       events.push_back(event_of(op));

@@ -41,8 +41,7 @@ class ByConnection {
       head = static_cast<uint32_t>(i);
     }
   }
-  template <class Visit>
-  void each(int64_t connection, Visit&& visit) const {
+  template <class Visit> void each(int64_t connection, Visit&& visit) const {
     for (uint32_t i = heads_[bucket(connection)]; i != UINT32_MAX; i = ranges_[i].next)
       if (ranges_[i].connection == connection) visit(ranges_[i]);
   }

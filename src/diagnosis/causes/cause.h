@@ -36,15 +36,13 @@ class OwnData {
   OwnData(T data)  // NOLINT(google-explicit-constructor): a cause is given its data
       : data_(std::make_shared<const T>(std::move(data))), type_(type_of<T>()) {}
   // The data as what it is; without any, a T as it begins.
-  template <class T>
-  const T& as() const {
+  template <class T> const T& as() const {
     static const T kNone{};
     return type_ == type_of<T>() ? *static_cast<const T*>(data_.get()) : kNone;
   }
 
  private:
-  template <class T>
-  static const void* type_of() {
+  template <class T> static const void* type_of() {
     static char kType = 0;
     return &kType;
   }

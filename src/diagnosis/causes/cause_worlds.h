@@ -30,8 +30,7 @@ class CauseWorlds {
     fill(world, {op, op + 1, 0, 1, 1, &dur, &delay});
   }
   // Calls body(op, dur_ns) for the operations, in order, with their times in the scenario.
-  template <class Body>
-  void each(const OpStretch& ops, const World& world, const Body& body) const {
+  template <class Body> void each(const OpStretch& ops, const World& world, const Body& body) const {
     std::array<double, 512> dur, delay;
     for (uint32_t op = ops.begin; op < ops.end;) {
       const uint32_t begin = op, end = std::min<uint32_t>(ops.end, op + static_cast<uint32_t>(dur.size()));

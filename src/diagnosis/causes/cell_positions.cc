@@ -153,8 +153,7 @@ class PositionSearch {
 
  private:
   // Calls body(step, op, cell) for the operations whose time can be compared.
-  template <class Body>
-  void each(const Body& body) const {
+  template <class Body> void each(const Body& body) const {
     for (size_t s = 0; s < g_.steps.size(); ++s)
       for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
         if (g_.micro_batch[op] >= 0 && ratio_(op) > 0) body(s, op, place_(op) * m_ + g_.micro_batch[op]);

@@ -200,8 +200,7 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
 }
 
 // Calls body(op, link, edge, ns) for the operations that wait for their rank's own send on a known edge.
-template <class Body>
-void each_blocked(const CauseScene& scene, const Transfers& t, const Body& body) {
+template <class Body> void each_blocked(const CauseScene& scene, const Transfers& t, const Body& body) {
   const auto& sends = scene.measured<StartReasons>().starts.rank_sends();
   if (!sends) return;
   const StepGraph& g = scene.graph;

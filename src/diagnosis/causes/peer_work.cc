@@ -47,8 +47,7 @@ double PeerWork::device(int32_t part) const {
 }
 
 // Calls body(members) for the groups of steps that count.
-template <class Body>
-void PeerWork::each_group(const Body& body) const {
+template <class Body> void PeerWork::each_group(const Body& body) const {
   size_t step = 0;
   for (const GraphGroup& group : cells_.groups) {
     const uint32_t op = cells_.cells[group.begin].op;

@@ -54,8 +54,7 @@ class PeerWork {
 
  private:
   int32_t class_of(const PeerCell& cell, size_t stretch) const;
-  template <class Body>
-  void each_group(const Body& body) const;
+  template <class Body> void each_group(const Body& body) const;
   void find_pauses();
   void find_ratios();
   void find_devices();

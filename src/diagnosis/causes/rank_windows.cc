@@ -19,16 +19,14 @@ class Windows {
   static double length(const RankWindow& window) { return window.to_ns - window.from_ns; }
   const std::vector<RankWindow>& all() const { return all_; }
   // Calls body(number of the window, ns of it) for windows of the part that a row lies in.
-  template <class Body>
-  void under(int32_t part, int64_t start_ns, int64_t end_ns, Body body) const {
+  template <class Body> void under(int32_t part, int64_t start_ns, int64_t end_ns, Body body) const {
     auto at = std::ranges::partition_point(
         all_, [&](const RankWindow& w) { return w.part < part || (w.part == part && w.to_ns <= start_ns); });
     for (; at != all_.end() && at->part == part && at->from_ns < end_ns; ++at)
       body(static_cast<size_t>(at - all_.begin()),
            static_cast<double>(std::min(at->to_ns, end_ns) - std::max(at->from_ns, start_ns)));
   }
-  template <class Name>
-  std::string max(const std::map<Name, double>& filled_ns) const {
+  template <class Name> std::string max(const std::map<Name, double>& filled_ns) const {
     for (const auto& [name, ns] : filled_ns)
       if (ns >= kMinFilled * ns_) return std::string(name);
     return {};

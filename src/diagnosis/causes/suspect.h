@@ -72,8 +72,7 @@ struct CauseScene {
   bool two_ways = false;  // micro-batches enter at both ends of the pipeline
 
   // A measurement that several kinds read, T(const CauseScene&): made when the first of them asks.
-  template <class T>
-  const T& measured() const {
+  template <class T> const T& measured() const {
     static char key;
     std::shared_ptr<const void>& made = measurements[&key];
     if (!made) made = std::make_shared<const T>(*this);

@@ -162,8 +162,7 @@ constexpr int32_t id(CellKind kind) { return static_cast<int32_t>(kind); }
 
 // Time of a kind that A does not have, composed of kinds that it has. `of_a` and `of_b` give means for the same stage
 // and chunk.
-template <class OfA, class OfB>
-std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
+template <class OfA, class OfB> std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
   if (const auto same = of_a(kind)) return same;
   const auto plus = [](const std::optional<Times>& x, const std::optional<Times>& y) -> std::optional<Times> {
     if (!x) return std::nullopt;

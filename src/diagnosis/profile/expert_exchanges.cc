@@ -41,8 +41,7 @@ class Group {
   int32_t rank(size_t i) const { return run_.torch.ranks[run_.torch.parts[members_[i].rank_index]]; }
 
   // Returns a rank's value ÷ the median of the others.
-  template <class Of>
-  double ratio(size_t i, Of of) const {
+  template <class Of> double ratio(size_t i, Of of) const {
     std::vector<double> others;
     for (size_t k = 0; k < members_.size(); ++k)
       if (k != i) others.push_back(std::invoke(of, members_[k]));

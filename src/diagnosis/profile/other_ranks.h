@@ -12,8 +12,7 @@ inline const RankFacts& fact_of_rank(const ProfileFacts& facts, int32_t rank) {
 }
 
 // The median over the other ranks of what `get` returns for them, without those for which it is not a number.
-template <class Get>
-double median_of_other_ranks(const ProfileFacts& facts, const RankFacts& rank, Get&& get) {
+template <class Get> double median_of_other_ranks(const ProfileFacts& facts, const RankFacts& rank, Get&& get) {
   std::vector<double> values;
   for (const RankFacts& other : facts.ranks)
     if (const double value = get(other); other.rank != rank.rank && !std::isnan(value)) values.push_back(value);

@@ -22,8 +22,7 @@ class PackedModel {
   }
 
  private:
-  template <class Pack, class Model>
-  static void what_if(Pack& p, Model& m) {
+  template <class Pack, class Model> static void what_if(Pack& p, Model& m) {
     if constexpr (Pack::kReads) {
       auto made = std::make_shared<StepGraph>();
       graph(p, *made);
@@ -45,8 +44,7 @@ class PackedModel {
 
   // An operation's link factor is stored as the list of different factors and, for each operation, which of them it
   // has.
-  template <class Pack, class Model>
-  static void links(Pack& p, Model& m) {
+  template <class Pack, class Model> static void links(Pack& p, Model& m) {
     std::vector<float> different;
     std::vector<uint32_t> which;
     if constexpr (!Pack::kReads) {
@@ -68,8 +66,7 @@ class PackedModel {
     }
   }
 
-  template <class Pack, class Graph>
-  static void graph(Pack& p, Graph& g) {
+  template <class Pack, class Graph> static void graph(Pack& p, Graph& g) {
     p.whole(g.source, g.messages_recorded);
     p.list(g.types, [&](auto& type) {
       p.text(type.name);
@@ -99,8 +96,7 @@ class PackedModel {
 
   // Encodes, for each operation, the distance of its cell from the previous cell of the same part; 0 means no cell.
   // Non-negative distances are stored plus one, so that 0 stays free. Nearly all values are 1 or 2.
-  template <class Pack, class Graph>
-  static void cells(Pack& p, Graph& g) {
+  template <class Pack, class Graph> static void cells(Pack& p, Graph& g) {
     std::vector<int64_t> distance, last(g.stage_of.size());
     const auto before = [&](size_t op) -> int64_t& { return last[g.part[op]]; };
     if constexpr (!Pack::kReads)
@@ -123,8 +119,7 @@ class PackedModel {
 
   // The model predicts each start: end of its last dependency plus its delay (step_graph.h). Only the difference from
   // the recorded start is stored. It is 0 unless timestamps contradict each other.
-  template <class Pack, class Graph>
-  static void starts(Pack& p, Graph& g) {
+  template <class Pack, class Graph> static void starts(Pack& p, Graph& g) {
     std::vector<int64_t> off;
     if constexpr (!Pack::kReads) {
       follow(g, [&](size_t op, int64_t expected) {
@@ -143,8 +138,7 @@ class PackedModel {
     }
   }
   // Calls `start(operation, when it is expected)`, which returns when it started, in the order of operations.
-  template <class Graph, class Start>
-  static void follow(const Graph& g, const Start& start) {
+  template <class Graph, class Start> static void follow(const Graph& g, const Start& start) {
     std::vector<double> end(g.size());
     double latest_start = 0;  // of the group that the operation is in
     for (uint32_t op = 0; op < g.size(); ++op) {
@@ -164,22 +158,19 @@ class PackedModel {
   }
 
   // Here and in changes() all members are taken apart, so that a new one does not compile until it is packed.
-  template <class Pack, class Sizes>
-  static void sizes(Pack& p, Sizes& s) {
+  template <class Pack, class Sizes> static void sizes(Pack& p, Sizes& s) {
     auto& [stages, micro_batches, chunks, group, dw_detach, plan] = s;
     auto& [forward, input, weight, latency] = plan;
     p.whole(stages, micro_batches, chunks, group, dw_detach, forward, input, weight, latency);
   }
 
-  template <class Pack, class Costs>
-  static void costs(Pack& p, Costs& by_stage) {
+  template <class Pack, class Costs> static void costs(Pack& p, Costs& by_stage) {
     p.list(by_stage, [&](auto& stage) {
       for (auto& ns : stage) p.real(ns);
     });
   }
 
-  template <class Pack, class Order>
-  static void order(Pack& p, Order& o) {
+  template <class Pack, class Order> static void order(Pack& p, Order& o) {
     p.text(o.why_not_.en);
     p.text(o.why_not_.zh);
     if constexpr (Pack::kReads) {
@@ -210,8 +201,7 @@ class PackedModel {
     p.whole(o.weight_measured_);
   }
 
-  template <class Pack, class Slots>
-  static void slots(Pack& p, Slots& list) {
+  template <class Pack, class Slots> static void slots(Pack& p, Slots& list) {
     for (size_t d = 0; d < kDirections; ++d) {
       std::vector<uint32_t> ops;
       std::vector<uint8_t> fused;
@@ -231,8 +221,7 @@ class PackedModel {
     }
   }
 
-  template <class Pack, class T>
-  static void maybe(Pack& p, T& value) {
+  template <class Pack, class T> static void maybe(Pack& p, T& value) {
     bool there = value.has_value();
     p.whole(there);
     if constexpr (Pack::kReads)
@@ -244,8 +233,7 @@ class PackedModel {
       p.whole(*value);
   }
 
-  template <class Pack, class Scale>
-  static void scale(Pack& p, Scale& s) {
+  template <class Pack, class Scale> static void scale(Pack& p, Scale& s) {
     auto& [stage, rank, dp, chunk, micro_batch, step, kind, by, set_ns] = s;
     p.whole(stage, rank, dp, chunk, micro_batch, step);
     maybe(p, kind);
@@ -253,8 +241,7 @@ class PackedModel {
     maybe(p, set_ns);
   }
 
-  template <class Pack, class C>
-  static void changes(Pack& p, C& c) {
+  template <class Pack, class C> static void changes(Pack& p, C& c) {
     auto& [scales, replaced, stage_factor, fair_stage, fair_cells, fair_links, no_delay, latency_ns, schedule, chunks,
            group, micro_batches, more_in_flight] = c;
     p.list(scales, [&](auto& cells) { scale(p, cells); });

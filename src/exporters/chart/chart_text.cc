@@ -89,8 +89,7 @@ ChartFonts::~ChartFonts() {
 
 // Calls run(text, wide) for each stretch of one face. Invalid UTF-8 is repaired first: it would put Cairo into a
 // permanent error state, and the whole picture would be lost.
-template <class Run>
-void ChartFonts::for_each_run(std::string_view raw, Run run) const {
+template <class Run> void ChartFonts::for_each_run(std::string_view raw, Run run) const {
   std::string text = valid_utf8(raw);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';

@@ -23,8 +23,7 @@ class ChartFonts {
   void show(cairo_t* cr, double x, double y, std::string_view text, double size, bool bold) const;
 
  private:
-  template <class Run>
-  void for_each_run(std::string_view text, Run run) const;
+  template <class Run> void for_each_run(std::string_view text, Run run) const;
   int face_of(bool wide, bool bold) const;
   // [0] is regular, [1] bold, [2] Chinese regular, [3] Chinese bold; each is scaled to 100 units.
   mutable cairo_font_face_t* face_[4] = {};

@@ -42,8 +42,7 @@ struct Panels {
     out.pieces.push_back({{x, y, w, h}, paint, colour});
   }
   // Lines across a panel at round values from 0, with `label` left of them.
-  template <class Label>
-  void grid(const ChartRect& panel, double max, Label label) const {
+  template <class Label> void grid(const ChartRect& panel, double max, Label label) const {
     double step = std::pow(10, std::floor(std::log10(max)));
     if (max / step < 2)
       step /= 5;

@@ -41,8 +41,7 @@ struct Sequence {  // says which stretch made the node with this number
 };
 
 // Items come thread after thread, so most of the time they are in order already.
-template <class Less>
-void sort_unless_sorted(std::vector<Item>& items, Less less) {
+template <class Less> void sort_unless_sorted(std::vector<Item>& items, Less less) {
   if (!std::ranges::is_sorted(items, less)) sort_stably(items, less);
 }
 

@@ -90,8 +90,7 @@ class ImpossibleTimes {
     return {cells_.kind[i], cells_.chunk[i], cells_.micro_batch[i]};
   }
   // Takes those cells out of `group` that lie outside of what `beside` allows.
-  template <class Outside>
-  void judge(Group& group, const Group& beside, bool suspicious, const Outside& outside) {
+  template <class Outside> void judge(Group& group, const Group& beside, bool suspicious, const Outside& outside) {
     if (!suspicious || !follow(group, beside)) return;
     // Work that a step does twice was done again after a return to an earlier step, which is another matter.
     std::map<std::tuple<CellKind, int32_t, int32_t>, int64_t> times;

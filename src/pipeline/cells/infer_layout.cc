@@ -12,8 +12,7 @@ struct LayoutFacts {
   int64_t forward_ns = 0;        // median duration of a forward
 };
 
-template <class T>
-T median(std::vector<T>& values) {
+template <class T> T median(std::vector<T>& values) {
   if (values.empty()) return T{};
   const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());

@@ -39,8 +39,7 @@ CellKind work_of(CellKind message) {
 }
 
 // Returns the range that contains the time; nullptr when none does.
-template <class Range>
-const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
+template <class Range> const Range* range_at(const std::vector<Range>& ranges, int64_t time_ns) {
   const auto after = std::ranges::upper_bound(ranges, time_ns, {}, &Range::start_ns);
   return after == ranges.begin() || time_ns >= (after - 1)->end_ns ? nullptr : &*(after - 1);
 }

@@ -17,8 +17,7 @@ std::string_view dimension_of(const std::string& purpose) {
 }
 
 // The index of a place in a dimension, or the size of a map in it.
-template <class Dimensions>
-auto& along(Dimensions& of, std::string_view dimension) {
+template <class Dimensions> auto& along(Dimensions& of, std::string_view dimension) {
   return dimension == "tp"   ? of.tp
          : dimension == "cp" ? of.cp
          : dimension == "ep" ? of.ep

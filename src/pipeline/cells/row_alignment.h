@@ -21,8 +21,7 @@ namespace detail {
 
 // Myers' greedy algorithm: for every number of edits, how far into `found` each diagonal reaches. At most O((n + m) +
 // edits · (n + m)) comparisons and O(edits²) memory. Returns an empty list when the two are too far apart.
-template <class Same>
-std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32_t& edits) {
+template <class Same> std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32_t& edits) {
   std::vector<std::vector<int32_t>> reached;  // for d edits: the x reached on diagonal k, at position k + d
   const auto at = [&](int32_t d, int32_t k) { return reached[d][k + d]; };
   const auto from_above = [&](int32_t d, int32_t k) {  // the step that skips an expected row, which was not found
@@ -60,8 +59,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
 }  // namespace detail
 
 // `same(i, j)` says whether recorded row i can be expected row j.
-template <class Same>
-RowAlignment align_rows(size_t found, size_t expected, Same same) {
+template <class Same> RowAlignment align_rows(size_t found, size_t expected, Same same) {
   RowAlignment out;
   const auto n = static_cast<int32_t>(found), m = static_cast<int32_t>(expected);
   if (n - m > kMaxRowEdits || m - n > kMaxRowEdits) return out;

@@ -52,8 +52,7 @@ Lookup make_lookup(const Trace& trace, const CellRules& rules) {
 bool has_facts(const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); }
 
 // Calls take(lane, slice, where) for every slice of host threads that some rule looks at, in order of lanes.
-template <class Take>
-void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
+template <class Take> void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
   if (!has_facts(part)) return;
   const Slices& s = part.slices;
   for (uint32_t l = 0; l < part.lanes.size(); ++l) {
@@ -67,8 +66,7 @@ void for_each_candidate(const Part& part, const Lookup& lookup, Take take) {
 
 // Calls take(lane, slice) for every annotation of the device. Where a CUDA graph is replayed, they stand for the marks
 // of its nodes, and the host has none.
-template <class Take>
-void for_each_device_annotation(const Trace& trace, const Part& part, Take take) {
+template <class Take> void for_each_device_annotation(const Trace& trace, const Part& part, Take take) {
   if (!has_facts(part)) return;
   for (uint32_t l = 0; l < part.lanes.size(); ++l)
     if (const Lane& lane = part.lanes[l]; lane.kind == LaneKind::kDeviceStream)

@@ -26,15 +26,13 @@ class OpBlocks {
       : OpBlocks(std::vector<OpStretch>{{0, static_cast<uint32_t>(count)}}, each) {}  // [0, count)
   size_t size() const { return first_.size() - 1; }
   // Calls body(block, operations) for stretches that hold all operations; those of one block in order.
-  template <class Body>
-  void each_stretch(const Body& body) const {
+  template <class Body> void each_stretch(const Body& body) const {
     parallel_for(size(), [&](size_t b) {
       for (size_t s = first_[b]; s < first_[b + 1]; ++s) body(b, stretches_[s]);
     });
   }
   // Calls body(block, operation) for all operations; those of one block in order.
-  template <class Body>
-  void each(const Body& body) const {
+  template <class Body> void each(const Body& body) const {
     each_stretch([&](size_t b, const OpStretch& ops) {
       for (uint32_t op = ops.begin; op < ops.end; ++op) body(b, op);
     });
@@ -47,8 +45,7 @@ class OpBlocks {
 
 // An array with unset values: the thread that writes a value first touches its page, so that all threads share that
 // work.
-template <class T>
-class RawValues {
+template <class T> class RawValues {
  public:
   void resize(size_t count) { values_ = std::make_unique_for_overwrite<T[]>(count_ = count); }
   size_t size() const { return count_; }

@@ -115,8 +115,7 @@ void keep_different(std::vector<Listed>& all) {
 }
 
 // Calls body(i) for all cells, step by step and several steps at a time.
-template <class Body>
-void each_cell(const Cells& cells, const Body& body) {
+template <class Body> void each_cell(const Cells& cells, const Body& body) {
   const std::vector<StepRange> ranges = step_ranges(cells);
   parallel_for(ranges.size(), [&](size_t s) {
     for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) body(i);

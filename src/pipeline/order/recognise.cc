@@ -54,8 +54,7 @@ WarmUp warm_up_of(const WorkList& list) {
 }
 
 // Returns the most common value; of equally common values the smallest.
-template <class Value>
-Value commonest(const std::map<Value, int64_t>& counts) {
+template <class Value> Value commonest(const std::map<Value, int64_t>& counts) {
   return std::ranges::max_element(counts, {}, [](const auto& of) { return of.second; })->first;
 }
 

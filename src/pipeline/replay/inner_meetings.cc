@@ -137,8 +137,7 @@ class Finder {
   }
 
   // Calls take(members) for each meeting, that is for the k-th rows in the cells of one piece of work.
-  template <class Take>
-  void each_meeting(const std::vector<Row>& rows, Among among, const Take& take) const {
+  template <class Take> void each_meeting(const std::vector<Row>& rows, Among among, const Take& take) const {
     std::map<std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t>, std::vector<Row>> meetings;
     int32_t k = 0;
     for (size_t i = 0; i < rows.size(); ++i) {

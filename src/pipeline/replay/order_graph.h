@@ -84,8 +84,7 @@ struct UnitWaits {
 };
 
 // The result of replay_units() for K worlds, in ns from 0: when each list is finished, and when everything is.
-template <size_t K>
-struct UnitEnds {
+template <size_t K> struct UnitEnds {
   std::vector<std::array<double, K>> free_at;
   std::array<double, K> last{};
 };

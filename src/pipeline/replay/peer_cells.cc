@@ -101,8 +101,7 @@ class PeerFinder {
   }
 
   // Calls body(latest start, first end) for the k-th meeting of a group.
-  template <class Body>
-  void each_meeting(size_t group, Clock clock, const Body& body) const {
+  template <class Body> void each_meeting(size_t group, Clock clock, const Body& body) const {
     const std::span<const PeerCell> members = members_of(group);
     for (uint32_t k = 0; k < members.front().meets; ++k) {
       int64_t latest = INT64_MIN, first_end = INT64_MAX;

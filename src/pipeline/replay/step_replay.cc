@@ -13,13 +13,11 @@ namespace {
 constexpr size_t kMaxLanes = 16;
 constexpr size_t kManySteps = 16;  // enough to keep the threads busy
 
-template <size_t kLanes>
-inline void raise(std::array<double, kLanes>& to, const std::array<double, kLanes>& from) {
+template <size_t kLanes> inline void raise(std::array<double, kLanes>& to, const std::array<double, kLanes>& from) {
   for (size_t l = 0; l < kLanes; ++l) to[l] = to[l] > from[l] ? to[l] : from[l];
 }
 
-template <size_t kLanes>
-using Lanes = std::array<double, kLanes>;
+template <size_t kLanes> using Lanes = std::array<double, kLanes>;
 
 // Replays one step in kLanes worlds. An operation may start when everything it waits for has ended, and starts its
 // delay later; the members of a group run together from the latest start among them. `take(op, dur, delay)` is called
@@ -55,8 +53,7 @@ constexpr auto kStartsUnseen = [](uint32_t, const auto&) {};
 constexpr auto kDoneUnseen = [](uint32_t, const auto&) {};
 
 // Uses memory of doubles as worlds, kLanes of them side by side.
-template <size_t kLanes>
-Lanes<kLanes>* lanes_in(double* space) {
+template <size_t kLanes> Lanes<kLanes>* lanes_in(double* space) {
   static_assert(sizeof(Lanes<kLanes>) == kLanes * sizeof(double));
   return reinterpret_cast<Lanes<kLanes>*>(space);
 }

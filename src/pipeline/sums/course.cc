@@ -23,8 +23,7 @@ struct Fit {
 };
 
 // Fits two levels; `is_high` says which values belong to the second.
-template <class IsHigh>
-Fit two_levels(CourseKind kind, std::span<const double> values, const IsHigh& is_high) {
+template <class IsHigh> Fit two_levels(CourseKind kind, std::span<const double> values, const IsHigh& is_high) {
   double sum[2] = {0, 0};
   size_t count[2] = {0, 0};
   for (size_t i = 0; i < values.size(); ++i)

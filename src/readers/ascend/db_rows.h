@@ -127,8 +127,7 @@ struct RankDb {
 
   // Calls use(rows) for every row of a table. Returns false when the table, or a column without '?', does not exist.
   // Damage is counted, and what came before it is kept.
-  template <class Use>
-  bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
+  template <class Use> bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
     return scan_table(db, out, table, columns, use);
   }
   // Reads start and end from two columns, from `column` on. Returns false, and counts the row, when they are not

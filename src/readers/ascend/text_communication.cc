@@ -48,8 +48,7 @@ void read_bandwidth(std::string_view info, CommunicationRow& row) {
 }
 
 // Calls visit(step, type, "op@group", value) for everything in a file of steps.
-template <class Visit>
-Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& visit) {
+template <class Visit> Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& visit) {
   TRY(text, read_all(path, kMaxCommunicationBytes));
   const std::string_view begin = trim(*text);
   if (!begin.starts_with('{'))

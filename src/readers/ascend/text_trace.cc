@@ -275,8 +275,7 @@ class TraceReader {
     if (lost > 0) diagnostics_.add(problem::ascend_trace_flow, {path_}, lost);
   }
 
-  template <class RowAt>
-  void find_enclosing(RowAt& row_at) {
+  template <class RowAt> void find_enclosing(RowAt& row_at) {
     std::map<uint32_t, std::vector<uint32_t>> rows_of;  // of threads with ends where no row starts, by start
     for (const auto& [place, row] : row_at)
       if (row == kNoTraceRow) rows_of[place.first];

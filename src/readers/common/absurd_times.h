@@ -66,8 +66,7 @@ struct Pieces {
   }
 };
 
-template <class ForRows>
-class Finder {
+template <class ForRows> class Finder {
  public:
   Finder(size_t count, ForRows& for_rows, std::string_view format, const std::string& path, Diagnostics& notes)
       : count_(count), for_rows_(for_rows), format_(format), path_(path), notes_(notes) {}
@@ -81,8 +80,7 @@ class Finder {
 
  private:
   // Calls use(row, time) for each row that is not left out yet.
-  template <class Use>
-  void visit(Use&& use) {
+  template <class Use> void visit(Use&& use) {
     size_t row = 0;
     for_rows_([&](const RowTime& time) {
       if (out_.empty() || !out_[row]) use(row, time);
@@ -90,8 +88,7 @@ class Finder {
     });
   }
 
-  template <class Which>
-  void leave_out(const Problem& problem, Which&& which) {
+  template <class Which> void leave_out(const Problem& problem, Which&& which) {
     std::vector<bool> next = out_;
     next.resize(count_);
     int64_t left_out = 0;
@@ -156,8 +153,7 @@ class Finder {
     return true;
   }
 
-  template <class Which>
-  bool has_name_twice(Which&& which) {
+  template <class Which> bool has_name_twice(Which&& which) {
     std::vector<bool> seen;
     bool twice = false;
     visit([&](size_t, const RowTime& time) {

@@ -39,8 +39,7 @@ class LaunchedWork {
   // that works longest.
   void project(PartBuilder& out, size_t kind);
   // Calls use(const Work&) for the work that was launched on a thread within a time.
-  template <class Use>
-  void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
+  template <class Use> void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
     for (auto at = first_launch(thread, start_ns);
          at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMaxLooked;
          ++at, ++looked_)

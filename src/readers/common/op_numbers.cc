@@ -19,8 +19,7 @@ void for_each_group(const std::vector<Op>& ops, std::vector<uint32_t> rows, Key 
   }
 }
 
-template <class Keep>
-std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
+template <class Keep> std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
   std::vector<uint32_t> rows;
   for (uint32_t i = 0; i < ops.size(); ++i)
     if (ops[i].is_cell && ops[i].step != kUnknown && keep(ops[i])) rows.push_back(i);

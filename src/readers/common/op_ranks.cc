@@ -13,8 +13,7 @@ struct OpRankFacts {
 };
 
 // Calls body with the first row of each run of rows with the same (rank, stage, dp); such runs are long.
-template <class Body>
-void for_each_run(const std::vector<Op>& ops, Body body) {
+template <class Body> void for_each_run(const std::vector<Op>& ops, Body body) {
   const auto key = [](const Op& op) { return std::tuple(op.rank, op.stage, op.dp); };
   for (size_t i = 0; i < ops.size(); ++i)
     if (i == 0 || key(ops[i]) != key(ops[i - 1])) body(ops[i]);

@@ -10,8 +10,7 @@ namespace stageline {
 // then.
 //
 //   slices with a fact   1 0 1 1 0 …      the fact of slice 3 stands at place 2
-template <class Fact>
-void order_facts(std::vector<Fact>& facts, size_t slice_count) {
+template <class Fact> void order_facts(std::vector<Fact>& facts, size_t slice_count) {
   const auto before = [](const Fact& a, const Fact& b) { return a.slice < b.slice; };
   if (std::ranges::is_sorted(facts, before)) return;
   constexpr size_t kBits = 64;

@@ -12,8 +12,7 @@ constexpr std::array<std::string_view, 6> kChunk = {"chunk",          "vp",     
 constexpr std::array<std::string_view, 4> kStage = {"stage", "pp_rank", "pp_stage", "stage_id"};
 constexpr std::array<std::string_view, 3> kStep = {"step", "iteration", "iter"};
 
-template <size_t N>
-bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
+template <size_t N> bool one_of(std::string_view key, const std::array<std::string_view, N>& names) {
   return std::ranges::find(names, key) != names.end();
 }
 

@@ -25,8 +25,7 @@ namespace {
 auto work_key(const Op& op) { return std::tuple(op.rank, op.kind, op.chunk, op.micro_batch); }
 
 // Calls take(i, k, n) for every kept op i: it is the k-th, by start, of n ops that are the same work.
-template <class Keep, class Take>
-void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
+template <class Keep, class Take> void each_repetition(const std::vector<Op>& ops, Keep keep, Take take) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < ops.size(); ++i)
     if (keep(ops[i])) order.push_back(i);

@@ -43,8 +43,7 @@ inline void expect_bytes(const Source& source, const std::vector<size_t>& files,
 }
 
 // Certain where `looks` knows the head of a file.
-template <class Looks>
-Match sniff_heads(const Source& source, Looks looks) {
+template <class Looks> Match sniff_heads(const Source& source, Looks looks) {
   for (size_t i = 0; i < source.files.size(); ++i)
     if (looks(source.head(i))) return Match::kCertain;
   return Match::kNo;

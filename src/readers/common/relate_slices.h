@@ -32,8 +32,7 @@ void relate_slices(const FileNames& names, const std::vector<uint32_t>& external
                    Part& part);
 
 // Returns the kind of a lane; the first of its slices that can only be on a device, or only on a host, decides.
-template <class CategoryAt>
-LaneKind lane_kind(const Lane& lane, CategoryAt category) {
+template <class CategoryAt> LaneKind lane_kind(const Lane& lane, CategoryAt category) {
   for (size_t i = lane.begin; i < lane.end; ++i) {
     const Category c = category(i);
     if (is_device_work(c) || c == Category::kGpuAnnotation || c == Category::kDeviceSync)

@@ -36,8 +36,7 @@ class ColumnWriter {
  public:
   static constexpr bool kReads = false;
 
-  template <class T>
-  void list(std::string_view name, const std::vector<T>& values) {
+  template <class T> void list(std::string_view name, const std::vector<T>& values) {
     if (values.empty()) return;
     std::string bytes;
     if constexpr (std::is_same_v<T, std::string>) {
@@ -64,10 +63,7 @@ class ColumnWriter {
       put(name, 'i', values.size(), bytes);
     }
   }
-  template <class T>
-  void value(std::string_view name, const T& value) {
-    list(name, std::vector<T>{value});
-  }
+  template <class T> void value(std::string_view name, const T& value) { list(name, std::vector<T>{value}); }
   std::string take() { return std::move(out_); }
 
  private:
@@ -102,8 +98,7 @@ class ColumnReader {
   bool good() const { return good_; }
   void fail() { good_ = false; }
 
-  template <class T>
-  void list(std::string_view name, std::vector<T>& values) {
+  template <class T> void list(std::string_view name, std::vector<T>& values) {
     values.clear();
     const auto at = columns_.find(name);
     if (at == columns_.end()) return;
@@ -137,8 +132,7 @@ class ColumnReader {
       }
     }
   }
-  template <class T>
-  void value(std::string_view name, T& value) {
+  template <class T> void value(std::string_view name, T& value) {
     std::vector<T> one;
     list(name, one);
     if (!one.empty()) value = std::move(one.front());
@@ -166,15 +160,11 @@ class ColumnReader {
 };
 
 // A member of a row and the name of its column.
-template <class Row, class T>
-struct Member {
+template <class Row, class T> struct Member {
   const char* name;
   T Row::* at;
 };
-template <class Row, class T>
-Member<Row, T> member(const char* name, T Row::* at) {
-  return {name, at};
-}
+template <class Row, class T> Member<Row, T> member(const char* name, T Row::* at) { return {name, at}; }
 
 // Writes or reads rows as one column per member: "collectives.seq".
 template <class Io, class Row, class... T>

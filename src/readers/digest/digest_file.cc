@@ -18,12 +18,10 @@ constexpr size_t kMaxHeadBytes = size_t{1} << 20;
 constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 32;
 constexpr int kLevel = 3;  // zstd's level: higher ones save a few percent and take longer than reading the log
 
-template <class T>
-void put(std::string& out, T value) {
+template <class T> void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-template <class T>
-T get(std::string_view bytes, size_t at) {
+template <class T> T get(std::string_view bytes, size_t at) {
   T value;
   std::memcpy(&value, bytes.data() + at, sizeof value);
   return value;

@@ -19,8 +19,7 @@ struct Series {
   int64_t count = 0;
 };
 
-template <class Io>
-void run_columns(Io& io, Trace& trace) {
+template <class Io> void run_columns(Io& io, Trace& trace) {
   io.value("trace.format", trace.format);
   io.value("trace.writer", trace.writer);
   io.value("trace.description", trace.description);
@@ -34,8 +33,7 @@ void run_columns(Io& io, Trace& trace) {
   rows(io, "categories", trace.categories, member("text", &CategoryInfo::text), member("kind", &CategoryInfo::kind));
 }
 
-template <class Io>
-void part_columns(Io& io, Part& part) {
+template <class Io> void part_columns(Io& io, Part& part) {
   io.value("part.rank", part.rank);
   io.value("part.machine", part.machine);
   io.value("part.device", part.device);
@@ -52,8 +50,7 @@ void part_columns(Io& io, Part& part) {
        member("kind", &Lane::kind), member("pid", &Lane::pid), member("tid", &Lane::tid));
 }
 
-template <class Io>
-void slice_columns(Io& io, Slices& s) {
+template <class Io> void slice_columns(Io& io, Slices& s) {
   io.list("slices.start_ns", s.start_ns);
   io.list("slices.dur_ns", s.dur_ns);
   io.list("slices.name", s.name_id);
@@ -70,8 +67,7 @@ void slice_columns(Io& io, Slices& s) {
 }
 
 // The facts that readers found besides slices.
-template <class Io>
-void fact_columns(Io& io, Part& part) {
+template <class Io> void fact_columns(Io& io, Part& part) {
   rows(io, "files", part.files, member("path", &SourceRef::path), member("first_offset", &SourceRef::first_offset),
        member("first_index", &SourceRef::first_index), member("size_bytes", &SourceRef::size_bytes),
        member("modified_ns", &SourceRef::modified_ns));
@@ -98,8 +94,7 @@ void fact_columns(Io& io, Part& part) {
 }
 
 // Sums that a profiler wrote itself.
-template <class Io>
-void summary_columns(Io& io, Part& part) {
+template <class Io> void summary_columns(Io& io, Part& part) {
   using S = StepSummary;
   rows(io, "step_summaries", part.step_summaries, member("step", &S::step), member("computing_ns", &S::computing_ns),
        member("communication_ns", &S::communication_ns), member("overlapped_ns", &S::overlapped_ns),
@@ -115,8 +110,7 @@ void summary_columns(Io& io, Part& part) {
 }
 
 // All columns but names, times of cells, counters and diagnostics, which are flattened before.
-template <class Io>
-void columns(Io& io, Trace& trace) {
+template <class Io> void columns(Io& io, Trace& trace) {
   run_columns(io, trace);
   Part& part = trace.parts[0];
   part_columns(io, part);
@@ -131,8 +125,7 @@ void columns(Io& io, Trace& trace) {
   io.list("cells.slice", cells.slice);
 }
 
-template <class Io>
-void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
+template <class Io> void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
   rows(io, "diagnostics", flaws, member("name", &Flaw::name), member("message", &Flaw::message),
        member("file", &Flaw::file), member("severity", &Flaw::severity), member("count", &Flaw::count),
        member("line", &Flaw::line), member("byte", &Flaw::byte));
@@ -159,12 +152,10 @@ constexpr int64_t kMaxReported = int64_t{1} << 50;  // of bytes and elements: su
 constexpr int64_t kMaxCounted = int64_t{1} << 38;   // of events and flaws: so do sums over all ranks
 
 bool sane_time(int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
-template <class Number>
-bool between(Number value, int64_t low, int64_t high) {
+template <class Number> bool between(Number value, int64_t low, int64_t high) {
   return static_cast<int64_t>(value) >= low && static_cast<int64_t>(value) <= high;
 }
-template <class Ids>
-bool all_below(const Ids& ids, size_t end) {
+template <class Ids> bool all_below(const Ids& ids, size_t end) {
   return std::ranges::all_of(ids, [&](auto id) { return id < end; });
 }
 bool all_below_or_none(const std::vector<uint32_t>& rows, size_t end) {

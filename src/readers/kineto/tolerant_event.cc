@@ -373,8 +373,7 @@ class TolerantParser::Anchored {
 
   // Returns the closing quote of a value within [at, end). It is the first one that is followed by a comma and one of
   // Kineto's keys, or by the end of the region; otherwise the last quote of the line.
-  template <class IsKey>
-  size_t value_end(size_t at, size_t end_of_region, IsKey&& is_key) const {
+  template <class IsKey> size_t value_end(size_t at, size_t end_of_region, IsKey&& is_key) const {
     size_t last = kNone;
     for (size_t quote = text_.find('"', at); quote != kNone && quote < end_of_region;
          quote = text_.find('"', quote + 1)) {

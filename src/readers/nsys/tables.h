@@ -29,8 +29,7 @@ class Process {
     int64_t last_ns = 0;  // last timestamp seen, for ranges left open
   };
   // `name`: what the report calls the thread; "" where it says nothing.
-  template <class Name>
-  Thread& thread(int64_t global_tid, Name&& name) {
+  template <class Name> Thread& thread(int64_t global_tid, Name&& name) {
     if (last_thread_ && last_tid_ == global_tid) return *last_thread_;
     const auto [at, is_new] = threads_.try_emplace(global_tid);
     if (is_new) add_thread(global_tid, name(), at->second);
@@ -125,8 +124,7 @@ class Tables {
   std::unordered_map<int64_t, std::string_view> thread_names;  // by globalTid
 
   // Calls use(rows) for every row; columns as in rows_of(). False where the table or a column is missing.
-  template <class Use>
-  bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
+  template <class Use> bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
     std::string missing;
     SqliteRows rows = rows_of(db, table, columns, &missing);
     while (rows.next()) use(rows);

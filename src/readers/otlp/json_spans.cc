@@ -26,8 +26,7 @@ std::string value_text(Value any) {
   return value.real() ? json_double(*value.real()) : "";
 }
 
-template <class Set>
-void read_attributes(Value list, Set set) {
+template <class Set> void read_attributes(Value list, Set set) {
   for (size_t i = 0; i < list.size(); ++i) set(list.item(i)["key"].text(), value_text(list.item(i)["value"]));
 }
 

@@ -18,8 +18,7 @@ uint64_t low_bits(std::string_view id) {
 }
 
 // Calls body(key, value as text) for a KeyValue; lists and maps are left out.
-template <class Body>
-void read_attribute(std::string_view pair, Body body) {
+template <class Body> void read_attribute(std::string_view pair, Body body) {
   enum : uint32_t { kString = 1, kBool = 2, kInt = 3, kDouble = 4 };
   std::string_view key;
   std::string value;
@@ -97,8 +96,7 @@ class ProtoReader {
 
   // Calls body(bytes, whole) for each field `id` of a message. One that goes beyond the end of its message, because the
   // file was cut, is handed on as far as it goes.
-  template <class Body>
-  void each(std::string_view message, uint32_t id, Body body) {
+  template <class Body> void each(std::string_view message, uint32_t id, Body body) {
     const char *at = message.data(), *const end = at + message.size();
     while (at != end) {
       ProtoScan scan({at, static_cast<size_t>(end - at)});

@@ -63,8 +63,7 @@ struct AnnotationName {
 AnnotationName annotation_name(std::string_view name);
 
 // Interned things by their number: writers count from 1, so a table; numbers out of line go to a map.
-template <class T>
-class IidTable {
+template <class T> class IidTable {
  public:
   void put(uint64_t iid, T value) {
     if (iid < dense_.size() || iid < 4 * entries_ + 64) {

@@ -10,14 +10,12 @@ using namespace perfetto;
 namespace {
 
 // A repeated number, packed into one field or one a field.
-template <class Use>
-void numbers(const ProtoScan& scan, Use use) {
+template <class Use> void numbers(const ProtoScan& scan, Use use) {
   if (!scan.is_bytes()) return use(scan.value);
   const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
   for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) use(value);
 }
-template <class Use>
-void fixed_numbers(const ProtoScan& scan, Use use) {
+template <class Use> void fixed_numbers(const ProtoScan& scan, Use use) {
   if (!scan.is_bytes()) return use(scan.value);
   for (size_t at = 0; at + 8 <= scan.bytes.size(); at += 8) {
     uint64_t value = 0;

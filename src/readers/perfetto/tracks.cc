@@ -134,8 +134,7 @@ uint32_t Tracks::describe_thread(std::string_view descriptor, int64_t& reference
 }
 
 // The track and those it lies in, from the inside out; a circle of parents ends somewhere.
-template <class Visit>
-void Tracks::climb(uint32_t track, Visit visit) const {
+template <class Visit> void Tracks::climb(uint32_t track, Visit visit) const {
   for (int depth = 0; depth < kDeepestTrack; ++depth) {
     if (!visit(track)) return;
     if (!tracks_[track].has_parent) return;

@@ -53,8 +53,7 @@ class Tracks {
  private:
   uint32_t add(uint64_t uuid);
   uint32_t find_uuid(uint64_t uuid);
-  template <class Visit>
-  void climb(uint32_t track, Visit visit) const;
+  template <class Visit> void climb(uint32_t track, Visit visit) const;
 
   std::vector<TrackInfo> tracks_;
   std::unordered_map<uint64_t, uint32_t> by_uuid_;

@@ -7,12 +7,10 @@
 namespace stageline::recording {
 namespace {
 
-template <class T>
-void put(std::string& to, T value) {
+template <class T> void put(std::string& to, T value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
-template <class T>
-void put_at(std::string& to, size_t at, T value) {
+template <class T> void put_at(std::string& to, size_t at, T value) {
   to.replace(at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
 }
 

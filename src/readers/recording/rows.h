@@ -61,8 +61,7 @@ Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, in
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics);
 
 // Reads a little-endian number from bytes that are long enough.
-template <class T>
-T number_at(std::string_view bytes, size_t at) {
+template <class T> T number_at(std::string_view bytes, size_t at) {
   T value;
   __builtin_memcpy(&value, bytes.data() + at, sizeof value);
   return value;
@@ -145,8 +144,7 @@ inline constexpr uint8_t kKernelLane = 5;        // lane of a stream's kernels, 
 inline constexpr uint8_t kLaunchLane = 6;  // lane of a thread's calls that launched device work, recorded through CUPTI
 
 // Returns the entry whose index is `wanted`; entries are ordered by index.
-template <class T>
-const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
+template <class T> const T* find_index(const std::vector<T>& entries, uint32_t wanted) {
   const auto at = std::ranges::lower_bound(entries, wanted, {}, &T::index);
   return at != entries.end() && at->index == wanted ? &*at : nullptr;
 }

@@ -122,8 +122,7 @@ class DatabaseReader {
     return out;
   }
 
-  template <class Use>
-  bool scan(const std::string& table, std::initializer_list<std::string_view> columns, Use use) {
+  template <class Use> bool scan(const std::string& table, std::initializer_list<std::string_view> columns, Use use) {
     std::string missing;
     SqliteRows rows = rows_of(db_, table, columns, &missing);
     while (rows.next()) use(rows);

@@ -174,8 +174,7 @@ std::string_view field_of(std::string_view message, uint32_t id) {
 }
 
 // Calls use(bytes) for each of the messages that a field repeats.
-template <class Use>
-void for_each_field(std::string_view message, uint32_t id, const Use& use) {
+template <class Use> void for_each_field(std::string_view message, uint32_t id, const Use& use) {
   for (ProtoScan scan(message); scan.next();)
     if (scan.id == id && scan.is_bytes()) use(scan.bytes);
 }
@@ -245,8 +244,7 @@ void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t&
   }
 }
 
-template <class OnPlane, class OnText>
-Status walk(FieldStream& in, const OnPlane& on_plane, const OnText& on_text) {
+template <class OnPlane, class OnText> Status walk(FieldStream& in, const OnPlane& on_plane, const OnText& on_text) {
   FieldStream::Field field;
   while (in.next(INT64_MAX, field)) {
     if (field.wire != ProtoScan::kBytes) continue;

@@ -38,8 +38,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return differs == 0;
 }
 
-template <class Fields>
-void secure(Fields& answer) {
+template <class Fields> void secure(Fields& answer) {
   answer.set(http::field::server, "stageline");
   answer.set("Content-Security-Policy",
              "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "

@@ -12,8 +12,7 @@ class WireColumns {
   static_assert(std::endian::native == std::endian::little, "columns are written as they lie in memory");
 
   // Returns the offset at which the column begins.
-  template <class T>
-  size_t add(std::string name, const char* type, const std::vector<T>& values) {
+  template <class T> size_t add(std::string name, const char* type, const std::vector<T>& values) {
     bytes_.resize((bytes_.size() + 7) / 8 * 8);
     const size_t offset = bytes_.size();
     columns_.push_back({std::move(name), type, offset, values.size()});

@@ -42,15 +42,13 @@ ApiAnswer page(const Asked& asked) {
   return {200, "text/html; charset=utf-8", page, {}};
 }
 constexpr char kScript[] = "text/javascript; charset=utf-8", kStyle[] = "text/css; charset=utf-8";
-template <auto kText, auto kHash, const char* kType = kScript>
-ApiAnswer asset(const Asked&) {
+template <auto kText, auto kHash, const char* kType = kScript> ApiAnswer asset(const Asked&) {
   return asset_answer(kText(), kType, kHash());
 }
 
 // Where no job is followed there is no such path.
 ApiAnswer page_of_live(const LiveRun&, const Query&) { return live_page(); }
-template <ApiAnswer (*kAnswer)(const LiveRun& live, const Query& query)>
-ApiAnswer of_live(const Asked& asked) {
+template <ApiAnswer (*kAnswer)(const LiveRun& live, const Query& query)> ApiAnswer of_live(const Asked& asked) {
   if (asked.run->live()) return kAnswer(*asked.run->live(), asked.query);
   return error_answer(404, "this server does not follow a running job", "stageline view FOLDER --follow does");
 }
@@ -120,8 +118,7 @@ ApiAnswer kept(Result<RunAnswers::Answer> made) {
   const char* type = made->is_apart ? kApart : made->is_binary ? kBinary : kJson;
   return {made->status, type, std::move(made->body), {}};
 }
-template <Result<RunAnswers::Answer> (RunAnswers::*kAnswer)()>
-ApiAnswer long_answer(const Asked& asked) {
+template <Result<RunAnswers::Answer> (RunAnswers::*kAnswer)()> ApiAnswer long_answer(const Asked& asked) {
   return kept((asked.run->answers().*kAnswer)());
 }
 template <Result<RunAnswers::Answer> (RunAnswers::*kAnswer)(const Query& query)>
@@ -134,8 +131,7 @@ ApiAnswer calls(const Asked& asked) {
   return kept(asked.run->answers().calls(asked.query, asked.query.parameters.empty() ? nullptr : timeline));
 }
 
-template <auto kAnswer>
-ApiAnswer of_shelf(const Asked& asked) {
+template <auto kAnswer> ApiAnswer of_shelf(const Asked& asked) {
   auto made = (asked.shelf->*kAnswer)(asked.query);
   if (!made) return stated_answer(made.error());
   if constexpr (requires { made->status; })

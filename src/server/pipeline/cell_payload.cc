@@ -28,8 +28,7 @@ std::vector<int64_t> part_zeros(const Trace& trace) {
   return zeros;
 }
 
-template <class Body>
-void for_embedded(const CellPayload& payload, const Body& body) {
+template <class Body> void for_embedded(const CellPayload& payload, const Body& body) {
   for (const StepRange& range : payload.steps)
     for (size_t i = range.begin; i < range.end; ++i) body(i);
 }

@@ -30,8 +30,7 @@ class LaneWalk {
   }
 
   // Calls tag = visit(slice, start, dur, tag of the holder or kNoTag) for the slices before `to` that have a row.
-  template <class Visit>
-  void until(size_t to, Visit visit) {
+  template <class Visit> void until(size_t to, Visit visit) {
     for (; next_ < to; ++next_) {
       const int64_t start = lane_.start(next_), dur = lane_.dur(next_), end = start + dur;
       RowFinder& rows = rows_of(next_);
@@ -53,8 +52,7 @@ class LaneWalk {
 };
 
 // Calls visit(slice, duration) for the slices [from, to) of a lane that have a row, in order.
-template <class Visit>
-void for_durations(const ViewLane& lane, size_t from, size_t to, Visit visit) {
+template <class Visit> void for_durations(const ViewLane& lane, size_t from, size_t to, Visit visit) {
   if (lane.is_plain) {
     for (size_t i = from; i < to; ++i) visit(i, lane.durations[i]);
     return;

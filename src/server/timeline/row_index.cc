@@ -19,8 +19,7 @@ struct Layout {
 };
 
 // Lays the slices for which takes(slice) is true out in rows from `top` on.
-template <class Takes>
-void lay_out(ViewLane& lane, size_t top, bool nests, Layout& out, Takes takes) {
+template <class Takes> void lay_out(ViewLane& lane, size_t top, bool nests, Layout& out, Takes takes) {
   RowFinder rows(top, nests, overlap_of(lane));
   for (size_t i = 0; i < lane.count; ++i) {
     if (!takes(i)) continue;
@@ -88,8 +87,7 @@ void make_checkpoints(const ViewLane& lane, ViewRow& row) {
   }
 }
 
-template <class Before>
-size_t first_place_not(const ViewRow& row, Before before) {
+template <class Before> size_t first_place_not(const ViewRow& row, Before before) {
   return first_not(0, row.count, [&](size_t position) { return before(row.slice_at(position)); });
 }
 

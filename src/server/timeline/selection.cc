@@ -63,8 +63,7 @@ std::vector<bool> mask_of(const Timeline& timeline, const std::vector<uint32_t>&
 }
 
 // Calls take() for the slices of each row that start before t and end after t: the last one, or some that overlap.
-template <class Take>
-void for_cut(const ViewLane& lane, int64_t t, Take take) {
+template <class Take> void for_cut(const ViewLane& lane, int64_t t, Take take) {
   for (size_t r = 0; r < lane.rows.size(); ++r) {
     for (size_t p = first_starting_from(lane, lane.rows[r], t); p-- > 0;) {
       const size_t slice = lane.rows[r].slice_at(p);
@@ -159,8 +158,7 @@ class Totals {
 };
 
 // Deals pieces out to as many tasks as there are threads: task k gets pieces k, k + tasks, …
-template <class Body>
-void deal(size_t tasks, size_t pieces, Body body) {
+template <class Body> void deal(size_t tasks, size_t pieces, Body body) {
   parallel_for(tasks, [&](size_t task) {
     for (size_t k = task; k < pieces; k += tasks) body(task, k);
   });

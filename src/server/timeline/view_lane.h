@@ -45,14 +45,12 @@ class RowSlices {
   };
   static_assert((uint64_t{UINT32_MAX} / kTogether + 1) * 4 <= uint64_t{1} << 30, "places of blocks fit 30 bits");
 
-  template <class T>
-  static uint32_t wide(const uint8_t* from, size_t k) {
+  template <class T> static uint32_t wide(const uint8_t* from, size_t k) {
     T value;
     std::memcpy(&value, from + k * sizeof value, sizeof value);
     return value;
   }
-  template <class T>
-  void put() {
+  template <class T> void put() {
     for (const uint32_t slice : pending_) {
       const T distance = static_cast<T>(slice - pending_.front());
       const auto* raw = reinterpret_cast<const uint8_t*>(&distance);
@@ -172,8 +170,7 @@ struct SlicePlace {
 
 // The first index of [low, high) that `before` is not true of, which is true of all indexes up to some; high without
 // one.
-template <class Before>
-size_t first_not(size_t low, size_t high, Before before) {
+template <class Before> size_t first_not(size_t low, size_t high, Before before) {
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     if (before(middle))

@@ -23,8 +23,7 @@ std::string paddle_name(std::string_view name) {
 }
 
 // Replaces every text of a dictionary; returns the new id of each.
-template <class Renamed>
-std::vector<uint32_t> rename(TextInterner& texts, Renamed renamed) {
+template <class Renamed> std::vector<uint32_t> rename(TextInterner& texts, Renamed renamed) {
   TextInterner next;
   std::vector<uint32_t> ids;
   for (uint32_t id = 0; id < texts.size(); ++id) ids.push_back(next.intern(renamed(texts.text(id))));

@@ -11,8 +11,7 @@ void extend(std::vector<uint32_t>& map, const TextInterner& from, TextInterner& 
   for (auto id = static_cast<uint32_t>(map.size()); id < from.size(); ++id) map.push_back(to.intern(from.text(id)));
 }
 
-template <class Fact>
-void append_facts(std::vector<Fact>& to, std::vector<Fact>& from, uint32_t first_row) {
+template <class Fact> void append_facts(std::vector<Fact>& to, std::vector<Fact>& from, uint32_t first_row) {
   for (Fact& fact : from) fact.slice += first_row;
   to.insert(to.end(), from.begin(), from.end());
 }

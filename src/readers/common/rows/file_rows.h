@@ -210,8 +210,7 @@ struct FileRows {
 };
 
 // Calls body(row) for each row of a FileRows, which may be const.
-template <class Rows, class Body>
-void each_row(Rows& file, Body&& body) {
+template <class Rows, class Body> void each_row(Rows& file, Body&& body) {
   for (auto& block : file.blocks)
     for (auto& row : block) body(row);
 }

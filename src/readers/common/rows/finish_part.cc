@@ -16,8 +16,7 @@ struct Columns {
   std::vector<uint32_t>& new_index;    // of a row: its slice
   std::vector<uint32_t> sorted_to;     // where a lane's order put a slice; empty: all stayed
 
-  template <class Body>
-  void each(Body&& body) {
+  template <class Body> void each(Body&& body) {
     body(s.start_ns), body(s.dur_ns), body(s.name_id), body(s.file_index), body(s.correlation), body(s.args_offset_low);
     body(s.args_offset_high), body(s.stream_id), body(s.category_id), body(s.kernel_class);
   }

@@ -23,8 +23,7 @@ std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, b
 // Names the lanes as the rows do.
 void name_lanes(const FileRows& rows, std::vector<Lane>& lanes);
 // Puts column[begin …] into the order of these slices.
-template <class T>
-void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
+template <class T> void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, size_t begin) {
   std::vector<T> sorted(order.size());
   for (size_t k = 0; k < order.size(); ++k) sorted[k] = column[order[k]];
   std::ranges::copy(sorted, column.begin() + static_cast<std::ptrdiff_t>(begin));

@@ -279,16 +279,14 @@ class Splitter {
     }
   }
 
-  template <class List>
-  void facts(List list) {
+  template <class List> void facts(List list) {
     for (auto& fact : all_.rest.*list) {
       auto& to = out_[rows_[fact.slice].first].rest.*list;
       fact.slice = rows_[fact.slice].second;
       to.push_back(fact);
     }
   }
-  template <class Fact>
-  void lanes(std::vector<Fact> ChunkRows::* list, uint32_t Fact::* lane) {
+  template <class Fact> void lanes(std::vector<Fact> ChunkRows::* list, uint32_t Fact::* lane) {
     for (Fact& fact : all_.rest.*list) {
       std::vector<Fact>& to = out_[part_of_[fact.*lane]].rest.*list;
       fact.*lane = thread_[fact.*lane];
