@@ -10,7 +10,7 @@ constexpr std::array<bool, 256> kOutsideStrings = [] {
   return table;
 }();
 // The bytes that matter inside strings.
-constexpr std::array<bool, 256> kInside = [] {
+constexpr std::array<bool, 256> kInsideStrings = [] {
   std::array<bool, 256> table{};
   table['"'] = table['\\'] = table['\n'] = true;
   return table;
@@ -140,9 +140,9 @@ void JsonEvents::scan_object() {
     const char c = buffer_.data[position_];
     if (in_string_) {
       if (c == '\\') {
-        in_garbage_ = !in_garbage_;  // here in_garbage_ means: the next byte is escaped
-      } else if (in_garbage_) {
-        in_garbage_ = false;
+        is_escaped_ = !is_escaped_;
+      } else if (is_escaped_) {
+        is_escaped_ = false;
       } else if (c == '"') {
         in_string_ = false;
         continue;
@@ -220,7 +220,7 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
   const size_t end = std::min(filled_, event_ + kMaxJsonObjectBytes);
   while (at < end) {
     if (in_string_) {
-      at = find_any(data, at, end, kInside);
+      at = find_any(data, at, end, kInsideStrings);
       if (at == end) break;
       if (data[at] == '\\') {
         if (at + 1 >= end) break;  // continue when the escaped byte was read
@@ -229,18 +229,12 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
         in_string_ = false;
         ++at;
       } else {
-        // There is a raw line end in a string, so a quote is missing or there is one too many. The event extends to
-        // where the next one visibly begins; the caller finds out whether it can be used.
+        // There is a raw line end in a string, so a quote is missing or there is one too many.
         size_t before = 0;
         const size_t next = next_object({data, end}, at, event_, &before);
         position_ = at;
         if (next == std::string_view::npos) break;
-        damage_at(event_);
-        spans.push_back({{data + event_, before - event_}, base_ + static_cast<int64_t>(event_)});
-        position_ = next;
-        in_string_ = false;
-        in_garbage_ = true;  // this damage is already counted
-        state_ = State::kArray;
+        end_at_next_object(before, next, spans);
         return true;
       }
     } else {
@@ -265,6 +259,16 @@ bool JsonEvents::scan_event(std::vector<JsonSpan>& spans) {
     return true;
   }
   return false;
+}
+
+// A damaged event extends to `end`, where the next one visibly begins; the caller finds out whether it can be used.
+void JsonEvents::end_at_next_object(size_t end, size_t next, std::vector<JsonSpan>& spans) {
+  damage_at(event_);
+  spans.push_back({{buffer_.data.get() + event_, end - event_}, base_ + static_cast<int64_t>(event_)});
+  position_ = next;
+  in_string_ = false;
+  in_garbage_ = true;  // this damage is already counted
+  state_ = State::kArray;
 }
 
 // The open object [event_, end) is damaged, so the pieces that look complete are handed out. With `more`, the last

@@ -56,6 +56,7 @@ class JsonEvents {
   void scan_object();
   void scan_array();
   bool scan_event(std::vector<JsonSpan>& spans);  // false when it needs more bytes
+  void end_at_next_object(size_t end, size_t next, std::vector<JsonSpan>& spans);
   void cut_event(size_t end, bool more, std::vector<JsonSpan>& spans);
   void damage_at(size_t position);
   Result<size_t> read_more();
@@ -69,8 +70,9 @@ class JsonEvents {
   State state_ = State::kStart;
   bool in_array_object_ = false;  // the array stands inside {"traceEvents": …}
   int64_t depth_ = 0;
-  bool in_string_ = false, in_garbage_ = false;
-  std::string last_string_;  // the last string at depth 1 of the outer object
+  bool in_string_ = false, is_escaped_ = false;  // the latter in the outer object alone: a backslash stands before
+  bool in_garbage_ = false;                      // damage is here that was counted
+  std::string last_string_;                      // the last string at depth 1 of the outer object
   bool key_is_events_ = false;
   bool found_array_ = false, finished_ = false, ended_ = false;
   int64_t array_end_ = -1;
