@@ -74,7 +74,7 @@ class Block {
  private:
   const Token& at(size_t i) const { return tokens_[i]; }
   bool is(size_t i, std::string_view text) const { return i < range_.end && tokens_[i].text == text; }
-  bool is_word(size_t i, std::string_view text) const { return is(i, text) && tokens_[i].kind == Kind::kWord; }
+  bool is_word(size_t i, std::string_view text) const { return is(i, text) && tokens_[i].kind == TokenKind::kWord; }
 
   const SliceColumnSpec* column(std::string_view name) const {
     for (const SliceColumnSpec& spec : *specs_)
@@ -83,9 +83,9 @@ class Block {
   }
   // The column that begins at token `i`, with or without its table before it; sets `end` to the token after it.
   const SliceColumnSpec* column_at(size_t i, size_t last, size_t& end) const {
-    if (i >= last || at(i).kind != Kind::kWord) return nullptr;
+    if (i >= last || at(i).kind != TokenKind::kWord) return nullptr;
     if (i + 2 < last && is(i + 1, ".")) {
-      if (at(i).text != alias_ || at(i + 2).kind != Kind::kWord) return nullptr;
+      if (at(i).text != alias_ || at(i + 2).kind != TokenKind::kWord) return nullptr;
       end = i + 3;
       return column(at(i + 2).text);
     }
@@ -100,7 +100,7 @@ class Block {
     for (size_t i = range.begin; i < range.end; ++i) {
       if (is(i, "(")) ++depth;
       if (is(i, ")")) --depth;
-      if (depth != 0 || !is(i, ",") || at(i).kind != Kind::kSign) continue;
+      if (depth != 0 || !is(i, ",") || at(i).kind != TokenKind::kSign) continue;
       out.push_back({begin, i});
       begin = i + 1;
     }
@@ -114,21 +114,21 @@ class Block {
     for (; from < range_.end && (depth > 0 || !is_word(from, "from")); ++from) depth += is(from, "(") - is(from, ")");
     if (from + 1 >= range_.end) return false;
     const std::string& table = at(from + 1).text;
-    if (at(from + 1).kind != Kind::kWord || (table != "slices" && table != "kernels")) return false;
+    if (at(from + 1).kind != TokenKind::kWord || (table != "slices" && table != "kernels")) return false;
     specs_ = table == "slices" ? &slice_column_specs() : &kernel_column_specs();
     table_ = alias_ = table;
     table_token_ = from + 1;
     items_ = parted({range_.begin + 1, from});
     size_t i = from + 2;
     if (is_word(i, "as")) ++i;
-    if (i < range_.end && at(i).kind == Kind::kWord && !clauses().count(at(i).text)) {
+    if (i < range_.end && at(i).kind == TokenKind::kWord && !clauses().count(at(i).text)) {
       if (keywords().count(at(i).text) || column(at(i).text)) return false;
       alias_ = at(i++).text;
       has_alias_ = true;
     }
     while (i < range_.end) {
       const std::string& clause = at(i).text;
-      if (at(i).kind != Kind::kWord || !clauses().count(clause)) return false;
+      if (at(i).kind != TokenKind::kWord || !clauses().count(clause)) return false;
       size_t begin = i + 1;
       if (clause == "group" || clause == "order") {
         if (!is_word(begin, "by")) return false;
@@ -137,7 +137,7 @@ class Block {
       size_t end = begin;
       for (depth = 0; end < range_.end; ++end) {
         depth += is(end, "(") - is(end, ")");
-        if (depth == 0 && at(end).kind == Kind::kWord && clauses().count(at(end).text)) break;
+        if (depth == 0 && at(end).kind == TokenKind::kWord && clauses().count(at(end).text)) break;
       }
       if (begin == end) return false;
       std::optional<Range>& place = clause == "where"    ? where_
@@ -158,9 +158,9 @@ class Block {
     size_t end = 0;
     if (item.end - item.begin >= 3 && is_word(item.end - 2, "as")) {
       end = item.end - 2;
-    } else if (const Token& last = at(item.end - 1); item.end - item.begin >= 2 && last.kind == Kind::kWord &&
-                                                     !keywords().count(last.text) &&
-                                                     (is(item.end - 2, ")") || at(item.end - 2).kind == Kind::kWord)) {
+    } else if (const Token& last = at(item.end - 1);
+               item.end - item.begin >= 2 && last.kind == TokenKind::kWord && !keywords().count(last.text) &&
+               (is(item.end - 2, ")") || at(item.end - 2).kind == TokenKind::kWord)) {
       end = item.end - 1;
     }
     if (end == 0) {
@@ -168,7 +168,7 @@ class Block {
       return true;
     }
     const Token& name = at(item.end - 1);
-    if (name.kind != Kind::kWord || keywords().count(name.text)) return false;
+    if (name.kind != TokenKind::kWord || keywords().count(name.text)) return false;
     // A name that also is a column would be resolved by rules of SQLite that are not followed here.
     size_t after = 0;
     const SliceColumnSpec* same = column_at(item.begin, end, after);
@@ -184,7 +184,7 @@ class Block {
       const std::string_view last = at(term.end - 1).text;
       bool is_direction = false;
       for (const char* word : {"asc", "desc", "nulls", "first", "last"}) is_direction = is_direction || last == word;
-      if (at(term.end - 1).kind != Kind::kWord || !is_direction) break;
+      if (at(term.end - 1).kind != TokenKind::kWord || !is_direction) break;
       --term.end;
     }
     return term;
@@ -211,7 +211,7 @@ class Block {
       bool named = false;
       if (term.end - term.begin == 1) {
         const Token& token = at(term.begin);
-        if (token.kind == Kind::kNumber) {
+        if (token.kind == TokenKind::kNumber) {
           size_t place = 0;
           for (const char digit : token.text) {
             if (!std::isdigit(static_cast<unsigned char>(digit)) || place > 1000) return false;
@@ -220,7 +220,8 @@ class Block {
           if (place == 0 || place > items_.size()) return false;
           term = expression_of(items_[place - 1]);
           named = true;
-        } else if (const auto known = names_.find(token.text); token.kind == Kind::kWord && known != names_.end()) {
+        } else if (const auto known = names_.find(token.text);
+                   token.kind == TokenKind::kWord && known != names_.end()) {
           if (!column(token.text)) term = expression_of(known->second);
           named = true;
         }
@@ -258,8 +259,8 @@ class Block {
   bool walk(Range range, bool edit) {
     for (size_t i = range.begin; i < range.end;) {
       const Token& token = at(i);
-      if (token.kind == Kind::kOther) return false;
-      if (token.kind != Kind::kWord) {
+      if (token.kind == TokenKind::kOther) return false;
+      if (token.kind != TokenKind::kWord) {
         if (token.text == "*" && (i == range.begin || is(i - 1, ".") || is(i - 1, "(") || is(i - 1, ","))) return false;
         if (token.text == ".") return false;
         ++i;
@@ -344,7 +345,7 @@ class Block {
 
   bool is_plain(Range range) const {
     for (size_t i = range.begin; i < range.end; ++i)
-      if (at(i).kind != Kind::kNumber && at(i).kind != Kind::kParameter && !is(i, ",") && !is(i, "-") &&
+      if (at(i).kind != TokenKind::kNumber && at(i).kind != TokenKind::kParameter && !is(i, ",") && !is(i, "-") &&
           !is_word(i, "offset"))
         return false;
     return true;
@@ -355,8 +356,8 @@ class Block {
     if (is(i, "-")) ++i;
     if (i >= where_->end) return false;
     const Token& token = at(i++);
-    if (token.kind == Kind::kParameter) return true;
-    return token.kind == Kind::kNumber && token.text.find_first_not_of("0123456789") == std::string::npos;
+    if (token.kind == TokenKind::kParameter) return true;
+    return token.kind == TokenKind::kNumber && token.text.find_first_not_of("0123456789") == std::string::npos;
   }
 
   bool read_conditions() {
@@ -365,8 +366,8 @@ class Block {
       for (const char* word : {"or", "not", "case"}) only_and = only_and && !is_word(i, word);
     for (size_t i = where_->begin; i < where_->end;) {
       const Token& token = at(i);
-      if (token.kind == Kind::kOther) return false;
-      if (token.kind != Kind::kWord) {
+      if (token.kind == TokenKind::kOther) return false;
+      if (token.kind != TokenKind::kWord) {
         if (token.text == "." || token.text == "*") return false;
         ++i;
         continue;
@@ -451,7 +452,7 @@ class Block {
 };
 
 bool joins_selects(const Token& token) {
-  return token.kind == Kind::kWord &&
+  return token.kind == TokenKind::kWord &&
          (token.text == "union" || token.text == "except" || token.text == "intersect" || token.text == "all");
 }
 
@@ -464,23 +465,24 @@ std::string aggregate_query(std::string_view statement) {
   const std::vector<Token> tokens = tokens_of(statement);
   // The statement itself may make a table of that name.
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].kind == Kind::kWord && tokens[i].text == "with") return {};
-    if (tokens[i].kind == Kind::kWord && tokens[i].text == "create") return {};
+    if (tokens[i].kind == TokenKind::kWord && tokens[i].text == "with") return {};
+    if (tokens[i].kind == TokenKind::kWord && tokens[i].text == "create") return {};
   }
   std::vector<Edit> edits;
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].kind != Kind::kWord || tokens[i].text != "select") continue;
+    if (tokens[i].kind != TokenKind::kWord || tokens[i].text != "select") continue;
     Range range = {i, tokens.size()};
     int depth = 0;
     bool is_leaf = true, is_leg = i > 0 && joins_selects(tokens[i - 1]);
     for (size_t k = i + 1; k < tokens.size() && range.end == tokens.size(); ++k) {
-      if (tokens[k].text == "(" && tokens[k].kind == Kind::kSign) ++depth;
-      if (tokens[k].text == ")" && tokens[k].kind == Kind::kSign && --depth < 0) range.end = k;
+      if (tokens[k].text == "(" && tokens[k].kind == TokenKind::kSign) ++depth;
+      if (tokens[k].text == ")" && tokens[k].kind == TokenKind::kSign && --depth < 0) range.end = k;
       if (depth == 0 && joins_selects(tokens[k])) {
         is_leg = true;
         range.end = k;
       }
-      if (range.end == tokens.size() && tokens[k].kind == Kind::kWord && tokens[k].text == "select") is_leaf = false;
+      if (range.end == tokens.size() && tokens[k].kind == TokenKind::kWord && tokens[k].text == "select")
+        is_leaf = false;
     }
     Block block(statement, tokens, range, is_leg);
     if (is_leaf && block.read()) edits.insert(edits.end(), block.edits().begin(), block.edits().end());

@@ -100,6 +100,66 @@ void like(sqlite3_context* context, int count, sqlite3_value** values) {
   sqlite3_result_int(context, sqlite3_strlike(p, t, escape) == 0);
 }
 
+// One directive of a format, as SQLite's own is to see it: with numbers for *, and without its kind.
+struct Directive {
+  std::string text = "%";
+  int64_t precision = -1;
+  char kind = '\0';  // its letter; none where the format ends before it
+  bool is_too_wide = false;
+};
+
+// Reads the directive behind a percent sign at `at`, which becomes the place behind it.
+template <class Next> Directive read_directive(const std::string& format, size_t& at, const Next& argument) {
+  Directive read;
+  int64_t number = 0;
+  for (bool after_dot = false; at < format.size() && strchr("-+ #0!,.*l123456789", format[at]); ++at) {
+    const char c = format[at];
+    if (c == 'l') continue;
+    if (c == '.') after_dot = true;
+    if (c == '.') number = read.precision = 0;
+    if (c == '*') {
+      sqlite3_value* const value = argument();
+      number = std::clamp<int64_t>(value ? sqlite3_value_int64(value) : 0, -kMaxPadding - 1, kMaxPadding + 1);
+      read.text += std::to_string(after_dot ? std::max<int64_t>(number, -number) : number);
+    } else {
+      read.text += c;
+      number = c >= '0' && c <= '9' ? std::min<int64_t>(number * 10 + (c - '0'), kMaxPadding + 1) : number;
+    }
+    if (after_dot) read.precision = std::abs(number);
+    read.is_too_wide |= std::abs(number) > kMaxPadding;
+  }
+  if (at < format.size()) read.kind = format[at++];
+  return read;
+}
+
+void append_character(sqlite3_str* out, std::string_view text, int64_t count) {
+  size_t end = text.empty() ? 0 : 1;
+  while (end < text.size() && continues_character(text[end])) ++end;
+  for (int64_t i = std::max<int64_t>(1, count); i > 0; --i) sqlite3_str_append(out, text.data(), static_cast<int>(end));
+}
+
+// Returns false for a directive that SQLite does not know: it ends there.
+template <class Next> bool append_directive(sqlite3_str* out, const Directive& directive, const Next& argument) {
+  const char kind = directive.kind;
+  if (kind == '%') return sqlite3_str_appendchar(out, 1, '%'), true;
+  if (!strchr("diuxXopfeEgGszqQwc", kind)) return false;
+  sqlite3_value* const value = argument();
+  if (strchr("diuxXop", kind)) {
+    sqlite3_str_appendf(out, (directive.text + "ll" + kind).c_str(), value ? sqlite3_value_int64(value) : 0LL);
+  } else if (strchr("feEgG", kind)) {
+    sqlite3_str_appendf(out, (directive.text + kind).c_str(), value ? sqlite3_value_double(value) : 0.0);
+  } else if (kind == 'c') {
+    append_character(out, value ? text_of(value) : "", directive.precision);
+  } else {
+    const auto* const text = value ? reinterpret_cast<const char*>(sqlite3_value_text(value)) : nullptr;
+    sqlite3_str_appendf(out, (directive.text + (kind == 'z' ? 's' : kind)).c_str(),
+                        text          ? text
+                        : kind == 'Q' ? text
+                                      : "");
+  }
+  return true;
+}
+
 // printf(format, …): one directive after the other by SQLite's own, with numbers for * put in.
 void print(sqlite3_context* context, int count, sqlite3_value** values) {
   if (count == 0 || sqlite3_value_type(values[0]) == SQLITE_NULL) return sqlite3_result_null(context);
@@ -107,58 +167,18 @@ void print(sqlite3_context* context, int count, sqlite3_value** values) {
   int next = 1;
   const auto argument = [&] { return next < count ? values[next++] : nullptr; };
   sqlite3_str* const out = sqlite3_str_new(sqlite3_context_db_handle(context));
-  const char* refused = nullptr;
-  for (size_t at = 0; at < format.size() && !refused && sqlite3_str_errcode(out) == SQLITE_OK;) {
+  bool is_refused = false;
+  for (size_t at = 0; at < format.size() && sqlite3_str_errcode(out) == SQLITE_OK;) {
     const size_t percent = std::min(format.find('%', at), format.size());
     sqlite3_str_append(out, format.data() + at, static_cast<int>(percent - at));
     if (percent == format.size()) break;
-    std::string directive = "%";
-    int64_t number = 0, precision = -1;
     at = percent + 1;
-    for (bool after_dot = false; at < format.size() && strchr("-+ #0!,.*l123456789", format[at]); ++at) {
-      const char c = format[at];
-      if (c == 'l') continue;
-      if (c == '.') after_dot = true;
-      if (c == '.') number = precision = 0;
-      if (c == '*') {
-        sqlite3_value* const value = argument();
-        number = std::clamp<int64_t>(value ? sqlite3_value_int64(value) : 0, -kMaxPadding - 1, kMaxPadding + 1);
-        directive += std::to_string(after_dot ? std::max<int64_t>(number, -number) : number);
-      } else {
-        directive += c;
-        number = c >= '0' && c <= '9' ? std::min<int64_t>(number * 10 + (c - '0'), kMaxPadding + 1) : number;
-      }
-      if (after_dot) precision = std::abs(number);
-      if (std::abs(number) > kMaxPadding) refused = "a width or precision in a format is at most 10000";
-    }
-    const char kind = at < format.size() ? format[at++] : '\0';
-    if (kind == '\0' || refused) break;
-    sqlite3_value* value = nullptr;
-    if (kind == '%') {
-      sqlite3_str_appendchar(out, 1, '%');
-    } else if (strchr("diuxXop", kind)) {
-      value = argument();
-      sqlite3_str_appendf(out, (directive + "ll" + kind).c_str(), value ? sqlite3_value_int64(value) : 0LL);
-    } else if (strchr("feEgG", kind)) {
-      value = argument();
-      sqlite3_str_appendf(out, (directive + kind).c_str(), value ? sqlite3_value_double(value) : 0.0);
-    } else if (strchr("szqQw", kind)) {
-      value = argument();
-      const auto* const text = value ? reinterpret_cast<const char*>(sqlite3_value_text(value)) : nullptr;
-      sqlite3_str_appendf(out, (directive + (kind == 'z' ? 's' : kind)).c_str(), text ? text : kind == 'Q' ? text : "");
-    } else if (kind == 'c') {
-      value = argument();
-      const std::string text(value ? text_of(value) : "");
-      size_t end = text.empty() ? 0 : 1;
-      while (end < text.size() && continues_character(text[end])) ++end;
-      for (int64_t i = std::max<int64_t>(1, precision); i > 0; --i)
-        sqlite3_str_append(out, text.data(), static_cast<int>(end));
-    } else {
-      break;  // SQLite ends at a directive that it does not know
-    }
+    const Directive directive = read_directive(format, at, argument);
+    is_refused = directive.is_too_wide;
+    if (is_refused || directive.kind == '\0' || !append_directive(out, directive, argument)) break;
   }
-  if (refused)
-    sqlite3_result_error(context, refused, -1);
+  if (is_refused)
+    sqlite3_result_error(context, "a width or precision in a format is at most 10000", -1);
   else if (sqlite3_str_errcode(out) == SQLITE_TOOBIG)
     sqlite3_result_error_toobig(context);
   else if (sqlite3_str_errcode(out) != SQLITE_OK)

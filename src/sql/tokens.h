@@ -7,9 +7,9 @@ namespace stageline::sql {
 
 // kWord is a name or keyword without quotes, kNumber digits with any letters that follow, kText '…'. A kParameter is ?,
 // ?2, :name or @name, a kSign a known sign (comparisons as a whole). kOther is anything else, such as quoted names.
-enum class Kind : uint8_t { kWord, kNumber, kText, kParameter, kSign, kOther };
+enum class TokenKind : uint8_t { kWord, kNumber, kText, kParameter, kSign, kOther };
 struct Token {
-  Kind kind;
+  TokenKind kind;
   size_t begin, end;  // places in the statement
   std::string text;   // words in lower case
 };

@@ -1,7 +1,7 @@
 // A statement as words and signs, with what SQLite takes as comments and quotes.
-#include "sql/tokens.h"
-
 #include <doctest/doctest.h>
+
+#include "sql/tokens.h"
 
 using namespace stageline::sql;
 
@@ -45,13 +45,13 @@ TEST_CASE("comments separate, and end at their line or sign") {
 TEST_CASE("each token says its kind and its place") {
   const std::vector<Token> tokens = tokens_of("f(:x) \"Q\"");
   REQUIRE(tokens.size() == 7);
-  CHECK(tokens[0].kind == Kind::kWord);
-  CHECK(tokens[1].kind == Kind::kSign);
-  CHECK(tokens[2].kind == Kind::kParameter);
+  CHECK(tokens[0].kind == TokenKind::kWord);
+  CHECK(tokens[1].kind == TokenKind::kSign);
+  CHECK(tokens[2].kind == TokenKind::kParameter);
   CHECK(tokens[2].text == ":x");
   CHECK(tokens[2].begin == 2);
   CHECK(tokens[2].end == 4);
-  CHECK(tokens[4].kind == Kind::kOther);  // the quote alone
-  CHECK(tokens_of("'t'")[0].kind == Kind::kText);
-  CHECK(tokens_of("12ab")[0].kind == Kind::kNumber);
+  CHECK(tokens[4].kind == TokenKind::kOther);  // the quote alone
+  CHECK(tokens_of("'t'")[0].kind == TokenKind::kText);
+  CHECK(tokens_of("12ab")[0].kind == TokenKind::kNumber);
 }
