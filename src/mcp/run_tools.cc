@@ -234,7 +234,8 @@ Result<std::string> Tools::plan(const Value& arguments) {
     if (value.is_none() || a.name == "trace" || a.name == "model") continue;
     std::string flag = "--" + a.name + "=";
     std::ranges::replace(flag, '_', '-');
-    flags.push_back(flag + (a.type == 'i' ? std::to_string(*value.integer()) : std::string(value.text())));
+    flags.push_back(flag +
+                    (a.type == ArgumentType::kWhole ? std::to_string(*value.integer()) : std::string(value.text())));
   }
   Opened* run = nullptr;
   if (!arguments["trace"].is_none()) {

@@ -19,8 +19,9 @@ const std::string& schema_of(std::string_view type) {
 }
 
 // The types of arguments by their names in words.json.
-constexpr std::pair<std::string_view, char> kArgumentTypes[] = {{"text", 't'},  {"whole", 'i'},  {"truth", 'b'},
-                                                                {"texts", 'a'}, {"object", 'o'}, {"claims", 'c'}};
+constexpr std::pair<std::string_view, ArgumentType> kArgumentTypes[] = {
+    {"text", ArgumentType::kText},   {"whole", ArgumentType::kWhole},   {"truth", ArgumentType::kTruth},
+    {"texts", ArgumentType::kTexts}, {"object", ArgumentType::kObject}, {"claims", ArgumentType::kClaims}};
 
 Tool tool_from(std::string_view name, const dom::element& from) {
   Tool tool = {std::string(name),
@@ -28,17 +29,69 @@ Tool tool_from(std::string_view name, const dom::element& from) {
                {},
                declared_text(from, "answer"),
                from["writes"].error() == 0};
-  for (const auto& [argument, own] : dom::object(from["arguments"].value_unsafe())) {
-    const std::string type = declared_text(own, "type");
+  for (const auto& [argument, fields] : dom::object(from["arguments"].value_unsafe())) {
+    const std::string type = declared_text(fields, "type");
     int64_t min = 1;
-    if (own["least"].get(min)) min = 1;
+    if (fields["least"].get(min)) min = 1;
     tool.arguments.push_back(
         {std::string(argument),
-         std::ranges::find(kArgumentTypes, type, [](const auto& one) { return one.first; })->second,
-         own["required"].error() == 0, int64_t(own["most"]), declared_text(own, "choices"), declared_text(own, "help"),
-         min});
+         std::ranges::find(kArgumentTypes, type, [](const auto& known) { return known.first; })->second,
+         fields["required"].error() == 0, int64_t(fields["most"]), declared_text(fields, "choices"),
+         declared_text(fields, "help"), min});
   }
   return tool;
+}
+
+Status check_names(const Tool& tool, const Value& given) {
+  std::vector<std::string> names;
+  for (const Argument& argument : tool.arguments) names.emplace_back(argument.name);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string name(given.key(i).text());
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::string near = nearest(name, names);
+    std::string list;
+    for (const std::string& known : names) append_item(list, known);
+    return wrong(std::string(tool.name) + " takes no \"" + clean_text(name, 60) + "\"",
+                 near.empty() ? "it takes " + list : "did you mean " + near + "?");
+  }
+  return {};
+}
+
+bool is_list_of_texts(const Value& value) {
+  for (size_t i = 0; i < value.size(); ++i)
+    if (value.item(i).tag() != ValueTag::kText) return false;
+  return true;
+}
+
+// `name`: of the tool and its argument, for what is wrong.
+Status check_value(const Argument& argument, const std::string& name, const Value& value) {
+  const size_t max = argument.max;
+  const std::string range = std::to_string(argument.min) + " to " + std::to_string(argument.max);
+  switch (argument.type) {
+    case ArgumentType::kText:
+      if (value.tag() != ValueTag::kText || value.text().size() > max)
+        return wrong(name + " is a text of at most " + std::to_string(argument.max) + " bytes");
+      break;
+    case ArgumentType::kWhole:
+      if (value.tag() != ValueTag::kInteger || *value.integer() < argument.min || *value.integer() > argument.max)
+        return wrong(name + " is a whole number from " + range);
+      break;
+    case ArgumentType::kTruth:
+      if (value.tag() != ValueTag::kBool) return wrong(name + " is true or false");
+      break;
+    case ArgumentType::kObject:
+      if (!value.is_dict() || value.size() > max) return wrong(name + " is an object");
+      break;
+    case ArgumentType::kTexts:
+    case ArgumentType::kClaims:
+      if (!value.is_list() || std::ssize(value) < argument.min || value.size() > max)
+        return wrong(name + " is a list of " + range);
+      if (argument.type == ArgumentType::kTexts && !is_list_of_texts(value)) return wrong(name + " is a list of texts");
+  }
+  const auto choices = split(argument.choices, ',');
+  if (!argument.choices.empty() && std::ranges::find(choices, value.text()) == choices.end())
+    return wrong(name + " is one of " + argument.choices);
+  return {};
 }
 
 }  // namespace
@@ -67,16 +120,17 @@ void append_schema(JsonWriter& json, const Tool& tool) {
   for (const Argument& a : tool.arguments) {
     json.key(a.name).begin_object();
     switch (a.type) {
-      case 't': json.field("type", "string").field("maxLength", a.max); break;
-      case 'i': json.field("type", "integer").field("minimum", a.min).field("maximum", a.max); break;
-      case 'b': json.field("type", "boolean"); break;
-      case 'o':
+      case ArgumentType::kText: json.field("type", "string").field("maxLength", a.max); break;
+      case ArgumentType::kWhole: json.field("type", "integer").field("minimum", a.min).field("maximum", a.max); break;
+      case ArgumentType::kTruth: json.field("type", "boolean"); break;
+      case ArgumentType::kObject:
         json.field("type", "object").key("additionalProperties").begin_object().key("type");
         json.begin_array().value("string").value("number").value("boolean").end_array().end_object();
         break;
-      default:
+      case ArgumentType::kTexts:
+      case ArgumentType::kClaims:
         json.field("type", "array").field("minItems", a.min).field("maxItems", a.max).key("items");
-        json.raw(schema_of(a.type == 'a' ? "path" : "claim"));
+        json.raw(schema_of(a.type == ArgumentType::kTexts ? "path" : "claim"));
     }
     if (a.choices[0] != '\0') json.list("enum", split(a.choices, ','));
     json.field("description", a.help).end_object();
@@ -112,39 +166,14 @@ void append_answer_schema(JsonWriter& json, const Tool& tool) {
 
 Status check_arguments(const Tool& tool, const Value& given) {
   if (!given.is_none() && !given.is_dict()) return wrong("arguments is an object");
-  std::vector<std::string> names;
-  for (const Argument& a : tool.arguments) names.emplace_back(a.name);
-  for (size_t i = 0; i < given.size(); ++i) {
-    const std::string name(given.key(i).text());
-    if (std::ranges::find(names, name) != names.end()) continue;
-    const std::string near = nearest(name, names);
-    std::string list;
-    for (const std::string& known : names) append_item(list, known);
-    return wrong(std::string(tool.name) + " takes no \"" + clean_text(name, 60) + "\"",
-                 near.empty() ? "it takes " + list : "did you mean " + near + "?");
-  }
-  for (const Argument& a : tool.arguments) {
-    const Value value = given[a.name];
-    const std::string name = std::string(tool.name) + ": " + a.name;
-    if (value.is_none()) {
-      if (a.required) return wrong(name + " is missing", a.help);
-      continue;
-    }
-    const size_t max = a.max;
-    if (a.type == 't' && (value.tag() != ValueTag::kText || value.text().size() > max))
-      return wrong(name + " is a text of at most " + std::to_string(a.max) + " bytes");
-    if (a.type == 'i' && (value.tag() != ValueTag::kInteger || *value.integer() < a.min || *value.integer() > a.max))
-      return wrong(name + " is a whole number from " + std::to_string(a.min) + " to " + std::to_string(a.max));
-    if (a.type == 'b' && value.tag() != ValueTag::kBool) return wrong(name + " is true or false");
-    if (a.type == 'o' && (!value.is_dict() || value.size() > max)) return wrong(name + " is an object");
-    if ((a.type == 'a' || a.type == 'c') && (!value.is_list() || std::ssize(value) < a.min || value.size() > max))
-      return wrong(name + " is a list of 1 to " + std::to_string(a.max));
-    if (a.type == 'a')
-      for (size_t i = 0; i < value.size(); ++i)
-        if (value.item(i).tag() != ValueTag::kText) return wrong(name + " is a list of texts");
-    const auto choices = split(a.choices, ',');
-    if (a.choices[0] != '\0' && std::ranges::find(choices, value.text()) == choices.end())
-      return wrong(name + " is one of " + a.choices);
+  TRY_OK(check_names(tool, given));
+  for (const Argument& argument : tool.arguments) {
+    const Value value = given[argument.name];
+    const std::string name = std::string(tool.name) + ": " + argument.name;
+    if (!value.is_none())
+      TRY_OK(check_value(argument, name, value));
+    else if (argument.required)
+      return wrong(name + " is missing", argument.help);
   }
   return {};
 }

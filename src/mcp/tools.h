@@ -12,10 +12,12 @@
 
 namespace stageline::mcp {
 
+enum class ArgumentType : uint8_t { kText, kWhole, kTruth, kTexts, kObject, kClaims };
+
 // An argument of a tool: values that are sent are checked against it, and its schema is written from it.
 struct Argument {
   std::string name;
-  char type;  // 't' text, 'i' whole number, 'b' true or false, 'a' list of texts, 'o' object, 'c' list of claims
+  ArgumentType type;
   bool required;
   int64_t max;          // maximum bytes of a text, value of a number, entries of a list
   std::string choices;  // separated by commas, or ""
