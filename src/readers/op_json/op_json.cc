@@ -3,8 +3,8 @@
 #include "readers/common/op_names.h"
 #include "readers/common/ranks.h"
 #include "readers/common/read_files.h"
-#include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
+#include "readers/op_json/threads.h"
 
 namespace stageline::op_json {
 namespace {

@@ -4,7 +4,8 @@
 //   ndtimeline         pid = dp   tid = rank·10 + lane   name "rank[3] pp ->", rank and pp in args
 //   MegatronApp        pid = pp                          pp_rank in the args of E events
 //   others             arguments; else what other events of the same thread or process say; else pid
-#include "readers/op_json/event.h"
+#include "readers/op_json/threads.h"
+
 #include "readers/op_json/problems.h"
 
 namespace stageline::op_json {

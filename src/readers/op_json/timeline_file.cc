@@ -1,7 +1,8 @@
+#include "readers/op_json/timeline_file.h"
+
 #include "base/error_words.h"
 #include "base/json_events.h"
 #include "readers/common/op_names.h"
-#include "readers/op_json/event.h"
 #include "readers/op_json/problems.h"
 
 namespace stageline::op_json {
