@@ -1,8 +1,8 @@
 #include "diagnosis/profile/profile_diff.h"
 
-#include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/diff/diff_side.h"
+#include "diagnosis/profile/change_of_steps.h"
 #include "diagnosis/profile/part_items.h"
 #include "pipeline/sums/stage_costs.h"
 #include "profile/python_stacks.h"
@@ -10,63 +10,16 @@
 namespace stageline {
 namespace {
 
-constexpr double kLongStep = 1.3, kOneRank = 0.8;
+// A change is named after one rank if that has at least four fifths of it.
+constexpr double kOneRank = 0.8;
 constexpr double kMinItem = 0.05;  // share of a part's change; smaller changes behind it are not listed
 constexpr size_t kMaxItems = 8, kMaxKernelNames = 2;
-
-// Values of A's and B's steps, and whether their means differ by more than chance.
-class Change {
- public:
-  Change(const ProfileParts& a, const ProfileParts& b)
-      : usual_a_(usual(a.lengths)), usual_b_(usual(b.lengths)), steps_(std::min(a.lengths.size(), b.lengths.size())),
-        min_ns_(kMinDiffShare * a.step_ns) {}
-
-  int64_t steps() const { return steps_; }
-  double min_ns() const { return min_ns_; }
-
-  double error_ns(const std::vector<double>& a, const std::vector<double>& b) const {
-    return std::hypot(standard_error(a, std::ssize(a)), standard_error(b, std::ssize(b)));
-  }
-
-  // Returns how much of a change is beyond noise: all of it by the scatter of all steps, or the change of the usual
-  // steps by theirs, because one long step hides what all others show. 0 where neither is beyond noise.
-  double certain_ns(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
-    if (std::abs(change_ns) < min_ns_) return 0;
-    if (beyond_noise(change_ns, error_ns(a, b), steps_)) return change_ns;
-    const std::vector<double> some_a = picked(a, usual_a_), some_b = picked(b, usual_b_);
-    const double change = mean_of(some_b) - mean_of(some_a);
-    const int64_t count = std::min(some_a.size(), some_b.size());
-    const bool is = count > 1 && change / change_ns > 0 && std::abs(change) >= min_ns_;
-    return is && beyond_noise(change, error_ns(some_a, some_b), count) ? change : 0;
-  }
-  bool sure(double change_ns, const std::vector<double>& a, const std::vector<double>& b) const {
-    return certain_ns(change_ns, a, b) != 0;
-  }
-
- private:
-  static std::vector<bool> usual(const std::vector<double>& lengths) {
-    const double median = median_of(lengths);
-    std::vector<bool> is;
-    for (const double length : lengths) is.push_back(length < kLongStep * median);
-    return is;
-  }
-  static std::vector<double> picked(const std::vector<double>& values, const std::vector<bool>& which) {
-    std::vector<double> some;
-    for (size_t k = 0; k < values.size(); ++k)
-      if (which[k]) some.push_back(values[k]);
-    return some;
-  }
-
-  const std::vector<bool> usual_a_, usual_b_;
-  const int64_t steps_;
-  const double min_ns_;
-};
 
 class Differ {
  public:
   // `joined`: one of the runs has no steps, so that the other's were joined.
   Differ(const ProfileParts& a, const ProfileParts& b, DiffItemsBy by, bool joined)
-      : a_(a), b_(b), joined_(joined), change_(a, b) {
+      : a_(a), b_(b), joined_(joined), change_(a.lengths, b.lengths, kMinDiffShare * a.step_ns) {
     diff_.items_by = by;
   }
 
@@ -74,7 +27,7 @@ class Differ {
     diff_.a = described(a_);
     diff_.b = described(b_);
     diff_.change_ns = b_.step_ns - a_.step_ns;
-    diff_.error_ns = change_.error_ns(a_.lengths, b_.lengths);
+    diff_.error_ns = ChangeOfSteps::error_ns(a_.lengths, b_.lengths);
     diff_.independent = change_.steps();
     diff_.certain_ns = change_.certain_ns(diff_.change_ns, a_.lengths, b_.lengths);
     diff_.sure = diff_.certain_ns != 0;
@@ -95,10 +48,10 @@ class Differ {
   }
 
   void describe_differences() {
-    const auto say = [&](const char* name, int64_t a, int64_t b) {
+    const auto add_count = [&](const char* name, int64_t a, int64_t b) {
       diff_.changes.push_back(words(name, Args().count("a", a).count("b", b)));
     };
-    if (a_.ranks.size() != b_.ranks.size()) say("diff.shape.ranks", std::ssize(a_.ranks), std::ssize(b_.ranks));
+    if (a_.ranks.size() != b_.ranks.size()) add_count("diff.shape.ranks", std::ssize(a_.ranks), std::ssize(b_.ranks));
     if (a_.headline.host_alone != b_.headline.host_alone)
       diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
     if (a_.requests > 0) diff_.changes.push_back(words("diff.profile.requests"));
@@ -113,7 +66,7 @@ class Differ {
   void add_parts() {
     std::vector<SpanPart> parts = b_.headline.parts;
     for (const SpanPart& part : a_.headline.parts)
-      if (!find(b_, part.id)) parts.push_back(part);
+      if (!part_of(b_, part.id)) parts.push_back(part);
     double left_ns = diff_.change_ns;
     for (const SpanPart& part : parts) {
       DiffGroup group = group_of(part);
@@ -129,12 +82,12 @@ class Differ {
     diff_.matched = matched_.size(), diff_.unmatched = only_b_.size(), diff_.unused = only_a_.size();
   }
 
-  static const SpanPart* find(const ProfileParts& run, const std::string& id) {
+  static const SpanPart* part_of(const ProfileParts& run, const std::string& id) {
     const auto it = std::ranges::find_if(run.headline.parts, [&](const SpanPart& part) { return part.id == id; });
     return it == run.headline.parts.end() ? nullptr : &*it;
   }
   static double part_ns(const ProfileParts& run, const std::string& id) {
-    const SpanPart* part = find(run, id);
+    const SpanPart* part = part_of(run, id);
     return part ? part->share * run.step_ns : 0;
   }
   // The time of a part, by its id, in each step; zeros where a run has none of it.
@@ -151,8 +104,8 @@ class Differ {
     group.a_ns = part_ns(a_, part.id), group.b_ns = part_ns(b_, part.id);
     group.effect_ns = group.b_ns - group.a_ns;
     const std::vector<double> a = steps_of(a_, part.id), b = steps_of(b_, part.id);
-    group.error_ns = change_.error_ns(a, b);
-    group.sure = change_.sure(group.effect_ns, a, b);
+    group.error_ns = ChangeOfSteps::error_ns(a, b);
+    group.sure = change_.is_sure(group.effect_ns, a, b);
     group.rank = rank_of(ranks_of(a_, part.id), ranks_of(b_, part.id));
     const bool waits = part.id == "comm-wait" || (part.id == "comm" && b_.headline.host_alone);
     if (waits && a_.late != b_.late) {
@@ -173,21 +126,21 @@ class Differ {
       for (auto it = first(*run); it != run->items.end() && it->first.first == group.type; ++it)
         names.insert(it->first.second);
     static const PartItem none;
-    const bool all = diff_.items_by != DiffItemsBy::kOperator && !group.type.starts_with("idle");
+    const bool lists_all = diff_.items_by != DiffItemsBy::kOperator && !group.type.starts_with("idle");
     for (const std::string& name : names) {
-      const auto of = [&](const ProfileParts& run) {
+      const auto item_in = [&](const ProfileParts& run) {
         const auto it = run.items.find({group.type, name});
         return it == run.items.end() ? &none : &it->second;
       };
-      const PartItem *a = of(a_), *b = of(b_);
+      const PartItem *a = item_in(a_), *b = item_in(b_);
       (a == &none ? only_b_ : b == &none ? only_a_ : matched_).insert(name);
       DiffItem item = item_of(name, *a, *b);
-      if (all || std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
+      if (lists_all || std::abs(item.effect_ns) >= std::max(change_.min_ns(), kMinItem * std::abs(group.effect_ns)))
         group.behind.push_back(std::move(item));
     }
     sort_stably(group.behind,
                 [](const DiffItem& x, const DiffItem& y) { return std::abs(x.effect_ns) > std::abs(y.effect_ns); });
-    if (!all && group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
+    if (!lists_all && group.behind.size() > kMaxItems) group.behind.resize(kMaxItems);
   }
 
   DiffItem item_of(const std::string& name, const PartItem& a, const PartItem& b) const {
@@ -200,8 +153,8 @@ class Differ {
     };
     const std::vector<double> steps_a = padded(a.of_step, a_.lengths.size()),
                               steps_b = padded(b.of_step, b_.lengths.size());
-    item.error_ns = change_.error_ns(steps_a, steps_b);
-    item.sure = change_.sure(item.effect_ns, steps_a, steps_b);
+    item.error_ns = ChangeOfSteps::error_ns(steps_a, steps_b);
+    item.sure = change_.is_sure(item.effect_ns, steps_a, steps_b);
     const PartItem& shown = b.ns > 0 ? b : a;
     item.places = shown.at.places();
     const std::string what = name.empty() ? shown.at.name() : built_in_name(name);
@@ -209,7 +162,7 @@ class Differ {
     item.rank = rank_of(a.of_rank, b.of_rank);
     if (item.rank != kUnknown) item.places.push_back({.kind = PlaceKind::kRanks, .ranks = {item.rank}});
     item.at = shown.at.where();
-    say_kernels(a, b, item);
+    describe_kernels(a, b, item);
     return item;
   }
 
@@ -237,7 +190,7 @@ class Differ {
   }
 
   // Kernels that have another name in B, or another number in a step.
-  void say_kernels(const PartItem& a, const PartItem& b, DiffItem& item) const {
+  void describe_kernels(const PartItem& a, const PartItem& b, DiffItem& item) const {
     int64_t in_a = 0, in_b = 0;
     for (const auto& [kernel, sum] : a.kernels) in_a += sum.count;
     for (const auto& [kernel, sum] : b.kernels) in_b += sum.count;
@@ -268,7 +221,7 @@ class Differ {
 
   const ProfileParts &a_, &b_;
   const bool joined_;
-  const Change change_;
+  const ChangeOfSteps change_;
   std::set<std::string> matched_, only_a_, only_b_;
   RunDiff diff_;
 };
