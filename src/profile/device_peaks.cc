@@ -49,15 +49,10 @@ std::optional<DevicePeaks> published_peaks(std::string_view name) {
 
 std::optional<Precision> precision_of(std::string_view type, bool on_tensor_cores) {
   if (type.starts_with("DT_")) type.remove_prefix(3);
-  if (type == "double") return Precision::kFp64;
-  if (type == "FLOAT") return Precision::kFp32;
-  if (type == "FLOAT16") return Precision::kFp16;
-  if (type == "BF16" || type == "BFLOAT16") return Precision::kBf16;
-  if (type == "INT8") return Precision::kInt8;
+#define PRECISION(name, precision) \
+  if (type == name) return Precision::precision;
+#include "profile/precisions.def"
   if (type == "float") return on_tensor_cores ? Precision::kTf32 : Precision::kFp32;
-  if (type == "c10::Half") return Precision::kFp16;
-  if (type == "c10::BFloat16") return Precision::kBf16;
-  if (type == "signed char") return Precision::kInt8;
   if (type.starts_with("c10::Float8")) return Precision::kFp8;
   if (type.starts_with("c10::Float4")) return Precision::kFp4;
   return std::nullopt;

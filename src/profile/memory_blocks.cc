@@ -36,21 +36,13 @@ MemoryDevice device_of(const MemoryRecord& record) {
 int64_t bytes_of(const MemoryRecord& record) { return std::clamp(record.bytes, -kMaxBytes, kMaxBytes); }
 
 std::string memory_device_name(MemoryDevice device) {
-  // The numbers of c10/core/DeviceType.h.
-  const char* name = nullptr;
   switch (device.type) {
     case 0: return "CPU";
-    case 1:
-    case 6: name = "GPU"; break;  // CUDA, HIP
-    case 2: name = "MKLDNN"; break;
-    case 5: name = "IDEEP"; break;
-    case 12: name = "XPU"; break;
-    case 13: name = "MPS"; break;
-    case 19: name = "MTIA"; break;
-    case 20: name = "PrivateUse1"; break;
+#define DEVICE(number, name) \
+  case number: return name " " + std::to_string(device.id);
+#include "profile/device_types.def"
     default: return "device type " + std::to_string(device.type) + ", " + std::to_string(device.id);
   }
-  return std::string(name) + " " + std::to_string(device.id);
 }
 
 MemoryHistory memory_history(const Part& part) {

@@ -23,11 +23,9 @@ void read_times(std::string_view info, CommunicationRow& row) {
   for (const JsonMember& m : json_members(info)) {
     if (!m.whole) continue;  // the number may be cut
     if (m.key == "Start Timestamp(us)") row.start_ns = decimal_time(json_text(m.value), kMicroseconds);
-    if (m.key == "Elapse Time(ms)") row.dur_ns = milliseconds(m.value);
-    if (m.key == "Transit Time(ms)") row.transit_ns = milliseconds(m.value);
-    if (m.key == "Wait Time(ms)") row.wait_ns = milliseconds(m.value);
-    if (m.key == "Synchronization Time(ms)") row.synchronization_ns = milliseconds(m.value);
-    if (m.key == "Idle Time(ms)") row.idle_ns = milliseconds(m.value);
+#define TIME(name, member) \
+  if (m.key == name) row.member = milliseconds(m.value);
+#include "readers/ascend/communication_times.def"
   }
 }
 
