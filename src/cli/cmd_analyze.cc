@@ -59,6 +59,21 @@ void write_json(const Analysis& analysis, const AnalysisResult& result, OutputFi
   out.write(json.text());
 }
 
+// How tables are printed.
+struct TextStyle {
+  size_t max_rows = SIZE_MAX;
+  bool whole_names = false, titled = false;  // titled: there are several tables
+  int64_t origin_ns = 0;
+};
+
+void write_text(const Table& table, const TextStyle& style, const Terminal& terminal, OutputFile& out) {
+  // An empty table prints its title itself.
+  if (style.titled && table.row_count() > 0)
+    out.write(table_title(table, terminal.chinese()) + (terminal.chinese() ? "：\n" : ":\n"));
+  out.write_painted(format_table_text(table, style.whole_names ? 0 : terminal.table_width, terminal.colour_out,
+                                      style.max_rows, style.whole_names, style.origin_ns, terminal.chinese()));
+}
+
 }  // namespace
 
 Result<int> run_analyze(const Arguments& given) {
@@ -72,8 +87,9 @@ Result<int> run_analyze(const Arguments& given) {
   // On a terminal, a table of thousands of rows is cut, because it is unreadable there. CSV and JSON always have all
   // rows.
   TRY(row_limit, arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX));
-  const size_t max_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
-  const bool whole_names = arguments.has("wide");
+  TextStyle style;
+  if (*row_limit > 0) style.max_rows = static_cast<size_t>(*row_limit);
+  style.whole_names = arguments.has("wide");
   TRY(input, analysis_input(arguments, *chosen));
   TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   if (arguments.has("overlay")) TRY_OK(check_writable(arguments.get("overlay"), arguments.operands));
@@ -82,7 +98,7 @@ Result<int> run_analyze(const Arguments& given) {
   input->wants_overlay = arguments.has("overlay");
   Runs runs;
   TRY_OK(open_inputs(arguments, *terminal, *chosen, runs, *input));
-  const int64_t origin_ns = format == "text" ? axis_zero_ns(runs.trace) : 0;
+  if (format == "text") style.origin_ns = axis_zero_ns(runs.trace);
   Diagnostics notes = runs.trace.diagnostics;
   notes.merge(runs.control.diagnostics);
   notes.merge(runs.test.diagnostics);
@@ -106,18 +122,14 @@ Result<int> run_analyze(const Arguments& given) {
       if (chosen->size() == 1) out->write("\n");
       continue;
     }
+    style.titled = chosen->size() > 1 || result->tables.size() > 1;
     for (const Table& table : result->tables) {
       if (!first) out->write("\n");
       first = false;
-      if (format == "csv") {
+      if (format == "csv")
         write_table_csv(table, [&](const std::string& text) { out->write(text); });
-        continue;
-      }
-      // When there are several tables, each needs its title. An empty table prints its title itself.
-      if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0)
-        out->write(table_title(table, terminal->chinese()) + (terminal->chinese() ? "：\n" : ":\n"));
-      out->write_painted(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out,
-                                           max_rows, whole_names, origin_ns, terminal->chinese()));
+      else
+        write_text(table, style, *terminal, *out);
     }
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");

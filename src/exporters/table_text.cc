@@ -242,11 +242,36 @@ void write_value(JsonWriter& json, const Table& table, size_t row, size_t column
     json.value(table.real(row, column));
 }
 
+std::vector<std::string> header_of(const Table& table, bool chinese) {
+  std::vector<std::string> header;
+  for (const ColumnSpec& spec : table.columns()) {
+    header.push_back(terminal_text(column_title(spec, chinese)));
+    if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header.back() += " " + std::string(unit);
+  }
+  return header;
+}
+
+// The width that each column takes where there is room. In a pipe nothing else limits the length of a line, so with
+// `cuts_names` names are cut. Sentences (the last column, and the column "words") are not.
+std::vector<int> natural_widths(const Table& table, const std::vector<std::string>& header, const Shown& shown,
+                                size_t rows, bool cuts_names) {
+  std::vector<int> width;
+  for (size_t c = 0; c < header.size(); ++c) {
+    const ColumnSpec& spec = table.columns()[c];
+    const int min = display_width(header[c]);
+    width.push_back(min);
+    for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
+    if (cuts_names && is_text(table, c) && spec.name != "words" && (c + 1 < header.size() || holds_names(spec)))
+      width[c] = std::min(width[c], std::max(kMaxNameColumns, min));
+  }
+  return width;
+}
+
 }  // namespace
 
 std::string format_table_text(const Table& table, int width_columns, bool colour, size_t max_rows, bool whole_names,
                               int64_t origin_ns, bool chinese) {
-  const size_t columns = table.columns().size();
+  const size_t columns = table.columns().size(), last = columns - 1;
   const size_t rows = std::min(table.row_count(), max_rows);
   if (columns == 0) return {};
   if (table.row_count() == 0) {
@@ -256,20 +281,8 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   const Table made = table.is_later() ? table.rows(0, rows) : Table();
   const Table& body = table.is_later() ? made : table;
   const Shown shown(body, rows, whole_names, origin_ns, chinese);
-  std::vector<std::string> header(columns);
-  std::vector<int> width(columns);
-  for (size_t c = 0; c < columns; ++c) {
-    const ColumnSpec& spec = table.columns()[c];
-    header[c] = terminal_text(column_title(spec, chinese));
-    if (const std::string_view unit = shown_unit(spec.type); !unit.empty()) header[c] += " " + std::string(unit);
-    width[c] = display_width(header[c]);
-    for (size_t r = 0; r < rows; ++r) width[c] = std::max(width[c], display_width(shown(r, c)));
-  }
-  // Nothing else limits the length of a line in a pipe, so names are cut. Sentences (the last column, and the column
-  // "words") are not.
-  for (size_t c = 0; c < columns && width_columns == 0 && !whole_names; ++c)
-    if (is_text(table, c) && table.columns()[c].name != "words" && (c + 1 < columns || holds_names(table.columns()[c])))
-      width[c] = std::min(width[c], std::max(kMaxNameColumns, display_width(header[c])));
+  const std::vector<std::string> header = header_of(table, chinese);
+  std::vector<int> width = natural_widths(table, header, shown, rows, width_columns == 0 && !whole_names);
   // The last column is wrapped where that is possible. The other columns get narrower only as far as needed.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
   if (width_columns > 0 && last_wraps)
@@ -278,7 +291,6 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     fit_columns(table, width, width_columns, columns);
   int before_last = 0;
   for (size_t c = 0; c + 1 < columns; ++c) before_last += width[c] + static_cast<int>(kGap.size());
-  const size_t last = columns - 1;
   const int room = width_columns - before_last;
   const bool wrap = width_columns > 0 && is_text(table, last) && room < width[last] && room >= kMinWrapColumns;
 
@@ -398,9 +410,11 @@ void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, in
 }
 
 void append_notes(JsonWriter& json, const Diagnostics& notes) {
-  json.objects("notes", notes.items(), [&](const Diagnostic& d) {
-    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", d.message.en);
+  json.objects("notes", notes.items(), [&](const Diagnostic& diagnostic) {
+    json.field("name", diagnostic.name)
+        .field("severity", severity_name(diagnostic.severity))
+        .field("count", diagnostic.count);
+    json.field("message", diagnostic.message.en);
   });
 }
 

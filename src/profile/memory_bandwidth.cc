@@ -8,6 +8,9 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
+// HTA gives a copy of no length one microsecond (get_memory_bw_time_series).
+constexpr int64_t kHtaShortestNs = 1000;
+
 // Returns whole bytes per second; −1 when size or duration is missing, or when the rate is beyond all hardware.
 int64_t rate_of(const CopyFact& fact, int64_t dur_ns) {
   if (dur_ns <= 0) return -1;
@@ -84,7 +87,7 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
     if (!row.on_device || row.kernel != KernelClass::kMemory) continue;
     const CopyFact* fact = fact_of(rank.part->copies, row.slice);
     points.push_back({row.start_ns, memory_kernel_label(run.name(row)), row.lane, fact ? fact->bandwidth_gbps : 0.0});
-    ends.push_back(row.start_ns + (row.dur_ns == 0 ? 1000 : row.dur_ns));
+    ends.push_back(row.start_ns + (row.dur_ns == 0 ? kHtaShortestNs : row.dur_ns));
   }
   for (size_t i = 0; i < ends.size(); ++i)
     points.push_back({ends[i], points[i].label, points[i].lane, -points[i].gbps});

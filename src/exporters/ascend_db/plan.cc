@@ -20,10 +20,10 @@ struct Grid3 {
 // Adds the blocks of one part, step by step, in the order of the schedule. It moves starts and ends of cells in `trace`
 // to make room for ranges that are marked separately.
 void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, int64_t offset_ns,
-                const AscendDbOptions& o, Place* place) {
-  const RankOrder& order = o.schedule.ranks[stage];
-  const bool mindspeed = o.schedule.name == "dualpipe-v-mindspeed";
-  const auto cool_down = order.size() - std::min<size_t>(order.size(), o.schedule.sizes.stages);
+                const AscendDbOptions& options, Place* place) {
+  const RankOrder& order = options.schedule.ranks[stage];
+  const bool mindspeed = options.schedule.name == "dualpipe-v-mindspeed";
+  const auto cool_down = order.size() - std::min<size_t>(order.size(), options.schedule.sizes.stages);
   Cells& cells = trace.cells;
   size_t row = 0;
   while (row < rows.size()) {
@@ -45,7 +45,8 @@ void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, 
         block(Mark::kLogits, start, cut);
         start = cut;
       }
-      const bool pop = o.empty_pop && i >= cool_down && last.kind == CellKind::kBackward && end - start > 4 * kPopNs;
+      const bool pop =
+          options.empty_pop && i >= cool_down && last.kind == CellKind::kBackward && end - start > 4 * kPopNs;
       if (pop) end -= 2 * kPopNs;
       block(order[i].overlapped()                ? Mark::kOverlap
             : last.kind == CellKind::kForward    ? Mark::kForward
@@ -80,52 +81,32 @@ std::pair<int32_t, int32_t> next_of(const Schedule& s, int32_t stage, int32_t ch
   return {-1, -1};
 }
 
-void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o) {
-  const Schedule& s = o.schedule;
-  const int32_t p = s.sizes.stages, v = s.sizes.chunks;
-  const Grid3 at{v, s.sizes.micro_batches};
-  constexpr uint32_t kNone = UINT32_MAX;
-  std::vector<uint32_t> forward(at.of(p, 0, 0), kNone), backward = forward;
-  const auto place_of = [&](int32_t stage) { return static_cast<size_t>(dp * p + stage); };
-  for (int32_t stage = 0; stage < p; ++stage) {
-    const Place& place = plan.places[place_of(stage)];
+// The blocks of a step: for each stage, chunk and micro-batch the one that computes it.
+struct StepBlocks {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  std::vector<uint32_t> forward, backward;
+};
+
+StepBlocks blocks_of_step(const Plan& plan, int32_t dp, int32_t step, const ScheduleSizes& sizes) {
+  const Grid3 at{sizes.chunks, sizes.micro_batches};
+  StepBlocks found;
+  found.forward.assign(at.of(sizes.stages, 0, 0), StepBlocks::kNone), found.backward = found.forward;
+  for (int32_t stage = 0; stage < sizes.stages; ++stage) {
+    const Place& place = plan.places[static_cast<size_t>(dp * sizes.stages + stage)];
     for (uint32_t b = place.step_first[step]; b < place.step_first[static_cast<size_t>(step) + 1]; ++b) {
       const Block& block = place.blocks[b];
       if (block.mark == Mark::kForward || block.mark == Mark::kOverlap)
-        forward[at.of(stage, block.chunk, block.micro_batch)] = b;
-      if (block.mark == Mark::kBackward) backward[at.of(stage, block.chunk, block.micro_batch)] = b;
-      if (block.mark == Mark::kOverlap) backward[at.of(stage, block.back_chunk, block.back_micro_batch)] = b;
+        found.forward[at.of(stage, block.chunk, block.micro_batch)] = b;
+      if (block.mark == Mark::kBackward) found.backward[at.of(stage, block.chunk, block.micro_batch)] = b;
+      if (block.mark == Mark::kOverlap) found.backward[at.of(stage, block.back_chunk, block.back_micro_batch)] = b;
     }
   }
-  const size_t first = plan.messages.size();
-  for (int32_t stage = 0; stage < p; ++stage)
-    for (int32_t chunk = 0; chunk < v; ++chunk)
-      for (const bool back : {false, true}) {
-        const auto [to, to_chunk] = next_of(s, stage, chunk, back ? -1 : 1);
-        if (to < 0 || to == stage) continue;
-        const std::vector<uint32_t>& blocks = back ? backward : forward;
-        for (int32_t mb = 0; mb < s.sizes.micro_batches; ++mb) {
-          const uint32_t src = blocks[at.of(stage, chunk, mb)];
-          uint32_t dst = blocks[at.of(to, to_chunk, mb)];
-          if (src == kNone || dst == kNone) continue;
-          const Place& there = plan.places[place_of(to)];
-          if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the cell that waits
-          Message m{.send_ns = plan.places[place_of(stage)].blocks[src].end_ns};
-          const bool first_block = dst == there.step_first[step];
-          m.post_ns = first_block ? plan.start_ns[step] : there.blocks[dst - 1].end_ns;
-          m.step = step;
-          m.src_place = static_cast<int32_t>(place_of(stage));
-          m.dst_place = static_cast<int32_t>(place_of(to));
-          m.src_block = src;
-          m.dst_block = dst;
-          m.backward = back;
-          m.chunk = to_chunk;
-          m.micro_batch = mb;
-          plan.messages.push_back(m);
-        }
-      }
-  // Two ranks match sends and receives in the order in which they were posted. So a sender posts in the order in which
-  // its peer waits.
+  return found;
+}
+
+// Times the messages from `first` on. Two ranks match sends and receives in the order in which they were posted. So a
+// sender posts in the order in which its peer waits.
+void time_messages(Plan& plan, size_t first, int64_t latency_ns) {
   const auto begin = plan.messages.begin() + first;
   std::sort(begin, plan.messages.end(), [](const Message& a, const Message& b) {
     return std::tie(a.post_ns, a.dst_place, a.dst_block, a.src_place, a.backward) <
@@ -133,7 +114,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
   });
   std::map<std::pair<int32_t, int32_t>, int64_t> last_send;
   std::map<std::pair<int32_t, uint32_t>, int64_t> posted;  // receives that wait before one block follow one another
-  const int64_t latency = std::max<int64_t>(o.latency_ns, 1'000);
+  const int64_t latency = std::max<int64_t>(latency_ns, 1'000);
   for (auto m = begin; m != plan.messages.end(); ++m) {
     int64_t& last = last_send[{m->src_place, m->dst_place}];
     m->send_ns = std::max(m->send_ns, last + 1'000);
@@ -150,12 +131,48 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
   }
 }
 
+void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& options) {
+  const Schedule& s = options.schedule;
+  const int32_t p = s.sizes.stages, v = s.sizes.chunks;
+  const Grid3 at{v, s.sizes.micro_batches};
+  const auto place_of = [&](int32_t stage) { return static_cast<size_t>(dp * p + stage); };
+  const StepBlocks found = blocks_of_step(plan, dp, step, s.sizes);
+  const size_t first = plan.messages.size();
+  for (int32_t stage = 0; stage < p; ++stage)
+    for (int32_t chunk = 0; chunk < v; ++chunk)
+      for (const bool back : {false, true}) {
+        const auto [to, to_chunk] = next_of(s, stage, chunk, back ? -1 : 1);
+        if (to < 0 || to == stage) continue;
+        const std::vector<uint32_t>& blocks = back ? found.backward : found.forward;
+        for (int32_t mb = 0; mb < s.sizes.micro_batches; ++mb) {
+          const uint32_t src = blocks[at.of(stage, chunk, mb)];
+          uint32_t dst = blocks[at.of(to, to_chunk, mb)];
+          if (src == StepBlocks::kNone || dst == StepBlocks::kNone) continue;
+          const Place& there = plan.places[place_of(to)];
+          if (dst > 0 && there.blocks[dst - 1].mark == Mark::kLogits) --dst;  // the loss is part of the cell that waits
+          Message m{.send_ns = plan.places[place_of(stage)].blocks[src].end_ns};
+          const bool first_block = dst == there.step_first[step];
+          m.post_ns = first_block ? plan.start_ns[step] : there.blocks[dst - 1].end_ns;
+          m.step = step;
+          m.src_place = static_cast<int32_t>(place_of(stage));
+          m.dst_place = static_cast<int32_t>(place_of(to));
+          m.src_block = src;
+          m.dst_block = dst;
+          m.backward = back;
+          m.chunk = to_chunk;
+          m.micro_batch = mb;
+          plan.messages.push_back(m);
+        }
+      }
+  time_messages(plan, first, options.latency_ns);
+}
+
 // With batches, the send after a block and the receive before the next block are one operation, when the same is true
 // of the peer (Megatron's send_forward_recv_backward).
-void add_exchanges(Plan& plan, const AscendDbOptions& o) {
-  const int32_t p = o.schedule.sizes.stages;
+void add_exchanges(Plan& plan, const AscendDbOptions& options) {
+  const int32_t p = options.schedule.sizes.stages;
   std::map<std::tuple<int32_t, uint32_t, int32_t>, size_t> by_sender;  // (place, block, peer) → message
-  if (o.batch_p2p)
+  if (options.batch_p2p)
     for (size_t i = 0; i < plan.messages.size(); ++i) {
       const Message& m = plan.messages[i];
       by_sender[{m.src_place, m.src_block, m.dst_place}] = i;
@@ -170,7 +187,7 @@ void add_exchanges(Plan& plan, const AscendDbOptions& o) {
       e.end_ns = std::max(e.end_ns, e.start_ns + 1'000);
       plan.places[place].exchanges.push_back(e);
     };
-    if (o.batch_p2p && m.dst_block > 0) {
+    if (options.batch_p2p && m.dst_block > 0) {
       const auto answer = by_sender.find({m.dst_place, m.dst_block - 1, m.src_place});
       if (answer != by_sender.end() && !done[answer->second]) {
         const Message& back = plan.messages[answer->second];
@@ -213,10 +230,10 @@ bool has(const Kind& kind, GridDim dim) { return std::ranges::find(kind.dims, di
 
 }  // namespace
 
-Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o) {
-  const int32_t p = o.schedule.sizes.stages;
+Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options) {
+  const int32_t p = options.schedule.sizes.stages;
   Plan plan;
-  plan.places.resize(p * static_cast<size_t>(o.grid.of(GridDim::kDp)));
+  plan.places.resize(p * static_cast<size_t>(options.grid.of(GridDim::kDp)));
   std::vector<std::vector<uint32_t>> rows(trace.parts.size());
   for (uint32_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(i);
   const auto offset_of = [&](const Part& part) { return clock_offset_ns[part.machine]; };
@@ -234,11 +251,11 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
   for (size_t i = 0; i < trace.parts.size(); ++i) {
     const Part& part = trace.parts[i];
     Place& place = plan.places[part.dp * p + part.stage];
-    add_blocks(trace, rows[i], part.stage, offset_of(part), o, place.step_first.empty() ? &place : nullptr);
+    add_blocks(trace, rows[i], part.stage, offset_of(part), options, place.step_first.empty() ? &place : nullptr);
   }
   for (int32_t step = 0; step < std::ssize(plan.start_ns); ++step)
-    for (int32_t dp = 0; dp < o.grid.of(GridDim::kDp); ++dp) add_messages(plan, dp, step, o);
-  add_exchanges(plan, o);
+    for (int32_t dp = 0; dp < options.grid.of(GridDim::kDp); ++dp) add_messages(plan, dp, step, options);
+  add_exchanges(plan, options);
   return plan;
 }
 
@@ -279,17 +296,17 @@ const Group* find_group(const std::vector<Group>& groups, std::string_view kind)
   return nullptr;
 }
 
-std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOptions& o, int32_t rank,
+std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOptions& options, int32_t rank,
                                                                const std::vector<Group>& groups) {
   std::vector<std::pair<std::string, std::string>> out;
   JsonWriter args;
   args.begin_object();
-  args.field("tensor_model_parallel_size", int64_t{o.grid.of(GridDim::kTp)});
-  args.field("pipeline_model_parallel_size", int64_t{o.grid.of(GridDim::kPp)});
-  args.field("data_parallel_size", int64_t{o.grid.of(GridDim::kDp)});
-  args.field("context_parallel_size", int64_t{o.grid.of(GridDim::kCp)});
+  args.field("tensor_model_parallel_size", int64_t{options.grid.of(GridDim::kTp)});
+  args.field("pipeline_model_parallel_size", int64_t{options.grid.of(GridDim::kPp)});
+  args.field("data_parallel_size", int64_t{options.grid.of(GridDim::kDp)});
+  args.field("context_parallel_size", int64_t{options.grid.of(GridDim::kCp)});
   args.field("expert_model_parallel_size", int64_t{1}).field("sequence_parallel", false);
-  args.field("rank", int64_t{rank}).field("world_size", int64_t{o.grid.world()}).end_object();
+  args.field("rank", int64_t{rank}).field("world_size", int64_t{options.grid.world()}).end_object();
   out.emplace_back("distributed_args", args.take());
   JsonWriter info;
   info.begin_object();
@@ -299,11 +316,11 @@ std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOpt
   }
   info.end_object();
   out.emplace_back("parallel_group_info", info.take());
-  if (o.pp_info) {
-    const bool mindspeed = o.schedule.name == "dualpipe-v-mindspeed";
+  if (options.pp_info) {
+    const bool mindspeed = options.schedule.name == "dualpipe-v-mindspeed";
     JsonWriter pp;
-    pp.begin_object().field("pp_type", mindspeed ? std::string("dualpipev") : o.schedule.name);
-    pp.field("microbatch_num", int64_t{o.schedule.sizes.micro_batches}).end_object();
+    pp.begin_object().field("pp_type", mindspeed ? std::string("dualpipev") : options.schedule.name);
+    pp.field("microbatch_num", int64_t{options.schedule.sizes.micro_batches}).end_object();
     out.emplace_back("pp_info", pp.take());
   }
   return out;

@@ -89,19 +89,27 @@ class ReportReader {
   }
 
   // `columns` begin with start, end, deviceId, contextId, streamId, correlationId, globalPid.
-  uint32_t device_row(const SqliteRows& rows, gpu_rows::Kind kind, Process& p, uint32_t name) {
+  uint32_t device_row(const SqliteRows& rows, gpu_rows::Kind kind, Process& process, uint32_t name) {
     const int64_t stream = rows.integer_or(4, -1);
-    const uint32_t lane = p.device_lane(rows.integer_or(2, 0), rows.integer_or(3, 0), stream == kNone32 ? -1 : stream);
+    const uint32_t lane =
+        process.device_lane(rows.integer_or(2, 0), rows.integer_or(3, 0), stream == kNone32 ? -1 : stream);
     const int64_t start = tables_.time(rows, 0), end = tables_.time(rows, 1);
     const uint32_t number = tables_.correlation(rows, 5);
-    const uint32_t row = p.out.add(lane, kind, start, end, name, number);
+    const uint32_t row = process.out.add(lane, kind, start, end, name, number);
     if (row == kNoRow) return row;
-    ++p.device_rows;
-    if (kind != kSync) p.launched.add_work({lane, row, start, end, number});
+    ++process.device_rows;
+    if (kind != kSync) process.launched.add_work({lane, row, start, end, number});
     return row;
   }
 
   void read_device() {
+    read_kernels();
+    read_copies();
+    read_graphs();
+    read_waits();
+  }
+
+  void read_kernels() {
     tables_.scan("CUPTI_ACTIVITY_KIND_KERNEL",
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?",
                   "demangledName?", "shortName?", "gridX?", "gridY?", "gridZ?", "blockX?", "blockY?", "blockZ?",
@@ -126,6 +134,9 @@ class ReportReader {
                    fact.block = shape(12);
                    p->out.kernels.push_back(fact);
                  });
+  }
+
+  void read_copies() {
     tables_.scan("CUPTI_ACTIVITY_KIND_MEMCPY",
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "bytes",
                   "copyKind", "srcKind?", "dstKind?"},
@@ -142,6 +153,10 @@ class ReportReader {
             copy_row(rows, *p, kMemset,
                      p->out.text("Memset (" + std::string(memory_kind(rows.integer_or(8, -1))) + ")"));
         });
+  }
+
+  // Of graphs that were recorded as a whole.
+  void read_graphs() {
     tables_.scan("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
                  {"start", "end", "deviceId", "contextId?", "streamId", "correlationId?", "globalPid?", "graphId"},
                  [&](const SqliteRows& rows) {
@@ -149,6 +164,9 @@ class ReportReader {
                      device_row(rows, kKernel, *p, p->out.text("CUDA graph " + std::to_string(rows.integer(7))));
                    tables_.report.notes.add(problem::nsys_whole_graphs, {tables_.report.path});
                  });
+  }
+
+  void read_waits() {
     std::map<std::tuple<int64_t, int64_t>, int64_t> recorded;  // (process, eventSyncId) → correlation of the record
     tables_.scan("CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"eventSyncId?", "correlationId", "globalPid?"},
                  [&](const SqliteRows& rows) {
@@ -180,13 +198,13 @@ class ReportReader {
     }
     return last_copy_name_;
   }
-  void copy_row(const SqliteRows& rows, Process& p, gpu_rows::Kind kind, uint32_t name) {
-    const uint32_t row = device_row(rows, kind, p, name);
+  void copy_row(const SqliteRows& rows, Process& process, gpu_rows::Kind kind, uint32_t name) {
+    const uint32_t row = device_row(rows, kind, process, name);
     if (row == kNoRow) return;
     CopyFact fact{.slice = row, .bytes = rows.integer(7)};
     const double ns = rows.integer(1) - rows.integer(0);
     if (fact.bytes >= 0 && ns > 0) fact.bandwidth_gbps = fact.bytes / ns;
-    p.out.copies.push_back(fact);
+    process.out.copies.push_back(fact);
   }
 
   void read_host_tables() {
