@@ -36,9 +36,9 @@ Trace run_of(const PlanProblem& problem, const std::vector<std::vector<ReplayedC
 }
 
 // The bytes of a rank. The activations of its chunks are divided by the micro-batches that each keeps.
-PlanPicture::Bar bar_of(const PlanProblem& problem, const Candidate& c, int32_t rank) {
+PlanPicture::Bar bar_of(const PlanProblem& problem, const Candidate& candidate, int32_t rank) {
   using enum PlanPicture::Part;
-  const plan::RankPeak& peak = c.peaks[rank];
+  const plan::RankPeak& peak = candidate.peaks[rank];
   PlanPicture::Bar bar;
   const auto add = [&](PlanPicture::Part part, double bytes, int32_t chunk = 0) {
     bar.pieces.push_back({part, chunk, bytes});
@@ -49,9 +49,9 @@ PlanPicture::Bar bar_of(const PlanProblem& problem, const Candidate& c, int32_t 
   double sum = 0;
   for (size_t k = 0; k < kept.size(); ++k) {
     const int32_t stage = virtual_stage(problem.schedule, rank, static_cast<int32_t>(k));
-    kept[k] =
-        peak.held[k] *
-        plan::chunk_bytes(problem, stage, c.plan.bounds[stage], c.plan.bounds[stage + 1], c.plan.recompute[stage]).act;
+    kept[k] = peak.held[k] * plan::chunk_bytes(problem, stage, candidate.plan.bounds[stage],
+                                               candidate.plan.bounds[stage + 1], candidate.plan.recompute[stage])
+                                 .act;
     sum += kept[k];
   }
   // A run that measured less than the model says has held fewer activations.

@@ -27,33 +27,33 @@ Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments)
   return std::optional<std::vector<int32_t>>(std::move(*ranks));
 }
 
-Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) {
+Result<PpChartOptions> options_of(const Arguments& arguments, const Terminal& terminal) {
   PpChartOptions options;
-  TRY_OK(take(folder_of(a), options.folder));
-  options.as_msprof = a.has("compat");
-  if (a.has("in-place") && (a.has("tables-only") || a.has("output")))
+  TRY_OK(take(folder_of(arguments), options.folder));
+  options.as_msprof = arguments.has("compat");
+  if (arguments.has("in-place") && (arguments.has("tables-only") || arguments.has("output")))
     return make_error(ErrorCode::kUsage, "--in-place writes into the profile, --output and --tables-only elsewhere",
                       "give one of them");
-  options.to = a.has("in-place")      ? PpChartOptions::To::kInPlace
-               : a.has("tables-only") ? PpChartOptions::To::kTablesAlone
-                                      : PpChartOptions::To::kCopies;
-  options.output = a.get("output", a.get("output-path", kDefaultOutput));
-  TRY_OK(take(ranks_of(a), options.ranks));
-  TRY(step, a.integer("step-id", -1, -1, INT64_MAX));
+  options.to = arguments.has("in-place")      ? PpChartOptions::To::kInPlace
+               : arguments.has("tables-only") ? PpChartOptions::To::kTablesAlone
+                                              : PpChartOptions::To::kCopies;
+  options.output = arguments.get("output", arguments.get("output-path", kDefaultOutput));
+  TRY_OK(take(ranks_of(arguments), options.ranks));
+  TRY(step, arguments.integer("step-id", -1, -1, INT64_MAX));
   if (*step >= 0) options.step = *step;
-  TRY_OK(a.take("micro-batches", 1, 1 << 28, options.micro_batches));
-  options.schedule = a.get("schedule");
-  TRY_OK(take_layout(a, options.open));
+  TRY_OK(arguments.take("micro-batches", 1, 1 << 28, options.micro_batches));
+  options.schedule = arguments.get("schedule");
+  TRY_OK(take_layout(arguments, options.open));
   options.open.only_ranges = true;
-  if (dashed(a.get("mode", "pp_chart")) != "pp-chart")
-    return make_error(ErrorCode::kUsage, "-m " + a.get("mode") + " is not this command: it is pp_chart",
+  if (dashed(arguments.get("mode", "pp_chart")) != "pp-chart")
+    return make_error(ErrorCode::kUsage, "-m " + arguments.get("mode") + " is not this command: it is pp_chart",
                       "stageline analyze has the others");
-  if (a.get("export-type", "db") != "db")
+  if (arguments.get("export-type", "db") != "db")
     return make_error(ErrorCode::kUsage,
-                      "--export_type is db: the chart is tables of a database, not " + a.get("export-type"));
+                      "--export_type is db: the chart is tables of a database, not " + arguments.get("export-type"));
   for (const char* name : {"parallel-mode", "force", "agent"})
-    if (a.has(name)) note(terminal, std::string("--") + name + " changes nothing here");
-  const std::string fail_on = a.get("fail-on", "unlabelled");
+    if (arguments.has(name)) note(terminal, std::string("--") + name + " changes nothing here");
+  const std::string fail_on = arguments.get("fail-on", "unlabelled");
   if (fail_on != "unlabelled") return make_error(ErrorCode::kUsage, "--fail-on is unlabelled here, not " + fail_on);
   return options;
 }

@@ -129,26 +129,26 @@ struct Answer {
 };
 
 // `remarks` gets notes on what was left out of an order that was read.
-Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& remarks) {
-  if (!a.has("from-csv")) {
-    if (a.has("layout")) return make_error(ErrorCode::kUsage, "--layout goes with --from-csv");
-    if (a.operands.empty())
+Result<Schedule> chosen_schedule(const Arguments& arguments, std::vector<std::string>& remarks) {
+  if (!arguments.has("from-csv")) {
+    if (arguments.has("layout")) return make_error(ErrorCode::kUsage, "--layout goes with --from-csv");
+    if (arguments.operands.empty())
       return make_error(ErrorCode::kUsage, "which schedule?",
                         "stageline schedule 1f1b, or --from-csv FILE; stageline help schedules lists them");
-    return schedule_of(a);
+    return schedule_of(arguments);
   }
-  if (!a.operands.empty())
+  if (!arguments.operands.empty())
     return make_error(ErrorCode::kUsage, "the order is in the file; no schedule's name goes with --from-csv");
   for (const char* flag : {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost"})
-    if (a.has(flag))
+    if (arguments.has(flag))
       return make_error(ErrorCode::kUsage, std::string("the sizes are in the file; --") + flag + " does not apply");
   std::optional<ChunkLayout> layout;
-  if (a.has("layout")) {
+  if (arguments.has("layout")) {
     for (const ChunkLayout known : {ChunkLayout::kLoop, ChunkLayout::kV, ChunkLayout::kBidirectional})
-      if (a.get("layout") == layout_name(known)) layout = known;
+      if (arguments.get("layout") == layout_name(known)) layout = known;
     if (!layout) return make_error(ErrorCode::kUsage, "--layout is loop, v or bidirectional");
   }
-  const std::string path = a.get("from-csv");
+  const std::string path = arguments.get("from-csv");
   TRY(text, read_all(path, kMaxOrderBytes));
   TRY(read, read_order(*text, path, layout));
   if (read->left_out > 0)
@@ -157,12 +157,12 @@ Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& r
   return std::move(read->schedule);
 }
 
-Table ranks_table(const Answer& a) {
+Table ranks_table(const Answer& answer) {
   Table table(declared_table("generated-schedule/ranks"));
-  for (uint32_t r = 0; r < a.numbers.ranks.size(); ++r) {
-    const RankNumbers& n = a.numbers.ranks[r];
+  for (uint32_t r = 0; r < answer.numbers.ranks.size(); ++r) {
+    const RankNumbers& n = answer.numbers.ranks[r];
     table.add_row({r, n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},
-                   a.def ? a.def->activations(a.schedule.sizes, static_cast<int32_t>(r)) : kNullInteger,
+                   answer.def ? answer.def->activations(answer.schedule.sizes, static_cast<int32_t>(r)) : kNullInteger,
                    int64_t{n.activations_input}});
   }
   return table;
@@ -170,29 +170,32 @@ Table ranks_table(const Answer& a) {
 
 Text sizes_text(const Schedule& s) { return sizes_text(s.sizes, s.layout, s.sizes.group); }
 
-int64_t published_bubble_ns(const Answer& a) { return std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)); }
+int64_t published_bubble_ns(const Answer& answer) {
+  return std::llround(answer.def->bubble_ns(answer.schedule.sizes, answer.costs));
+}
 
 // Returns the reason why the published formula does not hold for this order; empty when it holds. Formulas ignore
 // latency, which the text mentions when there is one.
-std::string published_for(const Answer& a) {
-  std::string text = a.costs.latency_ns > 0 ? "; without latency" : "";
-  if (a.bubble_ns == published_bubble_ns(a)) return text;
-  const ScheduleSizes& sizes = a.schedule.sizes;
+std::string published_for(const Answer& answer) {
+  std::string text = answer.costs.latency_ns > 0 ? "; without latency" : "";
+  if (answer.bubble_ns == published_bubble_ns(answer)) return text;
+  const ScheduleSizes& sizes = answer.schedule.sizes;
   const int32_t group = sizes.group > 0 ? sizes.group : sizes.stages;
-  const int32_t min = a.def->bubble_min_micro_batches ? a.def->bubble_min_micro_batches(sizes) : 0;
+  const int32_t min = answer.def->bubble_min_micro_batches ? answer.def->bubble_min_micro_batches(sizes) : 0;
   const std::string here = ", here are " + std::to_string(sizes.micro_batches);
   text += "; does not hold here: ";
   if (sizes.micro_batches < min)
     text += "it takes at least " + std::to_string(min) + " micro-batches" + here;
-  else if (a.def->grouped && group > 0 && sizes.micro_batches % group != 0)
+  else if (answer.def->grouped && group > 0 && sizes.micro_batches % group != 0)
     text += "it takes a multiple of " + std::to_string(group) + " micro-batches" + here;
   else
     text += "the order at these costs";
-  return text + (text.ends_with("costs") ? " waits " : "; the order waits ") + ns_as_decimal(a.bubble_ns, 6) + " ms";
+  return text + (text.ends_with("costs") ? " waits " : "; the order waits ") + ns_as_decimal(answer.bubble_ns, 6) +
+         " ms";
 }
 
-std::string numbers_text(const Answer& a) {
-  const ScheduleNumbers& n = a.numbers;
+std::string numbers_text(const Answer& answer) {
+  const ScheduleNumbers& n = answer.numbers;
   const auto line = [](const std::string& name, const std::string& text) {
     return name + std::string(14 - name.size(), ' ') + text + "\n";
   };
@@ -204,71 +207,74 @@ std::string numbers_text(const Answer& a) {
   std::string out = line("span", ms(n.span_ns));
   out += line("span bubble", of_span(n.max_span_bubble_ns));
   out += line("inner bubble", of_span(n.max_inner_bubble_ns));
-  if (a.def) {
-    out += line("published", std::string(a.def->bubble_is_inner ? "inner" : "span") + " bubble " +
-                                 ms(published_bubble_ns(a)) + ": " + a.def->bubble_text + published_for(a));
+  if (answer.def) {
+    out +=
+        line("published", std::string(answer.def->bubble_is_inner ? "inner" : "span") + " bubble " +
+                              ms(published_bubble_ns(answer)) + ": " + answer.def->bubble_text + published_for(answer));
   }
   out += line("activations", std::to_string(n.max_activations) + " at most on one rank" +
-                                 (a.def ? "; published " + std::string(a.def->activations_text) : ""));
+                                 (answer.def ? "; published " + std::string(answer.def->activations_text) : ""));
   return out;
 }
 
-std::string answer_text(const Answer& a, const Terminal& terminal, size_t max_rows) {
-  std::string out = terminal_text(a.schedule.name) + "  " + sizes_text(a.schedule).en + "\n";
-  if (a.def) out += std::string(a.def->summary) + "; " + a.def->source + "\n";
-  const std::string drawing = drawn_schedule(
-      a.schedule, a.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns, terminal.colour_out);
+std::string answer_text(const Answer& answer, const Terminal& terminal, size_t max_rows) {
+  std::string out = terminal_text(answer.schedule.name) + "  " + sizes_text(answer.schedule).en + "\n";
+  if (answer.def) out += std::string(answer.def->summary) + "; " + answer.def->source + "\n";
+  const std::string drawing =
+      drawn_schedule(answer.schedule, answer.times, terminal.table_width > 0 ? terminal.table_width : kPipeColumns,
+                     terminal.colour_out);
   out += "\n" + (drawing.empty() ? "too large to draw with letters; -o FILE.svg draws it\n" : drawing) + "\n";
-  if (!drawing.empty() && a.schedule.sizes.chunks > 1)
+  if (!drawing.empty() && answer.schedule.sizes.chunks > 1)
     out += "a, b, … are chunks 0, 1, …: F0b is what charts and tables call F0.c1\n\n";
-  out += numbers_text(a) + "\n";
+  out += numbers_text(answer) + "\n";
   const auto table = [&](const Table& rows) {
     out += format_table_text(rows, terminal.table_width, terminal.colour_out, max_rows, false, 0, terminal.chinese());
   };
-  table(ranks_table(a));
-  if (a.stages) out += "\n", table(*a.stages);
+  table(ranks_table(answer));
+  if (answer.stages) out += "\n", table(*answer.stages);
   return out;
 }
 
-std::string answer_json(const Answer& a) {
+std::string answer_json(const Answer& answer) {
   JsonWriter json;
-  const ScheduleSizes& sizes = a.schedule.sizes;
+  const ScheduleSizes& sizes = answer.schedule.sizes;
   json.begin_object();
-  json.field("schedule", a.schedule.name);
+  json.field("schedule", answer.schedule.name);
   json.field("stages", sizes.stages).field("micro_batches", sizes.micro_batches).field("chunks", sizes.chunks);
-  json.field("layout", layout_name(a.schedule.layout));
-  json.field("span_ns", a.numbers.span_ns);
-  json.field("span_bubble_ns", a.numbers.max_span_bubble_ns);
-  json.field("inner_bubble_ns", a.numbers.max_inner_bubble_ns);
-  json.field("activations", a.numbers.max_activations);
+  json.field("layout", layout_name(answer.schedule.layout));
+  json.field("span_ns", answer.numbers.span_ns);
+  json.field("span_bubble_ns", answer.numbers.max_span_bubble_ns);
+  json.field("inner_bubble_ns", answer.numbers.max_inner_bubble_ns);
+  json.field("activations", answer.numbers.max_activations);
   json.key("published");
-  if (a.def) {
+  if (answer.def) {
     json.begin_object();
-    json.field("bubble", a.def->bubble_is_inner ? "inner" : "span").field("formula", a.def->bubble_text);
-    json.field("bubble_ns", published_bubble_ns(a)).field("holds", a.bubble_ns == published_bubble_ns(a));
-    json.field("activations", a.def->activations_text).field("source", a.def->source);
+    json.field("bubble", answer.def->bubble_is_inner ? "inner" : "span").field("formula", answer.def->bubble_text);
+    json.field("bubble_ns", published_bubble_ns(answer))
+        .field("holds", answer.bubble_ns == published_bubble_ns(answer));
+    json.field("activations", answer.def->activations_text).field("source", answer.def->source);
     json.end_object();
   } else {
     json.null();
   }
   json.key("table");
-  append_table_json(json, ranks_table(a));
+  append_table_json(json, ranks_table(answer));
   json.key("stage_bytes");
-  a.stages ? append_table_json(json, *a.stages) : void(json.null());
+  answer.stages ? append_table_json(json, *answer.stages) : void(json.null());
   json.end_object();
   return json.take() + "\n";
 }
 
 // The chart exporters draw runs, so this makes a run with one step of the schedule.
-Status draw(const Answer& a, const Arguments& arguments, const Terminal& terminal, const std::string& to,
+Status draw(const Answer& answer, const Arguments& arguments, const Terminal& terminal, const std::string& to,
             const std::string& path) {
-  const Args drawn = Args().set("schedule", a.schedule.name).set("sizes", sizes_text(a.schedule));
+  const Args drawn = Args().set("schedule", answer.schedule.name).set("sizes", sizes_text(answer.schedule));
   TRY(options, picture_options(arguments, terminal.lang, terminal.say("schedule.drawn", drawn)));
   options->ghosts = Ghosts::kOff;  // a plan is its own theory
   SimulateOptions o;
-  o.schedule = a.schedule;
+  o.schedule = answer.schedule;
   o.steps = 1;
-  o.costs = a.costs;
+  o.costs = answer.costs;
   o.start_ns = 0;
   TRY(run, simulate_run(o));
   run->trace.cells.sort();
@@ -278,22 +284,22 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
 }
 
 // Computes the bubble that the published formula describes, from the order without latency.
-Status measure_bubble(Answer& a) {
-  if (!a.def) return {};
+Status measure_bubble(Answer& answer) {
+  if (!answer.def) return {};
   const auto of = [&](const ScheduleNumbers& n) {
-    return a.def->bubble_is_inner ? n.max_inner_bubble_ns : n.max_span_bubble_ns;
+    return answer.def->bubble_is_inner ? n.max_inner_bubble_ns : n.max_span_bubble_ns;
   };
-  a.bubble_ns = of(a.numbers);
-  if (a.costs.latency_ns == 0) return {};
-  UnitCosts costs = a.costs;
+  answer.bubble_ns = of(answer.numbers);
+  if (answer.costs.latency_ns == 0) return {};
+  UnitCosts costs = answer.costs;
   costs.latency_ns = 0;
-  TRY(times, replay(a.schedule, costs));
-  a.bubble_ns = of(schedule_numbers(a.schedule, *times));
+  TRY(times, replay(answer.schedule, costs));
+  answer.bubble_ns = of(schedule_numbers(answer.schedule, *times));
   return {};
 }
 
 // Computes the times of the cells at these costs, and their sums; and the bytes of --model.
-Status replay_answer(const Arguments& arguments, Answer& a) {
+Status replay_answer(const Arguments& arguments, Answer& answer) {
   int32_t dp = 1;
   TRY_OK(arguments.take("dp", 1, 1'000'000, dp));
   TRY(bytes, stage_bytes_of(arguments, dp));
@@ -301,19 +307,20 @@ Status replay_answer(const Arguments& arguments, Answer& a) {
     if (!*bytes && arguments.has(flag))
       return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " goes with --model", "--model config.json");
   if (*bytes) {
-    std::vector<int32_t> layers = (*bytes)->even(virtual_stage_count(a.schedule));
+    std::vector<int32_t> layers = (*bytes)->even(virtual_stage_count(answer.schedule));
     if (arguments.has("split")) TRY_OK(take(parse_split(arguments.get("split"), "split", 1), layers));
-    if (std::ssize(layers) != virtual_stage_count(a.schedule) ||
+    if (std::ssize(layers) != virtual_stage_count(answer.schedule) ||
         std::accumulate(layers.begin(), layers.end(), int64_t{0}) != (*bytes)->model.layers())
-      return make_error(ErrorCode::kUsage, "--split needs the layers of " +
-                                               std::to_string(virtual_stage_count(a.schedule)) + " virtual stages, " +
-                                               std::to_string((*bytes)->model.layers()) + " in all");
-    a.stages = stage_bytes_table(a.schedule, layers, (*bytes)->peaks(a.schedule, layers), (*bytes)->options.limit);
+      return make_error(ErrorCode::kUsage,
+                        "--split needs the layers of " + std::to_string(virtual_stage_count(answer.schedule)) +
+                            " virtual stages, " + std::to_string((*bytes)->model.layers()) + " in all");
+    answer.stages =
+        stage_bytes_table(answer.schedule, layers, (*bytes)->peaks(answer.schedule, layers), (*bytes)->options.limit);
   }
-  TRY(times, replay(a.schedule, a.costs));
-  a.times = std::move(*times);
-  a.numbers = schedule_numbers(a.schedule, a.times);
-  return measure_bubble(a);
+  TRY(times, replay(answer.schedule, answer.costs));
+  answer.times = std::move(*times);
+  answer.numbers = schedule_numbers(answer.schedule, answer.times);
+  return measure_bubble(answer);
 }
 
 // --format chooses what is written and --to what is drawn. A file name that means another format is an error.

@@ -14,47 +14,48 @@ constexpr int64_t kMaxRanks = 65'536;    // each rank is a folder with databases
 constexpr int64_t kReduceNs = 500'000;   // time to reduce the gradients
 
 // Returns the first given flag that only --format ascend has; "" when there is none.
-std::string ascend_only_flag(const Arguments& a) {
+std::string ascend_only_flag(const Arguments& arguments) {
   for (const char* name : {"level", "tp", "cp", "order", "first-step", "marks", "p2p", "level-none-comm", "pp-info",
                            "empty-pop", "no-step-time", "framework"})
-    if (a.has(name)) return name;
+    if (arguments.has(name)) return name;
   return "";
 }
 
 // Reads the flags, and adds to `run` what the shape implies: peers, rank numbers, times between steps. Errors: kUsage.
-Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& run) {
+Result<AscendDbOptions> ascend_options_of(const Arguments& arguments, SimulateOptions& run) {
   AscendDbOptions o;
-  for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"}) TRY_OK(check_choice(a, name));
+  for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"})
+    TRY_OK(check_choice(arguments, name));
   int64_t tp = 1, cp = 1;
-  TRY_OK(a.take("tp", 1, 4096, tp));
-  TRY_OK(a.take("cp", 1, 4096, cp));
-  TRY_OK(a.take("first-step", 0, 1'000'000'000, o.first_step));
+  TRY_OK(arguments.take("tp", 1, 4096, tp));
+  TRY_OK(arguments.take("cp", 1, 4096, cp));
+  TRY_OK(arguments.take("first-step", 0, 1'000'000'000, o.first_step));
   const int64_t peers = tp * cp;
   if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMaxRanks)
     return make_error(ErrorCode::kUsage,
                       grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMaxRanks),
                       "ask for a smaller --tp, --cp or --dp");
-  const std::string order = a.get("order", "tp-cp-ep-dp-pp");
+  const std::string order = arguments.get("order", "tp-cp-ep-dp-pp");
   TRY_OK(check_rank_order(order));
   o.grid.size = {static_cast<int32_t>(tp), static_cast<int32_t>(cp), run.dp, run.schedule.sizes.stages};
   o.grid.order = grid_order(order);
 
-  const std::string level = a.get("level", "none");
+  const std::string level = arguments.get("level", "none");
   o.level = level == "none" ? AscendLevel::kNone : level == "0" ? AscendLevel::kLevel0 : AscendLevel::kLevel1;
-  o.marks = a.get("marks", "guide") == "guide" ? AscendMarks::kGuide : AscendMarks::kHelper;
-  const std::string comm = a.get("level-none-comm");
+  o.marks = arguments.get("marks", "guide") == "guide" ? AscendMarks::kGuide : AscendMarks::kHelper;
+  const std::string comm = arguments.get("level-none-comm");
   o.level_none_comm = comm.empty()      ? LevelNoneComm::kNo
                       : comm == "plain" ? LevelNoneComm::kPlain
                                         : LevelNoneComm::kEscaped;
   if (!comm.empty() && o.level != AscendLevel::kNone)
     return make_error(ErrorCode::kUsage, "--level-none-comm is for --level none");
-  o.batch_p2p = a.get("p2p", "single") == "batch";
-  o.empty_pop = a.has("empty-pop");
-  o.step_time = !a.has("no-step-time");
-  o.pp_info = a.has("pp-info");
-  o.mindspore = a.get("framework", "pytorch") == "mindspore";
+  o.batch_p2p = arguments.get("p2p", "single") == "batch";
+  o.empty_pop = arguments.has("empty-pop");
+  o.step_time = !arguments.has("no-step-time");
+  o.pp_info = arguments.has("pp-info");
+  o.mindspore = arguments.get("framework", "pytorch") == "mindspore";
 
-  if (!a.has("latency")) run.costs.latency_ns = kLatencyNs;
+  if (!arguments.has("latency")) run.costs.latency_ns = kLatencyNs;
   run.peers = static_cast<int32_t>(peers);
   if (run.dp * cp > 1) run.reduce_ns = kReduceNs;
   for (int32_t dp = 0; dp < run.dp; ++dp)
@@ -67,13 +68,13 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
   return o;
 }
 
-Result<SimulateOptions> options_of(const Arguments& a) {
+Result<SimulateOptions> options_of(const Arguments& arguments) {
   SimulateOptions o;
-  TRY_OK(a.take("dp", 1, 4096, o.dp));
-  TRY_OK(a.take("steps", 1, 100'000, o.steps));
-  TRY_OK(a.take("machines", 1, 100'000, o.machines));
-  TRY_OK(take(schedule_of(a), o.schedule));
-  TRY(costs, costs_of(a, o.costs));
+  TRY_OK(arguments.take("dp", 1, 4096, o.dp));
+  TRY_OK(arguments.take("steps", 1, 100'000, o.steps));
+  TRY_OK(arguments.take("machines", 1, 100'000, o.machines));
+  TRY_OK(take(schedule_of(arguments), o.schedule));
+  TRY(costs, costs_of(arguments, o.costs));
   o.costs = *costs;
   struct Time {
     const char* name;
@@ -81,18 +82,18 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   };
   for (const Time& t :
        {Time{"optimizer", &o.optimizer_ns}, {"clock-skew", &o.clock_skew_ns}, {"reduce", &o.reduce_ns}}) {
-    TRY(value, a.duration_ns(t.name, 0));
+    TRY(value, arguments.duration_ns(t.name, 0));
     *t.into = *value;
   }
-  o.messages = a.has("messages");
-  o.collectives = a.has("reduce");
-  TRY(jitter, a.real("jitter", 0));
+  o.messages = arguments.has("messages");
+  o.collectives = arguments.has("reduce");
+  TRY(jitter, arguments.real("jitter", 0));
   o.jitter = *jitter;
-  for (const std::string& text : a.all("fault")) {
+  for (const std::string& text : arguments.all("fault")) {
     TRY(fault, parse_fault(text));
     o.faults.push_back(*fault);
   }
-  TRY_OK(a.take("seed", 0, INT64_MAX, o.seed));
+  TRY_OK(arguments.take("seed", 0, INT64_MAX, o.seed));
   return o;
 }
 

@@ -182,8 +182,9 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   return arguments;
 }
 
-Status check_choice(const Arguments& a, std::string_view name) {
-  const std::string choices = a.has(name) ? flag_of(*a.command, name).choices : "", given = a.get(name);
+Status check_choice(const Arguments& arguments, std::string_view name) {
+  const std::string choices = arguments.has(name) ? flag_of(*arguments.command, name).choices : "",
+                    given = arguments.get(name);
   const auto known = split(choices, ',');
   if (choices.empty() || std::ranges::find(known, given) != known.end()) return {};
   return make_error(ErrorCode::kUsage,

@@ -20,33 +20,33 @@ Result<PlanCosts> parse_plan(const std::string& text) {
 
 }  // namespace
 
-Result<Schedule> schedule_of(const Arguments& a) {
+Result<Schedule> schedule_of(const Arguments& arguments) {
   ScheduleSizes sizes;
-  const std::string& name = a.operands[0];
+  const std::string& name = arguments.operands[0];
   const ScheduleDef* def = find_schedule(name);
-  if (a.has("pp") && a.has("stages") && a.get("pp") != a.get("stages"))
+  if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
     return make_error(ErrorCode::kUsage, "--pp and --stages say different things", "they are the same flag");
-  TRY_OK(a.take(a.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages));
-  TRY_OK(a.take("micro-batches", 1, 65536, sizes.micro_batches));
+  TRY_OK(arguments.take(arguments.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages));
+  TRY_OK(arguments.take("micro-batches", 1, 65536, sizes.micro_batches));
   if (def) sizes.chunks = def->default_chunks;
-  TRY_OK(a.take("chunks", 1, 64, sizes.chunks));
-  TRY_OK(a.take("group", 1, 65536, sizes.group));
-  sizes.dw_detach = a.has("dw-detach");
-  if (a.has("plan-cost")) {
+  TRY_OK(arguments.take("chunks", 1, 64, sizes.chunks));
+  TRY_OK(arguments.take("group", 1, 65536, sizes.group));
+  sizes.dw_detach = arguments.has("dw-detach");
+  if (arguments.has("plan-cost")) {
     if (def && std::string_view(def->name) != "zbvpp")
       return make_error(ErrorCode::kUsage, std::string(def->name) + " is not planned with costs", "zbvpp is");
-    TRY(plan, parse_plan(a.get("plan-cost")));
+    TRY(plan, parse_plan(arguments.get("plan-cost")));
     sizes.plan = *plan;
   }
   return make_schedule(name, sizes);
 }
 
-Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
-  TRY(latency, a.duration_ns("latency", 0));
+Result<UnitCosts> costs_of(const Arguments& arguments, UnitCosts costs) {
+  TRY(latency, arguments.duration_ns("latency", 0));
   if (*latency < 0 || *latency > kMaxCostNs) return make_error(ErrorCode::kUsage, "--latency must be 0 to an hour");
   costs.latency_ns = *latency;
-  if (!a.has("cost")) return costs;
-  const std::string text = a.get("cost");
+  if (!arguments.has("cost")) return costs;
+  const std::string text = arguments.get("cost");
   const Error bad{ErrorCode::kUsage,
                   "\"" + text + "\" is not a cost",
                   {},

@@ -152,9 +152,9 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
   print_notes(terminal, diagnostics, {}, words("notes.rest", Args().set("path", path.empty() ? "" : shell_word(path))));
 }
 
-std::string price_of(const Finding& f, bool zh) {
-  if (f.value.empty() || f.value_note.empty()) return f.value;
-  return zh ? f.value_note.zh + " " + f.value : f.value + " " + f.value_note.en;
+std::string price_of(const Finding& finding, bool zh) {
+  if (finding.value.empty() || finding.value_note.empty()) return finding.value;
+  return zh ? finding.value_note.zh + " " + finding.value : finding.value + " " + finding.value_note.en;
 }
 
 std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price) {

@@ -24,14 +24,14 @@ void append_headline(JsonWriter& json, const Headline& headline) {
 }
 
 void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
-  json.objects("findings", findings, [&](const Finding& f) {
-    json.field("id", f.id).field("weight", f.weight).field("value", f.value);
-    json.field("value_note", f.value_note);
-    json.field("title", f.title);
-    json.field("detail", f.detail);
-    json.field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
-    json.field("saving_ns", std::llround(f.price.saving_ns));
-    json.field("analysis", f.evidence.analysis).field("table", f.evidence.table);
+  json.objects("findings", findings, [&](const Finding& finding) {
+    json.field("id", finding.id).field("weight", finding.weight).field("value", finding.value);
+    json.field("value_note", finding.value_note);
+    json.field("title", finding.title);
+    json.field("detail", finding.detail);
+    json.field("lost_ns", cost_ns(finding)).field("uncertainty_ns", cost_error_ns(finding));
+    json.field("saving_ns", std::llround(finding.price.saving_ns));
+    json.field("analysis", finding.evidence.analysis).field("table", finding.evidence.table);
   });
 }
 
@@ -47,10 +47,12 @@ Status write_json(const ExportInput& input, const std::string& path) {
   json.end_object();
   append_headline(json, input.headline);
   append_findings(json, input.findings);
-  json.objects("diagnostics", input.diagnostics.items(), [&](const Diagnostic& d) {
-    json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", d.message.en);
-    append_place(json, d.first);
+  json.objects("diagnostics", input.diagnostics.items(), [&](const Diagnostic& diagnostic) {
+    json.field("name", diagnostic.name)
+        .field("severity", severity_name(diagnostic.severity))
+        .field("count", diagnostic.count);
+    json.field("message", diagnostic.message.en);
+    append_place(json, diagnostic.first);
   });
   json.each("tables", input.tables, [&](const Table& table) { append_table_json(json, table, flush); });
   json.end_object();

@@ -198,7 +198,7 @@ class Matcher {
   // Returns the operation that most ranks made; the first one where there is no majority.
   StringId usual_op(const std::vector<Call>& calls) const {
     std::map<std::string, int64_t> votes;
-    const std::string* usual = majority(calls, [&](const Call& c) { return op_of(c); }, votes);
+    const std::string* usual = majority(calls, [&](const Call& call) { return op_of(call); }, votes);
     StringId op = calls.front().call->op;
     for (const Call& c : calls)
       if (usual && op_of(c) == *usual) op = c.call->op;
@@ -208,7 +208,7 @@ class Matcher {
   // Returns true when all ranks made the same call; otherwise the problem says in what they differ.
   bool same_call(const std::vector<Call>& calls, size_t group_size, const std::vector<int32_t>& without_dump,
                  FlightProblem& problem) const {
-    const auto op_key = [&](const Call& c) { return op_of(c); };
+    const auto op_key = [&](const Call& call) { return op_of(call); };
     const auto size_key = [&](const Call& c) {
       return sizes_key(*c.call) + (fits_itself(c, group_size) ? "" : " (input and output do not fit)");
     };
@@ -237,8 +237,9 @@ class Matcher {
     ++report_.judged;
     // A collective that a member never made, or made as another one, cannot be finished by any rank. Who made another
     // one after it got out of it.
-    const bool possible = problem.culprits.empty() &&
-                          std::ranges::all_of(last, [&](const Call& c) { return op_of(c) == op_of(last.front()); });
+    const bool possible = problem.culprits.empty() && std::ranges::all_of(last, [&](const Call& call) {
+                            return op_of(call) == op_of(last.front());
+                          });
     for (const Call& c : last)
       if (!possible && c.call->completed_ns < 0 && last_of_[c.part] == sequence) gave_up_.insert(c.call);
     const size_t through = find_waiting(last, [&](const FlightCall& call) { return is_through(call); }, problem);

@@ -387,8 +387,8 @@ class Builder {
   // Returns the innermost host call of the lane at the time, or kNone.
   int32_t call_around(uint32_t lane, int64_t time_ns) {
     const auto end = out_.events.begin() + static_cast<ptrdiff_t>(host_count_);
-    const auto after = std::partition_point(out_.events.begin(), end, [&](const FunctionEvent& e) {
-      return e.thread != lane ? e.thread < lane : e.start_ns <= time_ns;
+    const auto after = std::partition_point(out_.events.begin(), end, [&](const FunctionEvent& event) {
+      return event.thread != lane ? event.thread < lane : event.start_ns <= time_ns;
     });
     int32_t e = static_cast<int32_t>(after - out_.events.begin()) - 1;
     while (e >= 0 && event(e).is_async) --e;

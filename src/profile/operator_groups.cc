@@ -82,17 +82,18 @@ class Grouper {
   }
 
  private:
-  Key key_of(const FunctionEvent& e) const {
-    Key key{.name = e.name, .on_device = e.on_device, .annotation = e.is_annotation()};
-    if (e.slice == kNoSliceIndex) {
+  Key key_of(const FunctionEvent& event) const {
+    Key key{.name = event.name, .on_device = event.on_device, .annotation = event.is_annotation()};
+    if (event.slice == kNoSliceIndex) {
       key.shape = options_.by_input_shape ? 1 : 0;
       return key;
     }
-    const StringId name = part_.slices.name_id[e.slice];
-    if (options_.by_overload_name && e.category == Category::kCpuOp && e.name != name && !names_.overload(name).empty())
+    const StringId name = part_.slices.name_id[event.slice];
+    if (options_.by_overload_name && event.category == Category::kCpuOp && event.name != name &&
+        !names_.overload(name).empty())
       key.overload = name;
-    if (options_.by_input_shape) key.shape = shape_of_.empty() ? 1 : shape_of_[e.slice];
-    if (!stack_group_.empty()) key.stack = stack_group_[out_.stacks.stack_of(e.slice)];
+    if (options_.by_input_shape) key.shape = shape_of_.empty() ? 1 : shape_of_[event.slice];
+    if (!stack_group_.empty()) key.stack = stack_group_[out_.stacks.stack_of(event.slice)];
     return key;
   }
 
@@ -121,8 +122,8 @@ class Grouper {
     if (x.end_ns != y.end_ns) return x.end_ns > y.end_ns;
     return file_index(x) < file_index(y);
   }
-  uint32_t file_index(const FunctionEvent& e) const {
-    return e.slice == kNoSliceIndex ? UINT32_MAX : part_.slices.file_index[e.slice];
+  uint32_t file_index(const FunctionEvent& event) const {
+    return event.slice == kNoSliceIndex ? UINT32_MAX : part_.slices.file_index[event.slice];
   }
 
   void find_shapes() {

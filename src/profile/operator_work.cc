@@ -25,10 +25,12 @@ class Reader {
   }
 
  private:
-  static bool is_work(const FunctionEvent& e) { return e.on_device && !e.is_annotation() && e.slice != kNoSliceIndex; }
+  static bool is_work(const FunctionEvent& event) {
+    return event.on_device && !event.is_annotation() && event.slice != kNoSliceIndex;
+  }
 
-  bool is_tensor_kernel(const FunctionEvent& e) {
-    const StringId name = part_.slices.name_id[e.slice];
+  bool is_tensor_kernel(const FunctionEvent& event) {
+    const StringId name = part_.slices.name_id[event.slice];
     const auto [at, fresh] = tensor_name_.try_emplace(name, false);
     if (fresh) {
       // Kernels of AMD's library name the matrix instruction for plain FP32 as well.
@@ -111,11 +113,11 @@ class Reader {
   }
 
   // The longest kernel of a call with recorded FLOPs says which precision it has.
-  void see_kernel(const FunctionEvent& e, OperatorCall& call) {
-    const InputFact* inputs = fact_of(part_.inputs, e.slice);
+  void see_kernel(const FunctionEvent& event, OperatorCall& call) {
+    const InputFact* inputs = fact_of(part_.inputs, event.slice);
     int64_t& longest = longest_of_[call.slice];
-    if (!inputs || call.work.min_bytes != 0 || e.end_ns - e.start_ns <= longest) return;
-    longest = e.end_ns - e.start_ns;
+    if (!inputs || call.work.min_bytes != 0 || event.end_ns - event.start_ns <= longest) return;
+    longest = event.end_ns - event.start_ns;
     call.inputs = inputs;
     const std::string_view types = trace_.names.text(inputs->types);
     call.precision = precision_of(types.substr(0, types.find(';')), true);

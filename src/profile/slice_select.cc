@@ -41,21 +41,21 @@ bool fits_glob(std::string_view text, std::string_view pattern) {
 }
 
 // Compiles expressions once per condition; check_condition() has refused invalid ones.
-std::vector<NamePattern> patterns_of(const SliceCondition& c) {
+std::vector<NamePattern> patterns_of(const SliceCondition& condition) {
   std::vector<NamePattern> out;
-  if (c.kind != Kind::kMatches) return out;
-  for (const std::string& text : c.texts)
+  if (condition.kind != Kind::kMatches) return out;
+  for (const std::string& text : condition.texts)
     if (Result<NamePattern> pattern = NamePattern::expression(text)) out.push_back(std::move(*pattern));
   return out;
 }
 
-bool fits_text(const SliceCondition& c, const std::vector<NamePattern>& patterns, std::string_view text) {
-  if (c.kind == Kind::kMatches)
+bool fits_text(const SliceCondition& condition, const std::vector<NamePattern>& patterns, std::string_view text) {
+  if (condition.kind == Kind::kMatches)
     return std::ranges::any_of(patterns, [&](const NamePattern& p) { return p.matches(text); });
-  return std::ranges::any_of(c.texts, [&](const std::string& wanted) {
-    return c.kind == Kind::kGlob       ? fits_glob(text, wanted)
-           : c.kind == Kind::kContains ? text.find(wanted) != std::string_view::npos
-                                       : text == wanted;
+  return std::ranges::any_of(condition.texts, [&](const std::string& wanted) {
+    return condition.kind == Kind::kGlob       ? fits_glob(text, wanted)
+           : condition.kind == Kind::kContains ? text.find(wanted) != std::string_view::npos
+                                               : text == wanted;
   });
 }
 
@@ -64,22 +64,22 @@ class Selector {
   Selector(const Trace& trace, size_t part)
       : trace_(trace), part_index_(part), part_(trace.parts[part]), slices_(part_.slices) {}
 
-  Mask mask_of(const SliceCondition& c) const {
-    switch (c.kind) {
+  Mask mask_of(const SliceCondition& condition) const {
+    switch (condition.kind) {
       case Kind::kAll: return Mask(slices_.size(), 1);
       case Kind::kAnd:
-      case Kind::kOr: return joined(c);
+      case Kind::kOr: return joined(condition);
       case Kind::kNot: {
-        Mask mask = mask_of(c.parts[0]);
+        Mask mask = mask_of(condition.parts[0]);
         for (uint8_t& m : mask) m = !m;
         return mask;
       }
       case Kind::kNumbers:
-      case Kind::kBetween: return of_numbers(c);
-      case Kind::kUnder: return under(c);
+      case Kind::kBetween: return of_numbers(condition);
+      case Kind::kUnder: return under(condition);
       case Kind::kBefore:
-      case Kind::kAfter: return beside(c);
-      default: return of_texts(c);
+      case Kind::kAfter: return beside(condition);
+      default: return of_texts(condition);
     }
   }
 
@@ -99,11 +99,12 @@ class Selector {
   }
 
  private:
-  Mask joined(const SliceCondition& c) const {
-    Mask mask(slices_.size(), c.kind == Kind::kAnd);
-    for (const SliceCondition& part : c.parts) {
+  Mask joined(const SliceCondition& condition) const {
+    Mask mask(slices_.size(), condition.kind == Kind::kAnd);
+    for (const SliceCondition& part : condition.parts) {
       const Mask other = mask_of(part);
-      for (size_t i = 0; i < mask.size(); ++i) mask[i] = c.kind == Kind::kAnd ? mask[i] & other[i] : mask[i] | other[i];
+      for (size_t i = 0; i < mask.size(); ++i)
+        mask[i] = condition.kind == Kind::kAnd ? mask[i] & other[i] : mask[i] | other[i];
     }
     return mask;
   }
@@ -115,55 +116,59 @@ class Selector {
   }
 
   template <class Value>  // `value` is bool(size_t slice, int64_t& value) and returns false where the slice has none
-  Mask by_number(const SliceCondition& c, const Value& value) const {
+  Mask by_number(const SliceCondition& condition, const Value& value) const {
     Mask mask(slices_.size(), 0);
     for (size_t i = 0; i < mask.size(); ++i) {
       int64_t v = 0;
       if (!value(i, v)) continue;
-      mask[i] =
-          c.kind == Kind::kBetween ? v >= c.low && v <= c.high : std::ranges::find(c.numbers, v) != c.numbers.end();
+      mask[i] = condition.kind == Kind::kBetween ? v >= condition.low && v <= condition.high
+                                                 : std::ranges::find(condition.numbers, v) != condition.numbers.end();
     }
     return mask;
   }
 
-  Mask of_numbers(const SliceCondition& c) const {
+  Mask of_numbers(const SliceCondition& condition) const {
     const auto time = [&](int64_t stamp) { return trace_.common_ns(static_cast<int32_t>(part_index_), stamp); };
-    if (c.column == "rank") return by_number(c, [&](size_t, int64_t& v) { return v = part_.rank, true; });
-    if (c.column == "step") return by_number(c, [&](size_t i, int64_t& v) { return step_of(i, v); });
-    if (c.column == "start_ns")
-      return by_number(c, [&](size_t i, int64_t& v) { return v = time(slices_.start_ns[i]), true; });
-    if (c.column == "end_ns")
-      return by_number(c, [&](size_t i, int64_t& v) { return v = time(slices_.end_ns(i)), true; });
-    if (c.column == "dur_ns") return by_number(c, [&](size_t i, int64_t& v) { return v = slices_.dur_ns[i], true; });
-    return by_number(c, [&](size_t i, int64_t& v) {  // the column is stream
+    if (condition.column == "rank")
+      return by_number(condition, [&](size_t, int64_t& v) { return v = part_.rank, true; });
+    if (condition.column == "step") return by_number(condition, [&](size_t i, int64_t& v) { return step_of(i, v); });
+    if (condition.column == "start_ns")
+      return by_number(condition, [&](size_t i, int64_t& v) { return v = time(slices_.start_ns[i]), true; });
+    if (condition.column == "end_ns")
+      return by_number(condition, [&](size_t i, int64_t& v) { return v = time(slices_.end_ns(i)), true; });
+    if (condition.column == "dur_ns")
+      return by_number(condition, [&](size_t i, int64_t& v) { return v = slices_.dur_ns[i], true; });
+    return by_number(condition, [&](size_t i, int64_t& v) {  // the column is stream
       if (slices_.stream_id.empty() || slices_.stream_id[i] == 0) return false;
       v = part_.streams[slices_.stream_id[i]];
       return true;
     });
   }
 
-  Mask names_that_fit(const SliceCondition& c) const {
-    const std::vector<NamePattern> patterns = patterns_of(c);
+  Mask names_that_fit(const SliceCondition& condition) const {
+    const std::vector<NamePattern> patterns = patterns_of(condition);
     Mask fits(trace_.names.size(), 0);
-    for (StringId id = 0; id < fits.size(); ++id) fits[id] = fits_text(c, patterns, trace_.names.text(id));
+    for (StringId id = 0; id < fits.size(); ++id) fits[id] = fits_text(condition, patterns, trace_.names.text(id));
     return fits;
   }
 
-  Mask of_texts(const SliceCondition& c) const {
+  Mask of_texts(const SliceCondition& condition) const {
     Mask mask(slices_.size(), 0);
-    const std::vector<NamePattern> patterns = patterns_of(c);
-    if (c.column == "name") {
-      const Mask fits = names_that_fit(c);
+    const std::vector<NamePattern> patterns = patterns_of(condition);
+    if (condition.column == "name") {
+      const Mask fits = names_that_fit(condition);
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.name_id[i]];
-    } else if (c.column == "lane") {
+    } else if (condition.column == "lane") {
       for (const Lane& lane : part_.lanes)
-        std::fill(mask.begin() + lane.begin, mask.begin() + lane.end, fits_text(c, patterns, lane.name));
-    } else if (c.column == "category" && !slices_.category_id.empty()) {
+        std::fill(mask.begin() + lane.begin, mask.begin() + lane.end, fits_text(condition, patterns, lane.name));
+    } else if (condition.column == "category" && !slices_.category_id.empty()) {
       Mask fits;
-      for (const CategoryInfo& category : trace_.categories) fits.push_back(fits_text(c, patterns, category.text));
+      for (const CategoryInfo& category : trace_.categories)
+        fits.push_back(fits_text(condition, patterns, category.text));
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.category_id[i]];
-    } else if (c.column == "class" && !slices_.kernel_class.empty()) {
-      for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits_text(c, patterns, kernel_class_name(slices_.class_of(i)));
+    } else if (condition.column == "class" && !slices_.kernel_class.empty()) {
+      for (size_t i = 0; i < mask.size(); ++i)
+        mask[i] = fits_text(condition, patterns, kernel_class_name(slices_.class_of(i)));
     }
     return mask;
   }
@@ -171,13 +176,13 @@ class Selector {
   uint32_t step_index(size_t i) const { return slices_.step.empty() ? 0u : uint32_t{slices_.step[i]}; }
 
   // Returns the slices that before, after and under refer to.
-  Mask named(const SliceCondition& c) const {
-    const Mask fits = names_that_fit(c);
+  Mask named(const SliceCondition& condition) const {
+    const Mask fits = names_that_fit(condition);
     Mask mask(slices_.size(), 0);
     std::map<std::pair<uint32_t, StringId>, std::vector<uint32_t>> found;  // key: step and name
     for (uint32_t i = 0; i < mask.size(); ++i) {
       if (!fits[slices_.name_id[i]]) continue;
-      if (c.occurrence)
+      if (condition.occurrence)
         found[{step_index(i), slices_.name_id[i]}].push_back(i);
       else
         mask[i] = 1;
@@ -185,18 +190,18 @@ class Selector {
     for (auto& [of, slices] : found) {
       sort_stably(slices, [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
       const int64_t count = slices.size();
-      const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
+      const int64_t place = *condition.occurrence < 0 ? *condition.occurrence + count : *condition.occurrence;
       if (place >= 0 && place < count) mask[slices[place]] = 1;
     }
     return mask;
   }
 
   // A parent may be in another lane, before or after its children, so each chain is walked up once and then known.
-  Mask under(const SliceCondition& c) const {
+  Mask under(const SliceCondition& condition) const {
     constexpr uint8_t kNo = 0, kYes = 1, kOpen = 2;
     Mask mask(slices_.size(), kOpen);
     if (slices_.parent.empty()) return Mask(slices_.size(), kNo);
-    const Mask wanted = named(c);
+    const Mask wanted = named(condition);
     std::vector<uint32_t> chain;
     for (uint32_t i = 0; i < mask.size(); ++i) {
       uint32_t at = i;
@@ -221,8 +226,8 @@ class Selector {
   // launch is compared.
   //
   //   step 7   | a |  op  | b |   op   | c |      before: a      after: c
-  Mask beside(const SliceCondition& c) const {
-    const Mask wanted = named(c);
+  Mask beside(const SliceCondition& condition) const {
+    const Mask wanted = named(condition);
     std::map<uint32_t, Span> spans;
     for (size_t i = 0; i < slices_.size(); ++i)
       if (wanted[i]) spans[step_index(i)].add(slices_.start_ns[i], slices_.end_ns(i));
@@ -233,8 +238,8 @@ class Selector {
       const bool launched = !slices_.partner.empty() && !slices_.kernel_class.empty() &&
                             slices_.class_of(i) != KernelClass::kNone && slices_.partner[i] != kNoSliceIndex;
       const size_t at = launched ? slices_.partner[i] : i;
-      mask[i] = c.kind == Kind::kBefore ? slices_.end_ns(at) <= span->second.start_ns
-                                        : slices_.start_ns[at] >= span->second.end_ns;
+      mask[i] = condition.kind == Kind::kBefore ? slices_.end_ns(at) <= span->second.start_ns
+                                                : slices_.start_ns[at] >= span->second.end_ns;
     }
     return mask;
   }
@@ -247,26 +252,26 @@ class Selector {
 
 }  // namespace
 
-Status check_condition(const SliceCondition& c) {
-  for (const SliceCondition& part : c.parts) TRY_OK(check_condition(part));
-  const bool number = c.kind == Kind::kNumbers || c.kind == Kind::kBetween;
-  const bool text =
-      c.kind == Kind::kTexts || c.kind == Kind::kGlob || c.kind == Kind::kContains || c.kind == Kind::kMatches;
-  if (c.kind == Kind::kMatches)
-    for (const std::string& expression : c.texts)
+Status check_condition(const SliceCondition& condition) {
+  for (const SliceCondition& part : condition.parts) TRY_OK(check_condition(part));
+  const bool number = condition.kind == Kind::kNumbers || condition.kind == Kind::kBetween;
+  const bool text = condition.kind == Kind::kTexts || condition.kind == Kind::kGlob ||
+                    condition.kind == Kind::kContains || condition.kind == Kind::kMatches;
+  if (condition.kind == Kind::kMatches)
+    for (const std::string& expression : condition.texts)
       if (auto pattern = NamePattern::expression(expression); !pattern) return std::move(pattern).error();
   if (!number && !text) return {};
-  if (is_one_of(c.column, number ? kNumberColumns : kTextColumns)) return {};
+  if (is_one_of(condition.column, number ? kNumberColumns : kTextColumns)) return {};
   const std::string wanted(number ? kNumberColumns : kTextColumns);
-  if (is_one_of(c.column, number ? kTextColumns : kNumberColumns))
+  if (is_one_of(condition.column, number ? kTextColumns : kNumberColumns))
     return make_error(ErrorCode::kUsage,
-                      "slices: " + c.column + " holds " + (number ? "text, not numbers" : "numbers, not text"),
+                      "slices: " + condition.column + " holds " + (number ? "text, not numbers" : "numbers, not text"),
                       std::string(number ? "numbers" : "texts") + " are " + wanted);
   std::vector<std::string> names;
   for (const std::string_view list : {kNumberColumns, kTextColumns})
     for (const std::string_view name : split(list, ',')) names.emplace_back(name);
-  const std::string near = nearest(c.column, names);
-  return make_error(ErrorCode::kUsage, "slices have no column \"" + c.column + "\" to choose by",
+  const std::string near = nearest(condition.column, names);
+  return make_error(ErrorCode::kUsage, "slices have no column \"" + condition.column + "\" to choose by",
                     near.empty() ? "there are " + std::string(kNumberColumns) + "," + std::string(kTextColumns)
                                  : "did you mean " + near + "?");
 }

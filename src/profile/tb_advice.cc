@@ -188,14 +188,15 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
     if (owner == kNoSliceIndex || tree.event_of_slice[owner] < 0) continue;
     facts[tree.event_of_slice[owner]].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
   }
-  const auto is_op = [&](const FunctionEvent& e) {
-    return !e.on_device && e.slice != kNoSliceIndex && e.category == Category::kCpuOp;
+  const auto is_op = [&](const FunctionEvent& event) {
+    return !event.on_device && event.slice != kNoSliceIndex && event.category == Category::kCpuOp;
   };
   // The name of an operator without its overload may be no name of the trace.
-  const auto is = [&](const FunctionEvent& e, uint8_t fact) {
-    return e.name < run.name_facts.size() ? run.is(e.name, fact) : (tb_name_facts(names.text(e.name)) & fact) != 0;
+  const auto is = [&](const FunctionEvent& event, uint8_t fact) {
+    return event.name < run.name_facts.size() ? run.is(event.name, fact)
+                                              : (tb_name_facts(names.text(event.name)) & fact) != 0;
   };
-  const auto is_step = [&](const FunctionEvent& e) { return run.step_number[s.name_id[e.slice]] >= 0; };
+  const auto is_step = [&](const FunctionEvent& event) { return run.step_number[s.name_id[event.slice]] >= 0; };
   for (size_t i = tree.events.size(); i-- > 0;) {  // callees before callers
     const FunctionEvent& e = tree.events[i];
     CallFacts& own = facts[i];

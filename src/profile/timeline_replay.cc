@@ -5,20 +5,20 @@ namespace {
 
 // Returns when a launch let its work begin. Usually that is the call's start, and the few microseconds of the call are
 // part of the work's lag. If the call was held up by anything but the device, it is the call's end.
-int64_t launch_anchor(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
-  const auto& launch = t.host[item.launch];
+int64_t launch_anchor(const DeviceTimeline& timeline, const DeviceTimeline::DeviceItem& item) {
+  const auto& launch = timeline.host[item.launch];
   if (launch.end_ns - launch.start_ns < DeviceTimeline::kLongCallNs || launch.waits_for >= 0) return launch.start_ns;
   return std::min(launch.end_ns, item.start_ns);
 }
 
 // Returns when the last of what the work follows was ready; INT64_MIN where nothing is known.
-int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item) {
+int64_t ready_ns(const DeviceTimeline& timeline, const DeviceTimeline::DeviceItem& item) {
   int64_t ready = INT64_MIN;
-  if (item.before >= 0) ready = std::max(ready, t.device[item.before].end_ns);
-  if (item.other >= 0) ready = std::max(ready, t.device[item.other].end_ns);
-  if (item.needs >= 0) ready = std::max(ready, t.device[item.needs].end_ns);
-  if (item.launch >= 0) ready = std::max(ready, launch_anchor(t, item));
-  if (item.held_by >= 0) ready = std::max(ready, std::min(t.host[item.held_by].end_ns, item.start_ns));
+  if (item.before >= 0) ready = std::max(ready, timeline.device[item.before].end_ns);
+  if (item.other >= 0) ready = std::max(ready, timeline.device[item.other].end_ns);
+  if (item.needs >= 0) ready = std::max(ready, timeline.device[item.needs].end_ns);
+  if (item.launch >= 0) ready = std::max(ready, launch_anchor(timeline, item));
+  if (item.held_by >= 0) ready = std::max(ready, std::min(timeline.host[item.held_by].end_ns, item.start_ns));
   return ready;
 }
 
@@ -160,35 +160,35 @@ class TimelineReplay {
 };
 
 // Returns true when nothing was recorded of the host then; a range of the program may have been open.
-bool shows_nothing(const DeviceTimeline& t, OwnerKey key) {
+bool shows_nothing(const DeviceTimeline& timeline, OwnerKey key) {
   const auto owner = static_cast<IdleCause>(key % kIdleCauses);
   const uint32_t node = node_of_key(key);
-  const bool range = node == kHostRoot || t.nodes[node].category == Category::kUserAnnotation;
+  const bool range = node == kHostRoot || timeline.nodes[node].category == Category::kUserAnnotation;
   return owner == IdleCause::kUnseen || (owner == IdleCause::kDispatch && range);
 }
 
 // Returns for each host item the device work that the host waited for before it, where no call shows the wait. Such
 // waits are at the first call of a step and at the end of the last one. All work must have ended by then, and nothing
 // may be recorded of the host from its call before until that end.
-std::vector<int32_t> unseen_waits(const DeviceTimeline& t) {
-  std::vector<int32_t> waits(t.host.size(), DeviceTimeline::kNone);
+std::vector<int32_t> unseen_waits(const DeviceTimeline& timeline) {
+  std::vector<int32_t> waits(timeline.host.size(), DeviceTimeline::kNone);
   std::vector<int64_t> borders;  // starts of steps
-  for (const ProfilerStep& step : t.part->steps) borders.push_back(step.start_ns);
-  borders.push_back(t.host.empty() ? 0 : t.host.back().start_ns);
+  for (const ProfilerStep& step : timeline.part->steps) borders.push_back(step.start_ns);
+  borders.push_back(timeline.host.empty() ? 0 : timeline.host.back().start_ns);
   size_t next = 0, j = 0;
   int32_t last = DeviceTimeline::kNone;
   for (const int64_t border : borders) {
-    while (next < t.host.size() && t.host[next].start_ns < border) ++next;
-    if (next == t.host.size()) break;
-    const auto& item = t.host[next];
-    for (; j < t.device.size() && t.device[j].start_ns < item.start_ns; ++j)
-      if (last < 0 || t.device[j].end_ns > t.device[last].end_ns) last = static_cast<int32_t>(j);
+    while (next < timeline.host.size() && timeline.host[next].start_ns < border) ++next;
+    if (next == timeline.host.size()) break;
+    const auto& item = timeline.host[next];
+    for (; j < timeline.device.size() && timeline.device[j].start_ns < item.start_ns; ++j)
+      if (last < 0 || timeline.device[j].end_ns > timeline.device[last].end_ns) last = static_cast<int32_t>(j);
     if (last < 0 || item.before < 0 || item.from_start) continue;
-    const int64_t waited = t.device[last].end_ns - t.host[item.before].end_ns;
-    if (waited <= 0 || t.device[last].end_ns > item.start_ns) continue;
+    const int64_t waited = timeline.device[last].end_ns - timeline.host[item.before].end_ns;
+    if (waited <= 0 || timeline.device[last].end_ns > item.start_ns) continue;
     int64_t unseen = 0;
     for (size_t k = item.pieces; k < item.own; ++k)
-      if (shows_nothing(t, t.pieces[k].key)) unseen += t.pieces[k].dur_ns;
+      if (shows_nothing(timeline, timeline.pieces[k].key)) unseen += timeline.pieces[k].dur_ns;
     if (unseen >= waited) waits[next] = last;
   }
   return waits;
@@ -267,8 +267,8 @@ class ReplayTogether {
 
 }  // namespace
 
-int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
-  TimelineReplay replay(t, out);
+int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out) {
+  TimelineReplay replay(timeline, out);
   replay.advance();
   return replay.window_ns();
 }

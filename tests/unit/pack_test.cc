@@ -58,7 +58,7 @@ TEST_CASE("bytes that end early, that are left over, or that count more than the
   CHECK(is_whole(bytes));
   CHECK_FALSE(is_whole(bytes + "x"));
   for (size_t size = 0; size < bytes.size(); ++size) CHECK_FALSE_MESSAGE(is_whole(bytes.substr(0, size)), size);
-  CHECK_FALSE(is_whole("\x7f\x01"));                           // a column longer than the bytes
+  CHECK_FALSE(is_whole("\x7f\x01"));                                // a column longer than the bytes
   CHECK_FALSE(is_whole(std::string(12, static_cast<char>(0xff))));  // a number without an end
   PackReader reader(bytes);
   reader.break_off();

@@ -53,7 +53,7 @@ void even_out(std::vector<RankExperts>& ranks) {
   }
 }
 
-double saved_share(const JobReplay& job, const ProfileFacts& f, const std::vector<RankExperts>& ranks) {
+double saved_share(const JobReplay& job, const ProfileFacts& facts, const std::vector<RankExperts>& ranks) {
   if (!job.usable()) return 0;
   std::vector<TakenOut> out(job.timelines().size());
   for (size_t r = 0; r < out.size(); ++r) {
@@ -67,26 +67,27 @@ double saved_share(const JobReplay& job, const ProfileFacts& f, const std::vecto
   }
   double sum = 0;
   for (const auto& [rank, ns] : job.saved(out, job.meetings())) sum += ns;
-  return share_or_zero(sum, f.whole.span_ns);
+  return share_or_zero(sum, facts.whole.span_ns);
 }
 
 // Returns true when a finding about a rank that computes longer or comes late is about its experts.
-bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks, const Finding& x) {
-  if ((x.id != "rank.slow" && x.id != "rank.late") || (x.id == "rank.slow" && f.slow.by_kernels)) return false;
-  const auto facts = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == x.rank; });
-  const auto own = std::ranges::find_if(ranks, [&](const RankExperts& r) { return r.part->rank == x.rank; });
+bool is_of_experts(const ProfileFacts& f, const std::vector<RankExperts>& ranks, const Finding& finding) {
+  if ((finding.id != "rank.slow" && finding.id != "rank.late") || (finding.id == "rank.slow" && f.slow.by_kernels))
+    return false;
+  const auto facts = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == finding.rank; });
+  const auto own = std::ranges::find_if(ranks, [&](const RankExperts& r) { return r.part->rank == finding.rank; });
   if (facts == f.ranks.end() || own == ranks.end()) return false;
   std::vector<double> others;
   for (const RankFacts& r : f.ranks)
-    if (r.rank != x.rank) others.push_back(r.compute_ns);
+    if (r.rank != finding.rank) others.push_back(r.compute_ns);
   const double longer = facts->compute_ns - median_of(std::move(others));
-  const double late = x.id == "rank.late" ? x.weight * facts->span_ns : 0;
+  const double late = finding.id == "rank.late" ? finding.weight * facts->span_ns : 0;
   return own->longer_ns > 0 && own->longer_ns >= kExplains * std::max(longer, late);
 }
 
 }  // namespace
 
-void add_uneven_experts(const Trace& trace, const ProfileFacts& f, JobOnce& job, std::vector<Finding>& list) {
+void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, JobOnce& job, std::vector<Finding>& list) {
   const std::vector<bool> grouped = grouped_names(trace.names);
   if (std::ranges::find(grouped, true) == grouped.end()) return;
   const Result<TorchRun> run = make_torch_run(trace, {.include_last_step = true});
@@ -99,15 +100,15 @@ void add_uneven_experts(const Trace& trace, const ProfileFacts& f, JobOnce& job,
   if (fullest == ranks.end() || fullest->ratio() <= 1) return;
   Finding x;
   x.id = "experts.uneven";
-  x.weight = saved_share(job(), f, ranks);
+  x.weight = saved_share(job(), facts, ranks);
   if (x.weight < kMinCost) return;
   x.value = fixed(fullest->ratio(), 2) + "×";
-  x.price.saving_ns = x.weight * f.step_ns;
+  x.price.saving_ns = x.weight * facts.step_ns;
   x.places = {{.kind = PlaceKind::kRanks, .ranks = {fullest->part->rank}}};
   Args args;
   args.set("rank", int64_t{fullest->part->rank}).set("ratio", x.value).set("group", rank_ranges(fullest->group));
   say(x, "profile.experts", args);
-  std::erase_if(list, [&](const Finding& of) { return is_of_experts(f, ranks, of); });
+  std::erase_if(list, [&](const Finding& of) { return is_of_experts(facts, ranks, of); });
   list.push_back(std::move(x));
 }
 

@@ -110,7 +110,8 @@ Finding* finding_of_late_rank(const ProfileFacts& facts, std::vector<Finding>& l
   if (!facts.late && (!facts.waits || !facts.waits->min_rank)) return nullptr;
   const std::string_view id = is_late_by_computing(facts) ? "rank.slow" : "rank.late";
   const int32_t rank = facts.late ? facts.late->rank : *facts.waits->min_rank;
-  const auto it = std::ranges::find_if(list, [&](const Finding& x) { return x.id == id && x.rank == rank; });
+  const auto it =
+      std::ranges::find_if(list, [&](const Finding& finding) { return finding.id == id && finding.rank == rank; });
   return it == list.end() ? nullptr : &*it;
 }
 

@@ -51,7 +51,7 @@ std::string join_key(const RankLoss& x) {
 
 // Ranks that meet in collectives wait for the worst of them, so its loss counts, but at most what they save if they do
 // not wait for it. Other ranks lose the mean.
-std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& account, JobOnce& job) {
+std::vector<JoinedLoss> join_ranks(const ProfileFacts& facts, const ProfileAccount& account, JobOnce& job) {
   std::map<std::string, JoinedLoss> joined;
   std::map<std::string, std::vector<double>> shares;
   for (const RankAccount& rank : account)
@@ -76,7 +76,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     std::ranges::sort(all);
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
-    const bool waited = j.one_rank && f.whole.comm_ns > 0;
+    const bool waited = j.one_rank && facts.whole.comm_ns > 0;
     j.share = waited ? j.worst_share : sum / account.size();
     if (waited && j.share >= min_share(j.worst) && job().usable())
       j.share = std::min(j.share, job().saved_by_punctual(j.rank));
@@ -118,92 +118,96 @@ bool waits_for_peer(const Culprit& at) {
 }
 
 // Adds what makes the host launch faster and is not already in use.
-void advise_larger_kernels(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
+void advise_larger_kernels(const ProfileFacts& facts, const RankLoss& loss, Finding& finding) {
   std::vector<Text> means;
   // This is the range that torch puts around Optimizer.step() and zero_grad().
-  if (loss.at.range.starts_with("Optimizer.") && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
-  const bool xla = f.recorder == "xplane";  // it compiles, and has its own graphs
-  if (!f.compiled && !xla) means.push_back(words("profile.means.compile"));
-  if (!f.graphs && !xla) means.push_back(device_graphs(f));
+  if (loss.at.range.starts_with("Optimizer.") && !facts.fused_optimizer)
+    means.push_back(words("profile.means.optimizer"));
+  const bool xla = facts.recorder == "xplane";  // it compiles, and has its own graphs
+  if (!facts.compiled && !xla) means.push_back(words("profile.means.compile"));
+  if (!facts.graphs && !xla) means.push_back(device_graphs(facts));
   if (means.empty()) means.push_back(words("profile.means.batches"));
-  x.detail += words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma"))));
+  finding.detail += words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma"))));
 }
 
 // Adds what would help, with options of the profiler that the run was made with.
-void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sentence, Finding& x) {
-  if (f.logs_much && (x.id == "host.busy" || x.id == "launch.bound")) x.detail += words("profile.loss.logs");
-  if (f.fixed_segments && x.id == "host.allocator") x.detail += words("profile.loss.segments");
+void advise(const ProfileFacts& facts, const RankLoss& loss, const std::string& sentence, Finding& finding) {
+  if (facts.logs_much && (finding.id == "host.busy" || finding.id == "launch.bound"))
+    finding.detail += words("profile.loss.logs");
+  if (facts.fixed_segments && finding.id == "host.allocator") finding.detail += words("profile.loss.segments");
   std::string advice = sentence + ".advice";
   if (loss.kind == LossKind::kIdle) {
-    if (loss.owner == IdleCause::kInput) advice = loader_advice(f);
-    if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(f, loss, x);
+    if (loss.owner == IdleCause::kInput) advice = loader_advice(facts);
+    if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(facts, loss, finding);
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
     if (loss.at.call == "aclopCompileAndExecute") {
-      if (f.changing_kinds >= 0)
-        x.detail += words("profile.loss.shapes", Args().set("kinds", f.changing_kinds).set("most", f.changing_most));
+      if (facts.changing_kinds >= 0)
+        finding.detail +=
+            words("profile.loss.shapes", Args().set("kinds", facts.changing_kinds).set("most", facts.changing_most));
       advice = "profile.loss.compile.advice";
     }
-    if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
+    if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(facts.recorder);
   }
   // A trace can only show a collection that the program itself calls, or a range that the program puts around one.
   const bool called = loss.at.call.starts_with("<built-in ");
-  if (f.launches_block && (x.id == "host.sync" || x.id == "host.blocked"))
-    x.detail += words("profile.loss.launches_block");
+  if (facts.launches_block && (finding.id == "host.sync" || finding.id == "host.blocked"))
+    finding.detail += words("profile.loss.launches_block");
   if (has_words(advice))
-    x.detail += words(
-        advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2).flag("fixed", f.changing_kinds == 0));
+    finding.detail += words(
+        advice,
+        Args().flag("called", called).flag("alone", facts.ranks.size() < 2).flag("fixed", facts.changing_kinds == 0));
 }
 
-void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
+void say_place(const ProfileFacts& facts, const JoinedLoss& j, Finding& finding) {
   const RankLoss& loss = j.worst;
   const bool once = loss.longest_ns > kOnce * loss.recorded_ns;
   const std::string part = percent(share_or_zero(loss.longest_ns, loss.recorded_ns));
-  if (once && loss.longest_step >= 0) x.step = loss.longest_step;
+  if (once && loss.longest_step >= 0) finding.step = loss.longest_step;
   if (once && loss.first_call) {
     Args args;
     args.set("longest", human_duration(loss.longest_ns)).set("part", part);
-    const auto rank = std::ranges::find_if(f.ranks, [&](const RankFacts& r) { return r.rank == j.rank; });
+    const auto rank = std::ranges::find_if(facts.ranks, [&](const RankFacts& r) { return r.rank == j.rank; });
     args.set("compute", percent(share_or_zero(rank->compute_ns, rank->span_ns - loss.longest_ns)));
-    x.detail += words("profile.loss.first", args);
+    finding.detail += words("profile.loss.first", args);
   } else if (once && loss.longest_step >= 0) {
     Args args;
     args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step).set("part", part);
-    x.detail += words("profile.loss.once", args);
+    finding.detail += words("profile.loss.once", args);
   }
-  if (!j.one_rank || f.ranks.size() < 2) return;
-  x.rank = j.rank;
-  const Args args = Args().set("rank", int64_t{j.rank}).flag("waited", f.whole.comm_ns > 0);
-  x.detail += words("profile.loss.rank", args);
+  if (!j.one_rank || facts.ranks.size() < 2) return;
+  finding.rank = j.rank;
+  const Args args = Args().set("rank", int64_t{j.rank}).flag("waited", facts.whole.comm_ns > 0);
+  finding.detail += words("profile.loss.rank", args);
 }
 
 // A title: the sentence, the rank that alone loses so much, and where the loss is.
-Text titled(const char* sentence, const ProfileFacts& f, const JoinedLoss& j) {
+Text titled(const char* sentence, const ProfileFacts& facts, const JoinedLoss& j) {
   Args args;
   args.set("title", words(sentence)).set("at", j.worst.at.name());
-  if (j.one_rank && f.ranks.size() > 1) args.set("rank", int64_t{j.rank});
+  if (j.one_rank && facts.ranks.size() > 1) args.set("rank", int64_t{j.rank});
   return words("profile.loss.title", args);
 }
 
 // Explains work in small pieces: either the host cannot launch faster, or devices pause between kernels that do nearly
 // nothing.
-void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
+void say_short_kernels(const ProfileFacts& facts, const JoinedLoss& j, Finding& finding) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleCause::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
   const double window = j.worst_window_ns, n = loss.short_kernels;
-  if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", f, j);
+  if (2 * loss.pauses_ns > loss.recorded_ns) finding.title = titled("profile.loss.short", facts, j);
   Args args;
   args.count("kernels", loss.short_kernels).set("pauses", percent(loss.pauses_ns / window));
   args.set("least", human_duration(loss.fixed_ns / n)).set("all", percent(loss.fixed_ns / window));
-  x.detail += words("profile.loss.short.detail", args);
-  x.uncertainty_ns = loss.uncertainty_ns / window * f.step_ns;
+  finding.detail += words("profile.loss.short.detail", args);
+  finding.uncertainty_ns = loss.uncertainty_ns / window * facts.step_ns;
 }
 
-void set_places(const Culprit& at, Finding& x) {
-  x.places = at.places();
-  x.key = at.key();
+void set_places(const Culprit& at, Finding& finding) {
+  finding.places = at.places();
+  finding.key = at.key();
 }
 
-Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
+Finding idle_finding(const ProfileFacts& facts, const JoinedLoss& j) {
   const RankLoss& loss = j.worst;
   const Reported reported = reported_by(loss);
   Finding x;
@@ -212,9 +216,9 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   x.value = percent(j.share);
   x.value_note = words("profile.loss.note");
   set_places(loss.at, x);
-  x.title = titled(reported.sentence, f, j);
+  x.title = titled(reported.sentence, facts, j);
   Args args;
-  args.set("recorded", percent(j.recorded_share)).flag("mean", j.one_rank && f.ranks.size() > 1);
+  args.set("recorded", percent(j.recorded_share)).flag("mean", j.one_rank && facts.ranks.size() > 1);
   if (percent(j.share) != percent(j.recorded_share)) args.set("share", percent(j.share));
   x.detail = words("profile.loss.detail", args);
   if (loss.at.name() != loss.at.text().en) x.detail += words("profile.loss.at", Args().set("at", loss.at.text()));
@@ -226,14 +230,14 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
     x.detail += words("profile.loss.beside", args);
   }
   if (!loss.next.empty()) x.detail += words("profile.loss.next", Args().set("next", loss.next.text()));
-  say_short_kernels(f, j, x);
-  say_place(f, j, x);
-  advise(f, loss, reported.sentence, x);
-  x.price.saving_ns = x.weight * f.step_ns;
+  say_short_kernels(facts, j, x);
+  say_place(facts, j, x);
+  advise(facts, loss, reported.sentence, x);
+  x.price.saving_ns = x.weight * facts.step_ns;
   return x;
 }
 
-Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
+Finding contention_finding(const ProfileFacts& facts, const JoinedLoss& j) {
   Finding x;
   x.id = "comm.contention";
   x.weight = std::max(j.share, j.caused_share);
@@ -241,12 +245,12 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
   Args args;
   args.set("ratio", x.value).set("what", j.worst.what).set("share", percent(j.share));
   say(x, "profile.contention", args.set("caused", percent(j.caused_share)));
-  x.price.saving_ns = j.share * f.step_ns;
+  x.price.saving_ns = j.share * facts.step_ns;
   return x;
 }
 
 // Reports kernels that do not run on the cores that could compute them, or run on few of these.
-Finding weak_kernels_finding(const ProfileFacts& f, const JoinedLoss& j) {
+Finding weak_kernels_finding(const ProfileFacts& facts, const JoinedLoss& j) {
   const bool cpu = j.worst.kind == LossKind::kAiCpu, axes = j.worst.kind == LossKind::kMisaligned;
   Finding x;
   x.id = cpu ? "compute.aicpu" : axes ? "compute.misaligned" : "compute.few_cores";
@@ -260,28 +264,29 @@ Finding weak_kernels_finding(const ProfileFacts& f, const JoinedLoss& j) {
     set_places(j.worst.at, x);
     x.detail += words("profile.loss.at", Args().set("at", j.worst.at.text()));
   }
-  x.price.saving_ns = j.share * f.step_ns;
+  x.price.saving_ns = j.share * facts.step_ns;
   return x;
 }
 
 }  // namespace
 
-bool is_about(const Finding& x, const RankLoss& loss) {
+bool is_about(const Finding& finding, const RankLoss& loss) {
   const bool idle = loss.kind == LossKind::kIdle || loss.kind == LossKind::kDrain;
-  return idle && x.id == reported_by(loss).id && x.key == loss.at.key();
+  return idle && finding.id == reported_by(loss).id && finding.key == loss.at.key();
 }
 
-void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, JobOnce& job, std::vector<Finding>& out) {
+void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, JobOnce& job,
+                       std::vector<Finding>& out) {
   double stream_wait = 0;
   const RankAccount* longest = nullptr;
   for (const RankAccount& rank : account) {
     stream_wait += rank.idle_ns[IdleCause::kStream];
     if (!longest || rank.idle_ns[IdleCause::kStream] > longest->idle_ns[IdleCause::kStream]) longest = &rank;
   }
-  for (const JoinedLoss& j : join_ranks(f, account, job)) {
-    if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
-    if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
-    if (is_of_weak_kernels(j.worst)) out.push_back(weak_kernels_finding(f, j));
+  for (const JoinedLoss& j : join_ranks(facts, account, job)) {
+    if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(facts, j));
+    if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(facts, j));
+    if (is_of_weak_kernels(j.worst)) out.push_back(weak_kernels_finding(facts, j));
   }
   const double waits = share_or_zero(stream_wait, window_of(account));
   if (waits >= kUsualShare) {

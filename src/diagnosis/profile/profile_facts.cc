@@ -10,141 +10,141 @@
 namespace stageline {
 namespace {
 
-void read_devices(const ProfileSums& sums, ProfileFacts& f) {
+void read_devices(const ProfileSums& sums, ProfileFacts& facts) {
   for (const DeviceSums& rank : sums.ranks) {
     const DeviceTime& time = rank.time;
-    f.comm_overlap_ns += time.overlap_ns;
+    facts.comm_overlap_ns += time.overlap_ns;
     if (time.span_ns <= 0) continue;
-    RankFacts& r = f.ranks.emplace_back();
+    RankFacts& r = facts.ranks.emplace_back();
     r.rank = rank.rank;
     r.span_ns = time.span_ns;
     r.compute_ns = time.compute_ns;
     r.exposed_comm_ns = time.exposed_communication_ns();
     r.exposed_memory_ns = time.exposed_memory_ns();
     r.idle_ns = time.idle_ns;
-    if (f.only_communication) r.span_ns = time.communication_ns, r.idle_ns = 0;
+    if (facts.only_communication) r.span_ns = time.communication_ns, r.idle_ns = 0;
     r.comm_ns = time.communication_ns;
     r.wait_ns = rank.collectives.wait_ns;
     r.transfer_ns = rank.collectives.transfer_ns;
-    f.whole.span_ns += r.span_ns;
-    f.whole.compute_ns += r.compute_ns;
-    f.whole.exposed_comm_ns += r.exposed_comm_ns;
-    f.whole.exposed_memory_ns += r.exposed_memory_ns;
-    f.whole.idle_ns += r.idle_ns;
-    f.whole.comm_ns += r.comm_ns;
-    f.outside_ns += time.outside_ns;
+    facts.whole.span_ns += r.span_ns;
+    facts.whole.compute_ns += r.compute_ns;
+    facts.whole.exposed_comm_ns += r.exposed_comm_ns;
+    facts.whole.exposed_memory_ns += r.exposed_memory_ns;
+    facts.whole.idle_ns += r.idle_ns;
+    facts.whole.comm_ns += r.comm_ns;
+    facts.outside_ns += time.outside_ns;
   }
-  f.recorded_ns = f.whole.span_ns + f.outside_ns;
+  facts.recorded_ns = facts.whole.span_ns + facts.outside_ns;
 }
 
 // Takes steps from the devices if they did anything. The host runs ahead and blocks, so its rows are alternately long
 // and short even if the devices' steps are all alike.
-void read_steps(const ProfileSums& sums, ProfileFacts& f) {
+void read_steps(const ProfileSums& sums, ProfileFacts& facts) {
   std::set<int64_t> numbers;
   std::vector<double> durations;
   std::map<int64_t, std::vector<std::pair<double, int32_t>>> by_number;  // lengths and ranks
   int64_t first = INT64_MAX, last = 0;
   for (const DeviceSums& rank : sums.ranks)
-    for (const DeviceStep& step : rank.steps) f.device_steps |= step.any;
+    for (const DeviceStep& step : rank.steps) facts.device_steps |= step.any;
   for (const DeviceSums& rank : sums.ranks)
     for (const DeviceStep& step : rank.steps) {
       numbers.insert(step.number);
       first = std::min(first, step.host_start_ns);
       last = std::max(last, step.host_start_ns + step.host_ns);
-      if (f.device_steps && !step.any) continue;
-      durations.push_back(f.device_steps ? step.length_ns : step.host_ns);
+      if (facts.device_steps && !step.any) continue;
+      durations.push_back(facts.device_steps ? step.length_ns : step.host_ns);
       by_number[step.number].emplace_back(durations.back(), rank.rank);
-      if (durations.back() <= f.max_step_ns) continue;
-      f.max_step_ns = durations.back();
-      f.max_step = step.number;
+      if (durations.back() <= facts.max_step_ns) continue;
+      facts.max_step_ns = durations.back();
+      facts.max_step = step.number;
     }
-  f.step_count = numbers.size();
-  if (!numbers.empty()) f.host_steps_ns = last - first;
-  f.median_step_ns = median_of(durations);
+  facts.step_count = numbers.size();
+  if (!numbers.empty()) facts.host_steps_ns = last - first;
+  facts.median_step_ns = median_of(durations);
   // A step is slow that stands out of the scatter of all, by the rule of Iglewicz and Hoaglin: 3.5 modified z-scores.
   constexpr double kStandsOut = 3.5 / 0.6745;
   std::vector<double> away;
-  for (const double d : durations) away.push_back(std::abs(d - f.median_step_ns));
+  for (const double d : durations) away.push_back(std::abs(d - facts.median_step_ns));
   const double least =
-      std::max(kSlowStepRatio * f.median_step_ns, f.median_step_ns + kStandsOut * median_of(std::move(away)));
-  for (const double d : durations) f.slow_steps += d >= least;
-  f.step_ns = mean_of(durations);
-  auto& longest = by_number[f.max_step];
+      std::max(kSlowStepRatio * facts.median_step_ns, facts.median_step_ns + kStandsOut * median_of(std::move(away)));
+  for (const double d : durations) facts.slow_steps += d >= least;
+  facts.step_ns = mean_of(durations);
+  auto& longest = by_number[facts.max_step];
   sort_stably(longest, std::greater(), &std::pair<double, int32_t>::first);
   for (const auto& [ns, rank] : longest)
-    if (ns >= kSlowStepRatio * f.median_step_ns) f.max_step_ranks.push_back(rank);
-  f.max_step_of = longest.size();
+    if (ns >= kSlowStepRatio * facts.median_step_ns) facts.max_step_ranks.push_back(rank);
+  facts.max_step_of = longest.size();
   for (const DeviceSums& rank : sums.ranks) {
     std::vector<double> caused;
     double own = 0;
     for (const TbStepWait& step : rank.step_waits) {
       caused.push_back(step.others_ns / std::max(1.0, sums.ranks.size() - 1.0));
-      if (step.number == f.max_step) own = caused.back();
+      if (step.number == facts.max_step) own = caused.back();
     }
     const double extra = own - median_of(caused);
-    if (!(extra > f.max_step_wait_ns)) continue;
-    f.max_step_wait_ns = extra;
-    f.max_step_late = rank.rank;
+    if (!(extra > facts.max_step_wait_ns)) continue;
+    facts.max_step_wait_ns = extra;
+    facts.max_step_late = rank.rank;
   }
-  if (2 * f.max_step_wait_ns < f.max_step_ns - f.median_step_ns) f.max_step_late.reset();
+  if (2 * facts.max_step_wait_ns < facts.max_step_ns - facts.median_step_ns) facts.max_step_late.reset();
 }
 
-void read_queues(const ProfileSums& sums, ProfileFacts& f) {
+void read_queues(const ProfileSums& sums, ProfileFacts& facts) {
   for (const DeviceSums& rank : sums.ranks) {
-    if (rank.full_queue_share <= f.full_queue_share) continue;
-    f.full_queue_share = rank.full_queue_share;
-    f.full_queue_rank = rank.rank;
+    if (rank.full_queue_share <= facts.full_queue_share) continue;
+    facts.full_queue_share = rank.full_queue_share;
+    facts.full_queue_rank = rank.rank;
   }
 }
 
-void read_stragglers(const ProfileSums& sums, ProfileFacts& f) {
+void read_stragglers(const ProfileSums& sums, ProfileFacts& facts) {
   for (const DeviceSums& rank : sums.ranks) {
-    f.stragglers_known |= rank.collectives.collectives > 0;
-    if (rank.collectives.caused_ns <= f.caused_wait_ns) continue;
-    f.caused_wait_ns = rank.collectives.caused_ns;
-    f.straggler = rank.rank;
-    f.came_last = rank.collectives.last;
-    f.collectives = rank.collectives.collectives;
+    facts.stragglers_known |= rank.collectives.collectives > 0;
+    if (rank.collectives.caused_ns <= facts.caused_wait_ns) continue;
+    facts.caused_wait_ns = rank.collectives.caused_ns;
+    facts.straggler = rank.rank;
+    facts.came_last = rank.collectives.last;
+    facts.collectives = rank.collectives.collectives;
   }
 }
 
-void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
+void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts) {
   std::map<std::string_view, double> by_name;
   for (const DeviceSums& rank : sums.ranks)
     for (const auto& [name, ns] : rank.pageable_ns) {
       by_name[trace.names.text(name)] += ns;
-      f.pageable_ns += ns;
+      facts.pageable_ns += ns;
     }
   double max = 0;
   for (const auto& [name, sum] : by_name) {
     if (sum <= max) continue;
     max = sum;
-    f.pageable_name = std::string(name);
+    facts.pageable_name = std::string(name);
   }
 }
 
 // A graph without its kernels is one row: the file does not say what in it computes, communicates or waits.
-void read_whole_graphs(const Trace& trace, ProfileFacts& f) {
+void read_whole_graphs(const Trace& trace, ProfileFacts& facts) {
   if (trace.diagnostics.count("nsys.whole_graphs") == 0) return;
   for (const Part& part : trace.parts)
     for (size_t i = 0; i < part.slices.size(); ++i)
       if (is_device_work(trace.categories[part.slices.category_id[i]].kind) &&
           trace.names.text(part.slices.name_id[i]).starts_with("CUDA graph "))
-        f.whole_graphs_ns += static_cast<double>(part.slices.dur_ns[i]);
-  f.whole_graphs_ns = std::min(f.whole_graphs_ns, f.whole.compute_ns);
+        facts.whole_graphs_ns += static_cast<double>(part.slices.dur_ns[i]);
+  facts.whole_graphs_ns = std::min(facts.whole_graphs_ns, facts.whole.compute_ns);
 }
 
 // Replaces the sums by those of the accounts (times by rank, time recorded outside), so that bar, headline and findings
 // are about the same window.
-void take_account(const ProfileAccount& account, ProfileFacts& f) {
+void take_account(const ProfileAccount& account, ProfileFacts& facts) {
   // If launches are not linked, the reason of a gap is unknown.
-  if (!is_linked(account) || account.size() != f.ranks.size()) return;
-  f.whole = {};
-  f.comm_overlap_ns = 0;
-  f.outside_ns = 0;
-  f.window_ns = 0;
+  if (!is_linked(account) || account.size() != facts.ranks.size()) return;
+  facts.whole = {};
+  facts.comm_overlap_ns = 0;
+  facts.outside_ns = 0;
+  facts.window_ns = 0;
   int64_t steps = 0;
-  for (RankFacts& r : f.ranks) {
+  for (RankFacts& r : facts.ranks) {
     const auto it = std::ranges::find_if(account, [&](const RankAccount& a) { return a.rank == r.rank; });
     if (it == account.end()) continue;
     const RankAccount& a = *it;
@@ -155,38 +155,38 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     r.idle_ns = a.all_idle_ns();
     r.host_wait_ns = a.idle_of_host_ns();
     r.stream_wait_ns = a.idle_ns[IdleCause::kStream];
-    f.whole.span_ns += r.span_ns;
-    f.whole.compute_ns += r.compute_ns;
-    f.whole.comm_ns += r.comm_ns = a.comm_ns;
-    f.comm_overlap_ns += a.comm_ns - a.exposed_comm_ns;
-    f.whole.exposed_comm_ns += r.exposed_comm_ns;
-    f.whole.exposed_memory_ns += r.exposed_memory_ns;
-    f.whole.idle_ns += r.idle_ns;
-    f.outside_ns += a.before_and_after_ns;
+    facts.whole.span_ns += r.span_ns;
+    facts.whole.compute_ns += r.compute_ns;
+    facts.whole.comm_ns += r.comm_ns = a.comm_ns;
+    facts.comm_overlap_ns += a.comm_ns - a.exposed_comm_ns;
+    facts.whole.exposed_comm_ns += r.exposed_comm_ns;
+    facts.whole.exposed_memory_ns += r.exposed_memory_ns;
+    facts.whole.idle_ns += r.idle_ns;
+    facts.outside_ns += a.before_and_after_ns;
     steps += std::max<int64_t>(0, a.steps);
-    if (r.span_ns <= f.window_ns) continue;
-    f.window_ns = r.span_ns;
-    f.step_ns = a.steps > 0 ? a.steps_ns / a.steps : r.span_ns;
+    if (r.span_ns <= facts.window_ns) continue;
+    facts.window_ns = r.span_ns;
+    facts.step_ns = a.steps > 0 ? a.steps_ns / a.steps : r.span_ns;
   }
   double exposed_ns = 0, one_stream_ns = 0;
   for (const RankAccount& a : account)
     for (const RankLoss& x : a.losses)
       if (x.kind == LossKind::kCollective)
         exposed_ns += x.recorded_ns, one_stream_ns += x.one_stream ? x.recorded_ns : 0;
-  f.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
-  f.recorded_ns = f.whole.span_ns + f.outside_ns;
-  if (steps > 0) f.step_count = std::max<size_t>(1, static_cast<size_t>(steps) / f.ranks.size());
-  f.accounted = true;
+  facts.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
+  facts.recorded_ns = facts.whole.span_ns + facts.outside_ns;
+  if (steps > 0) facts.step_count = std::max<size_t>(1, static_cast<size_t>(steps) / facts.ranks.size());
+  facts.accounted = true;
 }
 
-void read_names(const Trace& trace, ProfileFacts& f) {
-  f.loader_processes = has_loader_processes(trace.names);
+void read_names(const Trace& trace, ProfileFacts& facts) {
+  facts.loader_processes = has_loader_processes(trace.names);
   for (StringId id = 0; id < trace.names.size(); ++id) {
     const std::string_view name = trace.names.text(id);
     const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    f.graphs |= has("GraphLaunch");
-    f.compiled |= has("Torch-Compiled Region") || has("CompiledFunction") || name.starts_with("triton_");
-    f.fused_optimizer |= has("aten::_fused_") || has("aten::_foreach_");
+    facts.graphs |= has("GraphLaunch");
+    facts.compiled |= has("Torch-Compiled Region") || has("CompiledFunction") || name.starts_with("triton_");
+    facts.fused_optimizer |= has("aten::_fused_") || has("aten::_foreach_");
   }
 }
 
@@ -203,7 +203,7 @@ std::string_view recorder_of(const Trace& trace) {
   return trace.writer.empty() && (trace.format == "kineto" || trace.format == "ascend") ? "torch" : "";
 }
 
-void see_changing_shapes(const Trace& trace, ProfileFacts& f) {
+void see_changing_shapes(const Trace& trace, ProfileFacts& facts) {
   std::map<StringId, int64_t> changing;  // by kind of operator: its time
   for (const Part& part : trace.parts) {
     std::map<StringId, std::map<uint16_t, std::set<StringId>>> shapes;  // by kind and step
@@ -216,16 +216,16 @@ void see_changing_shapes(const Trace& trace, ProfileFacts& f) {
     }
     for (const auto& [kind, steps] : shapes) {
       if (steps.size() < 2) continue;
-      f.changing_kinds = std::max<int64_t>(f.changing_kinds, 0);
+      facts.changing_kinds = std::max<int64_t>(facts.changing_kinds, 0);
       if (std::ranges::adjacent_find(steps, std::not_equal_to(), [](const auto& of) { return of.second; }) !=
           steps.end())
         changing[kind] += ns[kind];
     }
   }
   if (changing.empty()) return;
-  f.changing_kinds = std::ssize(changing);
+  facts.changing_kinds = std::ssize(changing);
   const auto most = std::ranges::max_element(changing, {}, [](const auto& of) { return of.second; });
-  f.changing_most = trace.names.text(most->first);
+  facts.changing_most = trace.names.text(most->first);
 }
 
 }  // namespace
@@ -269,8 +269,8 @@ Text time_per_step(const ProfileFacts& facts, double sum_ns) {
   return words("profile.per_step", args);
 }
 
-const char* loader_advice(const ProfileFacts& f) {
-  return f.loader_processes ? "profile.input.more" : "profile.input.processes";
+const char* loader_advice(const ProfileFacts& facts) {
+  return facts.loader_processes ? "profile.input.more" : "profile.input.processes";
 }
 
 Text device_graphs(const ProfileFacts& facts) { return words("profile.graphs", Args().flag("npu", facts.npu)); }

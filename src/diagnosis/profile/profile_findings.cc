@@ -21,15 +21,15 @@ constexpr size_t kMinStepsForOutliers = 4;
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
 // Idle time of devices whose launches are not known, so it has no owner.
-void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
+void add_idle(const ProfileFacts& facts, std::vector<Finding>& out) {
   Finding x;
   x.id = "device.idle";
-  x.weight = share_or_zero(f.whole.idle_ns, f.whole.span_ns);
+  x.weight = share_or_zero(facts.whole.idle_ns, facts.whole.span_ns);
   if (x.weight < kIdleShare) return;
   x.value_note = words("profile.note.devices");
   x.value = percent(x.weight);
   say(x, "profile.idle");
-  if (f.launches_unknown) x.detail = words("profile.idle.unlinked");
+  if (facts.launches_unknown) x.detail = words("profile.idle.unlinked");
   out.push_back(std::move(x));
 }
 
@@ -49,11 +49,11 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
 }
 
 // Causes of a part of it are in the list already. The title names the largest cause that does not come before it.
-void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, const LedgerOfRun* ledger,
+void add_exposed_communication(const ProfileFacts& facts, const ProfileSums& sums, const LedgerOfRun* ledger,
                                std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
-  x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
+  x.weight = share_or_zero(facts.whole.exposed_comm_ns - facts.comm_wait_ns, facts.whole.span_ns);
   double unexplained = x.weight, most = 0;
   std::vector<Text> causes;
   Args args;
@@ -67,30 +67,31 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, c
   }
   if (unexplained < kExposedShare) return;
   const auto share = [](const RankFacts& r) { return share_or_zero(r.exposed_comm_ns - r.comm_wait_ns, r.span_ns); };
-  const auto [min, max] = std::minmax_element(
-      f.ranks.begin(), f.ranks.end(), [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
-  const bool apart = f.comm_wait_ns > 0;
+  const auto [min, max] =
+      std::minmax_element(facts.ranks.begin(), facts.ranks.end(),
+                          [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
+  const bool apart = facts.comm_wait_ns > 0;
   x.value = percent(x.weight);
   x.value_note = words("profile.note.devices");
-  args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
+  args.set("hidden", percent(share_or_zero(facts.comm_overlap_ns, facts.whole.comm_ns)));
   args.set("low", percent(share(*min))).set("least", int64_t{min->rank});
   args.set("high", percent(share(*max))).set("most", int64_t{max->rank});
   args.flag("apart", apart).flag("even", percent(share(*min)) == percent(share(*max)));
-  args.set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
+  args.set("spread", facts.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
   args.set("advice",
-           words(mostly_waits(sums, apart)  ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"
-                 : f.comm_on_compute_stream ? "profile.exposed.advice.stream"
-                                            : "profile.exposed.advice.send"));
+           words(mostly_waits(sums, apart) ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"
+                 : facts.comm_on_compute_stream ? "profile.exposed.advice.stream"
+                                                : "profile.exposed.advice.send"));
   args.set("rate", ledger ? rate_of_exposed(*ledger) : Text());
   if (!causes.empty()) args.set("causes", joined(causes, words("list.comma")));
   say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }
 
-void add_exposed_copies(const ProfileFacts& f, std::vector<Finding>& out) {
+void add_exposed_copies(const ProfileFacts& facts, std::vector<Finding>& out) {
   Finding x;
   x.id = "memory.exposed";
-  x.weight = share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns);
+  x.weight = share_or_zero(facts.whole.exposed_memory_ns, facts.whole.span_ns);
   if (x.weight < kExposedShare) return;
   x.value = percent(x.weight);
   x.value_note = words("profile.note.devices");
@@ -98,56 +99,59 @@ void add_exposed_copies(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
-  const double share = share_or_zero(f.pageable_ns, f.whole.span_ns);
+void add_pageable(const ProfileFacts& facts, std::vector<Finding>& out) {
+  const double share = share_or_zero(facts.pageable_ns, facts.whole.span_ns);
   if (share < kPageableShare) return;
   Finding x;
   x.id = "copies.pageable";
   // Hidden copies cost nothing. The share of these among the exposed copies was not recorded, so it is at most
   // all.
-  x.weight = std::min(share, share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns));
+  x.weight = std::min(share, share_or_zero(facts.whole.exposed_memory_ns, facts.whole.span_ns));
   x.value = percent(share);
   x.value_note = words("profile.note.devices");
   say(x, "profile.pageable",
       Args()
-          .set("name", f.accounted ? "" : f.pageable_name)
-          .set("time", time_per_step(f, f.pageable_ns / f.ranks.size()))
-          .flag("several", f.ranks.size() > 1));
+          .set("name", facts.accounted ? "" : facts.pageable_name)
+          .set("time", time_per_step(facts, facts.pageable_ns / facts.ranks.size()))
+          .flag("several", facts.ranks.size() > 1));
   out.push_back(std::move(x));
 }
 
-void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.step_count < kMinStepsForOutliers || f.slow_steps == 0 || !(f.median_step_ns > 0)) return;
+void add_slow_steps(const ProfileFacts& facts, std::vector<Finding>& out) {
+  if (facts.step_count < kMinStepsForOutliers || facts.slow_steps == 0 || !(facts.median_step_ns > 0)) return;
   Finding x;
   x.id = "step.outlier";
-  x.value = times(f.max_step_ns / f.median_step_ns);
-  const double all = f.accounted ? f.window_ns : f.median_step_ns * f.step_count;
-  x.weight = std::min(1.0, share_or_zero(f.max_step_ns - f.median_step_ns, all));
-  x.step = f.max_step;
-  const auto step = static_cast<int32_t>(f.max_step);
-  const std::vector<int32_t> ranks = f.max_step_late ? std::vector{*f.max_step_late} : f.max_step_ranks;
+  x.value = times(facts.max_step_ns / facts.median_step_ns);
+  const double all = facts.accounted ? facts.window_ns : facts.median_step_ns * facts.step_count;
+  x.weight = std::min(1.0, share_or_zero(facts.max_step_ns - facts.median_step_ns, all));
+  x.step = facts.max_step;
+  const auto step = static_cast<int32_t>(facts.max_step);
+  const std::vector<int32_t> ranks = facts.max_step_late ? std::vector{*facts.max_step_late} : facts.max_step_ranks;
   x.places = {{.kind = PlaceKind::kSteps, .ranks = ranks, .first = step, .last = step}};
   x.rank = ranks[0];
   Args args;
-  args.set("step", f.max_step).set("time", human_duration(f.max_step_ns)).set("rank", int64_t{f.max_step_ranks[0]});
-  if (f.max_step_late) args.set("late", int64_t{*f.max_step_late}).set("wait", human_duration(f.max_step_wait_ns));
+  args.set("step", facts.max_step)
+      .set("time", human_duration(facts.max_step_ns))
+      .set("rank", int64_t{facts.max_step_ranks[0]});
+  if (facts.max_step_late)
+    args.set("late", int64_t{*facts.max_step_late}).set("wait", human_duration(facts.max_step_wait_ns));
   // Ranks wait for each other within a step, so the one where it is longest need not be the one that delays it.
-  args.set("slow", grouped(f.max_step_ranks.size()))
-      .set("of", grouped(f.max_step_of))
-      .flag("several", f.max_step_ranks.size() > 1);
-  args.set("who", words(f.max_step_late ? "profile.step.waits" : "profile.step.long", args));
-  say(x, "profile.step", args.set("median", human_duration(f.median_step_ns)).flag("devices", f.device_steps));
+  args.set("slow", grouped(facts.max_step_ranks.size()))
+      .set("of", grouped(facts.max_step_of))
+      .flag("several", facts.max_step_ranks.size() > 1);
+  args.set("who", words(facts.max_step_late ? "profile.step.waits" : "profile.step.long", args));
+  say(x, "profile.step", args.set("median", human_duration(facts.median_step_ns)).flag("devices", facts.device_steps));
   out.push_back(std::move(x));
 }
 
-void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
-  if (f.full_queue_share < kFullQueueShare) return;
+void add_full_queue(const ProfileFacts& facts, std::vector<Finding>& out) {
+  if (facts.full_queue_share < kFullQueueShare) return;
   Finding x;
   x.id = "queue.full";
   x.weight = 0;  // devices are busy meanwhile; only the host waits
-  x.value = percent(f.full_queue_share);
-  x.places = {{.kind = PlaceKind::kRanks, .ranks = {f.full_queue_rank}}};
-  say(x, "profile.queue", Args().set("rank", int64_t{f.full_queue_rank}));
+  x.value = percent(facts.full_queue_share);
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {facts.full_queue_rank}}};
+  say(x, "profile.queue", Args().set("rank", int64_t{facts.full_queue_rank}));
   out.push_back(std::move(x));
 }
 
@@ -195,8 +199,8 @@ void add_waiting_phases(const Headline& headline, std::vector<Finding>& out) {
   }
 }
 
-void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
-  const double share = share_or_zero(f.outside_ns, f.recorded_ns);
+void add_outside(const ProfileFacts& facts, std::vector<Finding>& out) {
+  const double share = share_or_zero(facts.outside_ns, facts.recorded_ns);
   if (share < kOutsideShare) return;
   Finding x;
   x.id = "device.unused";
@@ -204,9 +208,9 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = percent(share);
   say(x, "profile.outside",
       Args()
-          .set("time", human_duration(f.outside_ns))
-          .flag("several", f.ranks.size() > 1)
-          .flag("steps", f.accounted && f.step_count > 0));
+          .set("time", human_duration(facts.outside_ns))
+          .flag("several", facts.ranks.size() > 1)
+          .flag("steps", facts.accounted && facts.step_count > 0));
   out.push_back(std::move(x));
 }
 
@@ -230,15 +234,15 @@ bool recorded_apart(const Trace& trace) {
 // ---- the passes ---------------------------------------------------------------------------------------------------
 
 // The bar of collectives alone is the ledger's: what each rank waits in them, and what they take once all have come.
-void take_ledger(const LedgerOfRun& run, ProfileFacts& f) {
+void take_ledger(const LedgerOfRun& run, ProfileFacts& facts) {
   std::map<int32_t, double> waits;
   for (const LedgerInstance& instance : run.ledger.instances)
     for (size_t k = instance.begin; k < instance.end; ++k) {
       const LedgerPart& part = run.ledger.parts[k];
       waits[run.torch.ranks[run.torch.parts[part.call->rank_index]]] += static_cast<double>(part.wait_ns);
     }
-  f.comm_wait_ns = 0;
-  for (RankFacts& r : f.ranks) f.comm_wait_ns += r.comm_wait_ns = std::min(r.exposed_comm_ns, waits[r.rank]);
+  facts.comm_wait_ns = 0;
+  for (RankFacts& r : facts.ranks) facts.comm_wait_ns += r.comm_wait_ns = std::min(r.exposed_comm_ns, waits[r.rank]);
 }
 
 // Ranks of a pipeline wait for its messages, which its own findings explain.
@@ -293,7 +297,8 @@ void sort_losses(const ProfileFacts& facts, std::vector<Finding>& list) {
   sort_stably(list, std::greater(), &Finding::weight);
   // A rank that is late or slow comes before the waiting that follows from it. Prices decide the order where there are.
   if (!facts.accounted)
-    std::ranges::stable_partition(list, [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
+    std::ranges::stable_partition(
+        list, [](const Finding& finding) { return finding.id == "rank.late" || finding.id == "rank.slow"; });
 }
 
 Headline account_for(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
@@ -312,10 +317,10 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
 }
 
 // The share of a loss, with the digits of the bar where it is a part of it.
-std::string share_text(const Headline& headline, const Finding& x) {
-  const std::string_view part = x.id == "comm.exposed" ? "comm" : x.id == "memory.exposed" ? "memory" : "";
+std::string share_text(const Headline& headline, const Finding& finding) {
+  const std::string_view part = finding.id == "comm.exposed" ? "comm" : finding.id == "memory.exposed" ? "memory" : "";
   const auto at = std::ranges::find(headline.parts, part, &SpanPart::id);
-  if (at == headline.parts.end() || percent(at->share) != percent(x.weight)) return percent(x.weight);
+  if (at == headline.parts.end() || percent(at->share) != percent(finding.weight)) return percent(finding.weight);
   return printed_shares(headline)[at - headline.parts.begin()];
 }
 

@@ -7,31 +7,31 @@ namespace {
 constexpr double kNamedShare = 0.01;  // share of the span; a smaller part of the loss gets no sentence
 
 // Idle time by cause, and other work.
-void add_idle_parts(const ProfileAccount& account, Headline& h) {
+void add_idle_parts(const ProfileAccount& account, Headline& headline) {
   const double window = window_of(account);
   const auto part = [&](const std::string& id, auto&& of) {
     const double ns = sum_over<double>(account, [&](const RankAccount& a) { return of(a); });
-    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
+    if (ns > 0) headline.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
   };
   part("rest", [](const RankAccount& a) { return a.other_work_ns; });
   for (size_t cause = 0; cause < kIdleCauses; ++cause)
     part("idle-" + std::string(kIdleCauseNames[cause]), [&](const RankAccount& a) { return a.idle_ns[cause]; });
 }
 
-void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headline& h) {
-  const double span = f.whole.span_ns;
+void add_span_parts(const ProfileFacts& facts, const ProfileAccount& account, Headline& headline) {
+  const double span = facts.whole.span_ns;
   const auto part = [&](const std::string& id, double ns) {
-    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, span)));
+    if (ns > 0) headline.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, span)));
   };
-  part("compute", f.whole.compute_ns - f.whole_graphs_ns);
-  part("graphs", f.whole_graphs_ns);
-  part("comm-wait", f.comm_wait_ns);
-  part(f.only_communication ? "transfer" : "comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
-  part("memory", f.whole.exposed_memory_ns);
-  if (f.accounted)
-    add_idle_parts(account, h);
+  part("compute", facts.whole.compute_ns - facts.whole_graphs_ns);
+  part("graphs", facts.whole_graphs_ns);
+  part("comm-wait", facts.comm_wait_ns);
+  part(facts.only_communication ? "transfer" : "comm", facts.whole.exposed_comm_ns - facts.comm_wait_ns);
+  part("memory", facts.whole.exposed_memory_ns);
+  if (facts.accounted)
+    add_idle_parts(account, headline);
   else
-    part("idle", f.whole.idle_ns);
+    part("idle", facts.whole.idle_ns);
 }
 
 // "3 steps", for a number above zero.
@@ -40,28 +40,28 @@ Text counted(std::string_view sentence, size_t count) {
   return words(sentence, Args().set("count", number).flag("one", count == 1));
 }
 
-void say(Headline& h, const Text& title, const Text& lead) {
-  h.title = title;
-  h.lead = lead;
+void say(Headline& headline, const Text& title, const Text& lead) {
+  headline.title = title;
+  headline.lead = lead;
 }
 
 // Says where devices should be visible and why they may not be.
-void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
+void say_no_devices(const Trace& trace, const Args& window, Headline& headline) {
   const Text title = words("profile.title.no_devices", window);
   if (trace.device_family == DeviceFamily::kNpu) {
     const bool sums = std::ranges::any_of(trace.parts, [](const Part& part) { return !part.step_summaries.empty(); });
-    say(h, sums ? words("profile.title.sums_alone") : title, words("profile.lead.no_devices_npu"));
+    say(headline, sums ? words("profile.title.sums_alone") : title, words("profile.lead.no_devices_npu"));
   } else if (trace.diagnostics.count(trace.format + ".lost_work") > 0) {
-    say(h, title, words("profile.lead.lost_devices"));
+    say(headline, title, words("profile.lead.lost_devices"));
   } else if (trace.format == "xplane") {
-    say(h, title, words("profile.lead.no_devices_xla"));
+    say(headline, title, words("profile.lead.no_devices_xla"));
   } else {
     // Advice for torch.profiler is for its traces: those with kinds of events that only torch writes.
     const bool torch = trace.writer.empty() && (trace.format == "kineto" || trace.format == "perfetto") &&
                        std::ranges::any_of(trace.categories, [](const CategoryInfo& c) {
                          return c.kind == Category::kCpuOp || c.kind == Category::kPythonFunction;
                        });
-    say(h, title, torch ? words("profile.lead.no_devices") : Text{});
+    say(headline, title, torch ? words("profile.lead.no_devices") : Text{});
   }
 }
 
@@ -94,29 +94,30 @@ bool tells(std::string_view id, std::string_view part) {
 
 }  // namespace
 
-std::vector<std::string> printed_shares(const Headline& h) {
+std::vector<std::string> printed_shares(const Headline& headline) {
   std::vector<double> shares;
-  for (const SpanPart& part : h.parts) shares.push_back(part.share);
+  for (const SpanPart& part : headline.parts) shares.push_back(part.share);
   return percents(shares);
 }
 
-Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account) {
+Headline profile_headline(const ProfileFacts& facts, const Trace& trace, const ProfileAccount& account) {
   const size_t rank_count = trace.parts.size();  // also those of which nothing was recorded
   Headline h;
   Args args;
-  args.set("window", human_duration(f.window_ns));
-  if (f.step_count > 0) args.set("steps", counted("steps", f.step_count));
-  if (f.ranks.empty()) {
+  args.set("window", human_duration(facts.window_ns));
+  if (facts.step_count > 0) args.set("steps", counted("steps", facts.step_count));
+  if (facts.ranks.empty()) {
     say_no_devices(trace, args, h);
     return h;
   }
-  args.set("lost", percent(1 - share_or_zero(f.whole.compute_ns, f.whole.span_ns))).flag("several", f.ranks.size() > 1);
-  if (f.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(f.whole_graphs_ns, f.whole.span_ns)));
-  if (f.step_count > 1) args.set("step", human_duration(f.step_ns));
+  args.set("lost", percent(1 - share_or_zero(facts.whole.compute_ns, facts.whole.span_ns)))
+      .flag("several", facts.ranks.size() > 1);
+  if (facts.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(facts.whole_graphs_ns, facts.whole.span_ns)));
+  if (facts.step_count > 1) args.set("step", human_duration(facts.step_ns));
   args.set("ranks", counted("profile.ranks", rank_count)).flag("shared", drives_several_devices(trace));
-  Text lead = words(f.only_communication ? "profile.lead.communication" : "profile.lead", args);
-  add_span_parts(f, account, h);
-  if (f.only_communication) {
+  Text lead = words(facts.only_communication ? "profile.lead.communication" : "profile.lead", args);
+  add_span_parts(facts, account, h);
+  if (facts.only_communication) {
     say(h, words("profile.title.communication", args), lead);
     return h;
   }
@@ -127,25 +128,25 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
     lead += words("profile.lead.worst",
                   Args().set("part", worst->label).set("share", printed_shares(h)[worst - h.parts.data()]));
   // Without communication the job may have no other rank.
-  if (rank_count == 1 && f.whole.comm_ns > 0) lead += words("profile.lead.one_rank");
-  say(h, words(f.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
+  if (rank_count == 1 && facts.whole.comm_ns > 0) lead += words("profile.lead.one_rank");
+  say(h, words(facts.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
   return h;
 }
 
-void warn_of_runs(const Trace& trace, Headline& h) {
+void warn_of_runs(const Trace& trace, Headline& headline) {
   if (trace.diagnostics.count("kineto.truncated") > 0)
-    h.title = words("profile.title.cut_off", Args().set("title", h.title));
+    headline.title = words("profile.title.cut_off", Args().set("title", headline.title));
   if (trace.diagnostics.count("kineto.far_apart") > 0)
-    h.lead = words("profile.lead.far_apart", Args().set("lead", h.lead));
+    headline.lead = words("profile.lead.far_apart", Args().set("lead", headline.lead));
 }
 
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& h) {
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& headline) {
   constexpr double kWorthALine = 0.01;
   std::vector<SpanPart> parts;
   double found = 0, others = 0, computing = 0;
-  for (const SpanPart& part : h.parts) {
+  for (const SpanPart& part : headline.parts) {
     if (part.id == "graphs" && part.share >= kWorthALine) {
-      h.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
+      headline.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
       return;
     }
     if (std::ranges::any_of(reported, [&](const std::string& id) { return tells(id, part.id); }))
@@ -159,10 +160,10 @@ void close_account(const std::vector<Finding>& list, const std::vector<std::stri
   const auto second = parts.begin() + std::min<ptrdiff_t>(1, std::ssize(parts));
   if (found > 0) parts.insert(second, span_part("found", "profile.closing.found", found));
   if (others > 0) parts.push_back(span_part("others", "part.others", others));
-  const bool any = std::ranges::any_of(list, [](const Finding& x) { return x.weight > 0; });
+  const bool any = std::ranges::any_of(list, [](const Finding& finding) { return finding.weight > 0; });
   Args args;
   args.flag("quiet", !any && computing >= kMostlyComputing).set("parts", parts_text(parts));
-  h.closing = words("profile.closing", args);
+  headline.closing = words("profile.closing", args);
 }
 
 }  // namespace stageline

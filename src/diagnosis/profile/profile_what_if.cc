@@ -11,72 +11,76 @@ constexpr double kOneRank = 2;     // as for a loss alone: the others wait for a
 constexpr double kSameSum = 0.02;  // share of the sum; a smaller difference from it is not reported
 
 // The losses that a rank would not have if every finding were gone.
-Removed removed_of(const ProfileFacts& f, const RankFacts& rank, const std::vector<Finding>& list) {
+Removed removed_of(const ProfileFacts& facts, const RankFacts& rank, const std::vector<Finding>& list) {
   Removed removed;
   const double waiting = share_or_zero(rank.comm_wait_ns, rank.exposed_comm_ns);
   if (has_finding(list, "comm.exposed")) removed.communication += 1 - waiting;
-  if (has_finding(list, "comm.waiting") || has_finding(list, "rank.late") || (f.late && has_finding(list, "rank.slow")))
+  if (has_finding(list, "comm.waiting") || has_finding(list, "rank.late") ||
+      (facts.late && has_finding(list, "rank.slow")))
     removed.communication += waiting;
   if (has_finding(list, "memory.exposed")) removed.copies = 1;
-  if (f.slow_rank == rank.rank && has_finding(list, "rank.slow")) {
+  if (facts.slow_rank == rank.rank && has_finding(list, "rank.slow")) {
     std::vector<double> others;
-    for (const RankFacts& other : f.ranks)
+    for (const RankFacts& other : facts.ranks)
       if (other.rank != rank.rank && other.compute_ns > 0) others.push_back(other.compute_ns);
     removed.compute = std::max(0.0, 1 - share_or_zero(median_of(others), rank.compute_ns));
   }
   removed.loss = [&list](const RankLoss& loss) {
-    return std::ranges::any_of(list, [&](const Finding& x) {
-      if (x.id == "comm.contention") return loss.kind == LossKind::kContention;
-      if (x.id == "compute.aicpu") return loss.kind == LossKind::kAiCpu;
-      if (x.id == "compute.misaligned") return loss.kind == LossKind::kMisaligned;
-      if (x.id == "compute.few_cores") return loss.kind == LossKind::kFewCores;
-      if (x.id == "copies.pageable")
+    return std::ranges::any_of(list, [&](const Finding& finding) {
+      if (finding.id == "comm.contention") return loss.kind == LossKind::kContention;
+      if (finding.id == "compute.aicpu") return loss.kind == LossKind::kAiCpu;
+      if (finding.id == "compute.misaligned") return loss.kind == LossKind::kMisaligned;
+      if (finding.id == "compute.few_cores") return loss.kind == LossKind::kFewCores;
+      if (finding.id == "copies.pageable")
         return loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos;
-      return is_about(x, loss);
+      return is_about(finding, loss);
     });
   };
   return removed;
 }
 
-double saving_of(const Finding& x) { return x.price.saving_ns > 0 ? x.price.saving_ns : x.lost_ns_per_step; }
+double saving_of(const Finding& finding) {
+  return finding.price.saving_ns > 0 ? finding.price.saving_ns : finding.lost_ns_per_step;
+}
 
 // All losses together, as a share of the step: the mean of the ranks or, where ranks wait for one that loses far more,
 // that rank's.
-double together(const Run& run, const ProfileFacts& f, const std::vector<Finding>& list) {
+double together(const Run& run, const ProfileFacts& facts, const std::vector<Finding>& list) {
   const Trace& trace = run.trace();
-  std::vector<double> shares(f.ranks.size());
+  std::vector<double> shares(facts.ranks.size());
   parallel_for(shares.size(), [&](size_t r) {
     for (const Part& part : trace.parts)
-      if (part.rank == f.ranks[r].rank)
-        shares[r] = share_or_zero(saved_without(trace, part, removed_of(f, f.ranks[r], list)), f.ranks[r].span_ns);
+      if (part.rank == facts.ranks[r].rank)
+        shares[r] =
+            share_or_zero(saved_without(trace, part, removed_of(facts, facts.ranks[r], list)), facts.ranks[r].span_ns);
   });
   const double mean = mean_of(shares), max = *std::ranges::max_element(shares);
   std::ranges::sort(shares);
   shares.pop_back();
-  return f.whole.comm_ns > 0 && !shares.empty() && max > kOneRank * median_of(shares) ? max : mean;
+  return facts.whole.comm_ns > 0 && !shares.empty() && max > kOneRank * median_of(shares) ? max : mean;
 }
 
-void set_saving(Fix& fix, double saving_ns, const ProfileFacts& f) {
-  fix.price.saving_ns = saving_ns, fix.price.step_ns = f.step_ns - saving_ns;
+void set_saving(Fix& fix, double saving_ns, const ProfileFacts& facts) {
+  fix.price.saving_ns = saving_ns, fix.price.step_ns = facts.step_ns - saving_ns;
 }
 
-Fix priced(const std::string& id, const Text& name, double saving_ns, const ProfileFacts& f) {
+Fix priced(const std::string& id, const Text& name, double saving_ns, const ProfileFacts& facts) {
   Fix fix;
   fix.id = id, fix.name = name;
-  fix.price.recorded_ns = f.step_ns;
-  fix.price.steps = static_cast<int64_t>(f.step_count);
-  set_saving(fix, saving_ns, f);
+  fix.price.recorded_ns = facts.step_ns;
+  fix.price.steps = static_cast<int64_t>(facts.step_count);
+  set_saving(fix, saving_ns, facts);
   fix.price.error_ns = fix.price.held = kNaN;
   fix.assumes = words("profile.what_if.replayed");
   return fix;
 }
 
-Fix fix_of(const Finding& x, const ProfileFacts& f) {
-  Fix fix = priced(x.id, x.title, saving_of(x), f);
-  fix.how = x.detail;
-  if (x.uncertainty_ns > 0) fix.price.error_ns = x.uncertainty_ns;
+Fix fix_of(const Finding& finding, const ProfileFacts& facts) {
+  Fix fix = priced(finding.id, finding.title, saving_of(finding), facts);
+  fix.how = finding.detail;
+  if (finding.uncertainty_ns > 0) fix.price.error_ns = finding.uncertainty_ns;
   // That a part of the bar would be gone is not simulated: other work may take its place.
-  fix.bound = !(x.price.saving_ns > 0);
+  fix.bound = !(finding.price.saving_ns > 0);
   if (fix.bound) fix.assumes = words("profile.what_if.bound");
   return fix;
 }

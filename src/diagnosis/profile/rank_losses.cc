@@ -115,11 +115,11 @@ class LossFinder {
     int64_t idle_ns;
   };
 
-  std::vector<bool> below(const Candidate& c) const {
+  std::vector<bool> below(const Candidate& candidate) const {
     std::vector<bool> in(t_.nodes.size(), false);
-    for (uint32_t n = c.node; n < t_.nodes.size(); ++n) {
-      in[n] = n == c.node || (n != kHostRoot && in[t_.nodes[n].parent]);
-      if (std::ranges::find(c.without, n) != c.without.end()) in[n] = false;
+    for (uint32_t n = candidate.node; n < t_.nodes.size(); ++n) {
+      in[n] = n == candidate.node || (n != kHostRoot && in[t_.nodes[n].parent]);
+      if (std::ranges::find(candidate.without, n) != candidate.without.end()) in[n] = false;
     }
     return in;
   }
@@ -146,24 +146,24 @@ class LossFinder {
     });
   }
 
-  void make_idle(const Candidate& c) {
+  void make_idle(const Candidate& candidate) {
     RankLoss x;
     x.kind = LossKind::kIdle;
-    x.owner = c.owner;
-    x.at = culprits_.of(c.named);
+    x.owner = candidate.owner;
+    x.at = culprits_.of(candidate.named);
     int64_t longest_start = 0;
-    x.of_model = c.owner == IdleCause::kWork && is_of_model(c.named);
-    x.recorded_ns = c.idle_ns;
+    x.of_model = candidate.owner == IdleCause::kWork && is_of_model(candidate.named);
+    x.recorded_ns = candidate.idle_ns;
     TakenOut out;
     out.keys.assign(t_.idle_of_key.size(), false);
-    const std::vector<bool> in = below(c);
+    const std::vector<bool> in = below(candidate);
     double pauses = 0, fixed = 0;  // pauses would go away with fewer, longer kernels
     int64_t longest_end = 0;
     for (uint32_t n = 0; n < t_.nodes.size(); ++n) {
       if (!in[n]) continue;
-      const OwnerKey key = owner_key(n, c.owner);
+      const OwnerKey key = owner_key(n, candidate.owner);
       out.keys[key] = true;
-      if (c.owner == IdleCause::kDispatch) {
+      if (candidate.owner == IdleCause::kDispatch) {
         pauses += t_.short_pauses_ns[n];
         fixed += fixed_ns(n);
         x.short_kernels += t_.short_kernel_count[n];
@@ -175,7 +175,7 @@ class LossFinder {
       longest_start = longest.start_ns;
       longest_end = longest.start_ns + longest.dur_ns;
     }
-    x.first_call = c.owner == IdleCause::kBlocked && longest_start < first_end_of(c.named);
+    x.first_call = candidate.owner == IdleCause::kBlocked && longest_start < first_end_of(candidate.named);
     if (x.at.empty()) {
       const auto next = std::ranges::partition_point(
           t_.host, [&](const DeviceTimeline::HostItem& item) { return item.start_ns < longest_end; });

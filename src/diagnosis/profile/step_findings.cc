@@ -99,7 +99,7 @@ std::pair<double, double> operators_and_rest(const ProfileSums& sums) {
 }
 
 // The bar of phases, the longest first, where a host's trace names some.
-bool add_phases(const Trace& trace, Headline& h) {
+bool add_phases(const Trace& trace, Headline& headline) {
   std::map<std::string, double> sums;
   double whole = 0, rest = 0;
   const std::vector<RolloutTail> tails = rollout_tails(trace);
@@ -109,13 +109,13 @@ bool add_phases(const Trace& trace, Headline& h) {
     for (const double length : times.lengths) whole += length, rest += length;
   }
   if (sums.empty() || !(whole > 0)) return false;
-  h.host_alone = true;
+  headline.host_alone = true;
   if (const auto count = sum_over<int64_t>(trace.parts, [](const Part& part) { return part.requests.size(); }))
-    h.title =
+    headline.title =
         words("profile.title.requests", Args().count("requests", count).set("time", human_duration(whole / count)));
-  for (const auto& [id, ns] : sums) h.parts.push_back(span_part(id, "profile.part." + id, ns / whole));
-  sort_stably(h.parts, std::greater(), &SpanPart::share);
-  if (rest > 0) h.parts.push_back(span_part("rest", "profile.host.other", rest / whole));
+  for (const auto& [id, ns] : sums) headline.parts.push_back(span_part(id, "profile.part." + id, ns / whole));
+  sort_stably(headline.parts, std::greater(), &SpanPart::share);
+  if (rest > 0) headline.parts.push_back(span_part("rest", "profile.host.other", rest / whole));
   return true;
 }
 
@@ -143,13 +143,13 @@ void add_step_findings(const Trace& trace, const ProfileFacts& facts, const Prof
   if (full.rank >= 0) add_full_memory(trace, full.share, full.rank, out);
 }
 
-void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
+void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& headline) {
   const StepShares steps = step_shares(sums);
-  if (add_phases(trace, h)) return;
+  if (add_phases(trace, headline)) return;
   if (!(steps.total > 0)) return;
-  h.host_alone = true;
+  headline.host_alone = true;
   const auto part = [&](const char* id, const char* name, double share) {
-    if (share > 0) h.parts.push_back(span_part(id, name, share));
+    if (share > 0) headline.parts.push_back(span_part(id, name, share));
   };
   double communication = steps.of(TbRole::kCommunication), operators = steps.of(TbRole::kCpuExec);
   const double loading = steps.of(TbRole::kDataLoader);
@@ -164,8 +164,8 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   if (longest == all.end() || longest->share < kLongestOperator) return;
   Args args;
   args.set("name", longest->name).set("rank", int64_t{longest->rank}).set("share", percent(longest->share));
-  args.set("lead", h.lead).flag("talks", is_communication_call(longest->name));
-  h.lead = words("profile.host.longest", args);
+  args.set("lead", headline.lead).flag("talks", is_communication_call(longest->name));
+  headline.lead = words("profile.host.longest", args);
 }
 
 }  // namespace stageline

@@ -129,12 +129,18 @@ class TransferFindings {
     add_change(bucket, Batch::kBucket, out);
     add_stalled(out);
     add_slower(
-        true, [](const LedgerInstance& x) { return x.bytes; },
-        [&](const LedgerInstance& x) { return under_computing(x); }, out);
+        true, [](const LedgerInstance& instance) { return instance.bytes; },
+        [&](const LedgerInstance& instance) { return under_computing(instance); }, out);
     if (f_.npu)
       add_slower(
-          false, [](const LedgerInstance& x) { return int64_t{std::lround(std::log2(static_cast<double>(x.bytes)))}; },
-          [](const LedgerInstance& x) { return Is(x.bytes > kAlignment && x.bytes % kAlignment != 0); }, out);
+          false,
+          [](const LedgerInstance& instance) {
+            return int64_t{std::lround(std::log2(static_cast<double>(instance.bytes)))};
+          },
+          [](const LedgerInstance& instance) {
+            return Is(instance.bytes > kAlignment && instance.bytes % kAlignment != 0);
+          },
+          out);
   }
 
  private:
@@ -274,11 +280,11 @@ class TransferFindings {
   }
 
   // Sets what a change saves and where; returns false where it saves too little.
-  bool price(const Change& change, Finding& x, double min = kMinSaving) {
-    x.weight = change.worst ? saved(change.shorter) : 0;
-    if (x.weight < min) return false;
-    x.price.saving_ns = x.weight * f_.step_ns;
-    x.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
+  bool price(const Change& change, Finding& finding, double min = kMinSaving) {
+    finding.weight = change.worst ? saved(change.shorter) : 0;
+    if (finding.weight < min) return false;
+    finding.price.saving_ns = finding.weight * f_.step_ns;
+    finding.places = {{.kind = PlaceKind::kCollective, .ranks = change.worst->group->members}};
     return true;
   }
 
@@ -316,9 +322,9 @@ class TransferFindings {
   using Is = std::optional<bool>;  // none: neither the one nor the other
 
   // Returns true when a rank computes during most of the transfer, false when none does during any of it.
-  Is under_computing(const LedgerInstance& x) const {
+  Is under_computing(const LedgerInstance& instance) const {
     double most = 0;
-    for (size_t k = x.begin; k < x.end; ++k) {
+    for (size_t k = instance.begin; k < instance.end; ++k) {
       const LedgerPart& part = run_.ledger.parts[k];
       if (part.transfer_ns > 0) most = std::max(most, 1 - share_or_zero(part.exposed_transfer_ns, part.transfer_ns));
     }

@@ -31,7 +31,8 @@ int64_t common(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   return sum;
 }
 
-void step_rows(SqliteInsert& insert, const RankRows& rows, const AscendDbOptions& o, const std::vector<Span>& steps) {
+void step_rows(SqliteInsert& insert, const RankRows& rows, const AscendDbOptions& options,
+               const std::vector<Span>& steps) {
   std::vector<Interval> communication, receives;
   for (const CommunicationRow& op : rows.communications()) {
     communication.push_back({op.device.start, op.device.end});
@@ -46,20 +47,20 @@ void step_rows(SqliteInsert& insert, const RankRows& rows, const AscendDbOptions
     const int64_t whole = steps[i].end - steps[i].start, busy = total(compute), talk = total(comm);
     const int64_t both = common(compute, comm), bubble = total(receive), hidden = common(compute, receive);
     // The profiler sums all receives as "bubble", and calls the rest of the step "stage".
-    const std::string step = std::to_string(o.first_step + static_cast<int64_t>(i));
+    const std::string step = std::to_string(options.first_step + static_cast<int64_t>(i));
     insert.text(step).real(us(busy)).real(us(talk - both)).real(us(both));
     insert.real(us(talk)).real(us(whole - busy - talk + both)).real(us(whole - bubble)).real(us(bubble));
     insert.real(us(talk - both - (bubble - hidden))).real(0).next();
   }
 }
 
-void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDbOptions& o, int64_t offset_ns,
+void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDbOptions& options, int64_t offset_ns,
                         Status& status) {
   SqliteInsert time(db, "CommAnalyzerTime", 10), band(db, "CommAnalyzerBandwidth", 12),
       link(db, "CommAnalyzerMatrix", 11);
   for (const CommunicationRow& op : rows.communications()) {
     const std::string group = hccl_group_digits(op.group->name);
-    const std::string step = "step" + std::to_string(o.first_step + op.step);
+    const std::string step = "step" + std::to_string(options.first_step + op.step);
     const std::string_view type = op.kind == "allReduce" ? "collective" : "p2p";
     const int64_t lasts = op.device.end - op.device.start,
                   moves = std::clamp<int64_t>(op.transit_ns, 1, std::max<int64_t>(lasts, 1));
@@ -81,20 +82,20 @@ void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDb
 
 }  // namespace
 
-Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const std::vector<Span>& steps,
+Status write_analysis_db(const RankRows& rows, const AscendDbOptions& options, const std::vector<Span>& steps,
                          int64_t offset_ns, const std::string& path) {
   TRY(out, OutputFile::create(path));
   {
     TRY(db, SqliteDb::open_new(*out));
     TRY_OK(db->run("BEGIN"));
-    TRY_OK(create_analysis_tables(*db, o.level));
+    TRY_OK(create_analysis_tables(*db, options.level));
     Status status;
     {
       SqliteInsert insert(*db, "StepTraceTime", 10);
-      step_rows(insert, rows, o, steps);
+      step_rows(insert, rows, options, steps);
       status = insert.status();
     }
-    if (status && o.level == AscendLevel::kLevel1) communication_rows(*db, rows, o, offset_ns, status);
+    if (status && options.level == AscendLevel::kLevel1) communication_rows(*db, rows, options, offset_ns, status);
     if (!status) return status;
     TRY_OK(db->run("COMMIT"));
   }

@@ -22,20 +22,20 @@ namespace {
 // The text of a marked range.
 // The guide numbers micro-batch i of chunk c in DualPipeV as c·m + i, and it does spell "overlaping" in this way. The
 // chunks of DualPipe are directions, with micro-batches of their own.
-std::string guide_text(const AscendDbOptions& o, const Block& b) {
-  const bool halves = o.schedule.name.starts_with("dualpipe");
+std::string guide_text(const AscendDbOptions& options, const Block& b) {
+  const bool halves = options.schedule.name.starts_with("dualpipe");
   if (b.mark == Mark::kWeight || b.mark == Mark::kEmptyPop) return "{'name': 'WeightGradStore.pop'}";
   if (!halves) return b.mark == Mark::kForward ? "{'name': 'forward_step'}" : "{'name': 'backward_step'}";
   if (b.mark == Mark::kBackward || b.mark == Mark::kLogits) return "{'name': 'backward_step_with_model_graph'}";
-  const bool counts_on = o.schedule.layout == ChunkLayout::kV;
-  const int32_t number = (counts_on ? b.chunk * o.schedule.sizes.micro_batches : 0) + b.micro_batch;
+  const bool counts_on = options.schedule.layout == ChunkLayout::kV;
+  const int32_t number = (counts_on ? b.chunk * options.schedule.sizes.micro_batches : 0) + b.micro_batch;
   return std::string("{'name': '") +
          (b.mark == Mark::kForward ? "forward_step_with_model_graph" : "forward_backward_overlaping") +
          "', 'current_microbatch': " + std::to_string(number) + "}";
 }
 
-std::string helper_text(const AscendDbOptions& o, const Block& b, int32_t stage) {
-  const bool halves = o.schedule.name.starts_with("dualpipe");
+std::string helper_text(const AscendDbOptions& options, const Block& b, int32_t stage) {
+  const bool halves = options.schedule.name.starts_with("dualpipe");
   JsonWriter json;
   json.begin_object();
   switch (b.mark) {
@@ -48,14 +48,14 @@ std::string helper_text(const AscendDbOptions& o, const Block& b, int32_t stage)
   }
   if (b.mark != Mark::kEmptyPop && b.mark != Mark::kLogits) {
     json.field("micro_batch", int64_t{b.micro_batch});
-    if (o.schedule.sizes.chunks > 1) json.field("chunk", int64_t{b.chunk});
+    if (options.schedule.sizes.chunks > 1) json.field("chunk", int64_t{b.chunk});
   }
-  json.field("stage", int64_t{stage}).field("step", o.first_step + b.step).end_object();
+  json.field("stage", int64_t{stage}).field("step", options.first_step + b.step).end_object();
   return json.take();
 }
 
-std::string mark_text(const AscendDbOptions& o, const Block& block, int32_t stage) {
-  return o.marks == AscendMarks::kGuide ? guide_text(o, block) : helper_text(o, block, stage);
+std::string mark_text(const AscendDbOptions& options, const Block& block, int32_t stage) {
+  return options.marks == AscendMarks::kGuide ? guide_text(options, block) : helper_text(options, block, stage);
 }
 
 constexpr int64_t kLeadNs = 25'000'000;    // how far the host runs ahead
@@ -88,9 +88,9 @@ std::vector<RankRows::KernelName> kernels_of(Mark mark) {
 // Writes the rows of one rank by following it through its run.
 class RankWriter {
  public:
-  RankWriter(RankRows& rows, const Plan& plan, const Place& place, const AscendDbOptions& o, int32_t rank,
+  RankWriter(RankRows& rows, const Plan& plan, const Place& place, const AscendDbOptions& options, int32_t rank,
              int32_t stage, const std::vector<Group>& groups)
-      : rows_(rows), plan_(plan), place_(place), o_(o), rank_(rank), stage_(stage), groups_(groups) {
+      : rows_(rows), plan_(plan), place_(place), o_(options), rank_(rank), stage_(stage), groups_(groups) {
     for (uint32_t i = 0; i < place.exchanges.size(); ++i) order_.push_back(i);
     sort_stably(order_, [&](uint32_t a, uint32_t b) { return slot(a) < slot(b); });
   }
@@ -207,13 +207,13 @@ class RankWriter {
   int64_t host_ = 0;
 };
 
-std::string profiler_info(const AscendDbOptions& o, int32_t rank) {
+std::string profiler_info(const AscendDbOptions& options, int32_t rank) {
   JsonWriter json;
   json.begin_object().key("config").begin_object().key("common_config").begin_object().end_object();
   json.key("experimental_config").begin_object();
-  json.field("_profiler_level", o.level == AscendLevel::kNone     ? "Level_none"
-                                : o.level == AscendLevel::kLevel0 ? "Level0"
-                                                                  : "Level1");
+  json.field("_profiler_level", options.level == AscendLevel::kNone     ? "Level_none"
+                                : options.level == AscendLevel::kLevel0 ? "Level0"
+                                                                        : "Level1");
   json.field("_msprof_tx", true).key("_export_type").begin_array().value("db").end_array().end_object().end_object();
   json.field("rank_id", int64_t{rank}).end_object();
   return json.take();
@@ -233,36 +233,37 @@ std::string stamp_of(int64_t epoch_ns) {
   return text;
 }
 
-Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_t offset_ns, const AscendDbOptions& o,
-                  const std::string& folder) {
+Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_t offset_ns,
+                  const AscendDbOptions& options, const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string host = part.machine_name.empty() ? "node0" : part.machine_name;
   const RankIdentity me{part.rank, part.stage, part.device, kFirstSimulatedPid + part.rank, offset_ns, &trace.parts};
-  const std::string suffix = o.mindspore ? "_ascend_ms" : "_ascend_pt";
+  const std::string suffix = options.mindspore ? "_ascend_ms" : "_ascend_pt";
   const fs::path root =
       fs::path(folder) / (host + "_" + std::to_string(me.pid) + "_" + stamp_of(plan.start_ns[0]) + suffix);
   const fs::path output = root / "ASCEND_PROFILER_OUTPUT";
   std::error_code ec;
   fs::create_directories(root, ec);
   if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {root.string()});
-  const std::vector<Group> groups = groups_of(o.grid, part.rank);
-  const std::vector<std::pair<std::string, std::string>> user = user_metadata(o, part.rank, groups);
+  const std::vector<Group> groups = groups_of(options.grid, part.rank);
+  const std::vector<std::pair<std::string, std::string>> user = user_metadata(options, part.rank, groups);
   const std::string number = std::to_string(part.rank);
   // This file is written first, so that the remains of an interrupted run can be recognised as simulated.
-  TRY_OK(write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)));
+  TRY_OK(write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(options, part.rank)));
   fs::create_directories(output, ec);
   if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {output.string()});
   const std::string path =
-      (output / ((o.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db")).string();
+      (output / ((options.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db"))
+          .string();
   TRY(out, OutputFile::create(path));
   {
     TRY(db, SqliteDb::open_new(*out));
     TRY_OK(db->run("BEGIN"));
-    TRY_OK(create_tables(*db, o.level, o.step_time));
+    TRY_OK(create_tables(*db, options.level, options.step_time));
     {
-      RankRows rows(*db, o, me);
-      const Place& place = plan.places[part.dp * static_cast<size_t>(o.schedule.sizes.stages) + part.stage];
-      RankWriter writer(rows, plan, place, o, part.rank, part.stage, groups);
+      RankRows rows(*db, options, me);
+      const Place& place = plan.places[part.dp * static_cast<size_t>(options.schedule.sizes.stages) + part.stage];
+      RankWriter writer(rows, plan, place, options, part.rank, part.stage, groups);
       writer.run();
       std::vector<std::pair<std::string, std::string>> metadata = {{"SCHEMA_VERSION", "1.2.0"},
                                                                    {"SCHEMA_VERSION_MAJOR", "1"},
@@ -270,7 +271,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
                                                                    {"SCHEMA_VERSION_MICRO", "0"}};
       metadata.insert(metadata.end(), user.begin(), user.end());
       TRY_OK(rows.finish(metadata, host, writer.steps));
-      TRY_OK(write_analysis_db(rows, o, writer.device_steps, offset_ns, (output / "analysis.db").string()));
+      TRY_OK(write_analysis_db(rows, options, writer.device_steps, offset_ns, (output / "analysis.db").string()));
     }
     TRY_OK(db->run("COMMIT"));
   }
@@ -282,17 +283,18 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   return write_file((root / "profiler_metadata.json").string(), json.text());
 }
 
-Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string& folder) {
+Status write_links(const Plan& plan, const AscendDbOptions& options, const std::string& folder) {
   std::string csv = "step,kind,chunk,micro_batch,src_rank,dst_rank,send_ns,receive_ns,end_ns\n";
-  const int32_t p = o.schedule.sizes.stages;
+  const int32_t p = options.schedule.sizes.stages;
   const auto rank_of = [&](int32_t place, int32_t tp, int32_t cp) {
-    return std::to_string(o.grid.rank_at(tp, cp, place / p, place % p));
+    return std::to_string(options.grid.rank_at(tp, cp, place / p, place % p));
   };
   for (const Message& m : plan.messages)
-    for (int32_t cp = 0; cp < o.grid.of(GridDim::kCp); ++cp)
-      for (int32_t tp = 0; tp < o.grid.of(GridDim::kTp); ++tp) {
-        csv += std::to_string(o.first_step + m.step) + (m.backward ? ",B," : ",F,") + std::to_string(m.chunk) + "," +
-               std::to_string(m.micro_batch) + "," + rank_of(m.src_place, tp, cp) + "," + rank_of(m.dst_place, tp, cp);
+    for (int32_t cp = 0; cp < options.grid.of(GridDim::kCp); ++cp)
+      for (int32_t tp = 0; tp < options.grid.of(GridDim::kTp); ++tp) {
+        csv += std::to_string(options.first_step + m.step) + (m.backward ? ",B," : ",F,") + std::to_string(m.chunk) +
+               "," + std::to_string(m.micro_batch) + "," + rank_of(m.src_place, tp, cp) + "," +
+               rank_of(m.dst_place, tp, cp);
         for (const int64_t t : {m.send_ns, m.post_ns, m.end_ns}) csv += "," + std::to_string(t);
         csv += "\n";
       }
@@ -302,9 +304,9 @@ Status write_links(const Plan& plan, const AscendDbOptions& o, const std::string
 }  // namespace
 }  // namespace ascend_db
 
-Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o,
+Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options,
                               const std::string& folder) {
-  const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, o);
+  const ascend_db::Plan plan = ascend_db::make_plan(trace, clock_offset_ns, options);
   std::vector<Status> done(trace.parts.size());
   // Set by the first failure, so that the other ranks do not fail one by one on the same full disk.
   std::atomic<bool> failed = false;
@@ -313,12 +315,12 @@ Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_of
     const OutputSet::Join joined(together);
     if (failed) return;
     const Part& part = trace.parts[i];
-    done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[part.machine], o, folder);
+    done[i] = ascend_db::write_rank(trace, part, plan, clock_offset_ns[part.machine], options, folder);
     if (!done[i]) failed = true;
   });
   for (Status& s : done)
     if (!s) return std::move(s).error();
-  return ascend_db::write_links(plan, o, folder);
+  return ascend_db::write_links(plan, options, folder);
 }
 
 }  // namespace stageline

@@ -85,14 +85,14 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   } else {
     const Candidate loop{(*several)[1] - (*several)[0], ChunkLayout::kLoop};
     const Candidate v{((*several)[0] + (*several)[1] + 1) / 2, ChunkLayout::kV};
-    const auto likely = [&](const Candidate& c) {
-      return c.stages == hint || (hint == 0 && c.stages == std::ssize(trace.parts));
+    const auto likely = [&](const Candidate& candidate) {
+      return candidate.stages == hint || (hint == 0 && candidate.stages == std::ssize(trace.parts));
     };
     candidates = {loop, v};
     if (likely(v) && !likely(loop)) std::swap(candidates[0], candidates[1]);
   }
-  const auto fit =
-      std::ranges::find_if(candidates, [&](const Candidate& c) { return fits(map.own, c.stages, c.layout); });
+  const auto fit = std::ranges::find_if(
+      candidates, [&](const Candidate& candidate) { return fits(map.own, candidate.stages, candidate.layout); });
   map.chunks = static_cast<int32_t>(max);
   map.regular = fit != candidates.end();
   if (map.regular) {

@@ -237,8 +237,8 @@ class RangeCellMaker {
     const std::string named = named_schedule(trace_);
     const auto count = json_integer(json_member(info, "microbatch_num"));
     const Schedule& s = labels.made.front().schedule;
-    const bool other_count = count && std::ranges::all_of(labels.made, [&](const RowHypothesis& h) {
-                               return *count != h.schedule.sizes.micro_batches;
+    const bool other_count = count && std::ranges::all_of(labels.made, [&](const RowHypothesis& hypothesis) {
+                               return *count != hypothesis.schedule.sizes.micro_batches;
                              });
     if (!other_count && (named.empty() || named == s.name)) return;
     trace_.diagnostics.add(problem::cells_metadata_contradicted, Args()

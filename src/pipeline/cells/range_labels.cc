@@ -54,38 +54,39 @@ class Labeller {
     return made.front();
   }
 
-  const std::vector<ExpectedRow>* expected_of(const RowHypothesis& h, const RowList& list) const {
+  const std::vector<ExpectedRow>* expected_of(const RowHypothesis& hypothesis, const RowList& list) const {
     const int32_t stage = trace_.parts[list.part].stage;
-    return stage < 0 || static_cast<size_t>(stage) >= h.stages.size() ? nullptr : &h.stages[stage];
+    return stage < 0 || static_cast<size_t>(stage) >= hypothesis.stages.size() ? nullptr : &hypothesis.stages[stage];
   }
 
-  bool can_be_at(const RowHypothesis& h, const RowList& list, const std::vector<ExpectedRow>& expected, size_t i,
-                 size_t j) const {
-    return can_be(rows_.parts[list.part][list.begin + i], expected[j], h.offset, h.schedule.sizes.micro_batches);
+  bool can_be_at(const RowHypothesis& hypothesis, const RowList& list, const std::vector<ExpectedRow>& expected,
+                 size_t i, size_t j) const {
+    return can_be(rows_.parts[list.part][list.begin + i], expected[j], hypothesis.offset,
+                  hypothesis.schedule.sizes.micro_batches);
   }
 
   // Returns true when the list is the rows `shift`, `shift` + 1, … of the schedule, and with `whole` up to its end.
-  bool equals(const RowHypothesis& h, const RowList& list, size_t shift) const {
-    const std::vector<ExpectedRow>* expected = expected_of(h, list);
+  bool equals(const RowHypothesis& hypothesis, const RowList& list, size_t shift) const {
+    const std::vector<ExpectedRow>* expected = expected_of(hypothesis, list);
     const size_t n = list.end - list.begin;
     if (expected == nullptr || shift + n > expected->size()) return false;
     for (size_t i = 0; i < n; ++i)
-      if (!can_be_at(h, list, *expected, i, shift + i)) return false;
+      if (!can_be_at(hypothesis, list, *expected, i, shift + i)) return false;
     return true;
   }
 
-  bool exact(const RowHypothesis& h, const RowList& list) const {
-    const std::vector<ExpectedRow>* expected = expected_of(h, list);
-    return expected != nullptr && expected->size() == list.end - list.begin && equals(h, list, 0);
+  bool exact(const RowHypothesis& hypothesis, const RowList& list) const {
+    const std::vector<ExpectedRow>* expected = expected_of(hypothesis, list);
+    return expected != nullptr && expected->size() == list.end - list.begin && equals(hypothesis, list, 0);
   }
 
-  RowAlignment align(const RowHypothesis& h, const RowList& list) const {
-    const std::vector<ExpectedRow>* expected = expected_of(h, list);
+  RowAlignment align(const RowHypothesis& hypothesis, const RowList& list) const {
+    const std::vector<ExpectedRow>* expected = expected_of(hypothesis, list);
     // A list outside the recorded steps is a step only if it is exactly one, so no edits are allowed.
     if (expected == nullptr || (list.guessed && lists_.any_recorded)) return {};
     const size_t n = list.end - list.begin;
-    RowAlignment out =
-        align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
+    RowAlignment out = align_rows(n, expected->size(),
+                                  [&](size_t i, size_t j) { return can_be_at(hypothesis, list, *expected, i, j); });
     const int64_t longer = std::max(n, expected->size());
     if (out.close && int64_t{out.edits} * kMaxEditShare <= longer) return out;
     // A recording that began or ended in mid-step may lack most of the step; then the list must be exactly its end or
@@ -94,7 +95,7 @@ class Labeller {
     for (const bool head : {true, false}) {
       if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMaxEditShare < expected->size()) continue;
       const size_t shift = head ? expected->size() - n : 0;
-      if (!equals(h, list, shift)) continue;
+      if (!equals(hypothesis, list, shift)) continue;
       out.close = true;
       out.edits = static_cast<int32_t>(expected->size() - n);
       for (size_t i = 0; i < n; ++i) out.early.push_back(static_cast<int32_t>(shift + i));
@@ -106,8 +107,8 @@ class Labeller {
 
   // Returns how many rows the lists of the sample lack or have too many; a list far from the schedule counts with all
   // its rows.
-  int64_t cost(const RowHypothesis& h, const std::vector<size_t>& sample) const {
-    std::vector<RowHypothesis> made = {h};
+  int64_t cost(const RowHypothesis& hypothesis, const std::vector<size_t>& sample) const {
+    std::vector<RowHypothesis> made = {hypothesis};
     for (const size_t l : sample) prepare(lists_.lists[l], made);
     std::vector<int64_t> costs(sample.size(), 0);
     parallel_for(sample.size(), [&](size_t k) {
@@ -120,7 +121,7 @@ class Labeller {
     return sum_over<int64_t>(costs);
   }
 
-  RangeLabels label(const RowHypothesis& h) const;
+  RangeLabels label(const RowHypothesis& hypothesis) const;
 
  private:
   // Returns the micro-batches of this list's step if every rank has the same number of forwards in it, else the usual
@@ -131,9 +132,10 @@ class Labeller {
     const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }
-  void count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way, OffSchedule& off) const;
-  void say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
-  void decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
+  void count_lost(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way,
+                  OffSchedule& off) const;
+  void say_off(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
+  void decide(const RowHypothesis& hypothesis, const RowOrder& order, const RowList& list, const RowAlignment& way,
               std::vector<ExpectedRow>& labels) const;
 
   const Trace& trace_;
@@ -144,9 +146,9 @@ class Labeller {
 
 // Estimates how long the missing rows took from the rows of their kind in this step. Where no row of that kind is left,
 // nothing is known.
-void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const RowAlignment& way,
+void Labeller::count_lost(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way,
                           OffSchedule& off) const {
-  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+  const std::vector<ExpectedRow>& expected = *expected_of(hypothesis, list);
   const std::vector<RangeRow>& rows = rows_.parts[list.part];
   std::map<CellKind, std::pair<int64_t, int64_t>> seen;  // kind → number of rows and their time
   for (size_t i = list.begin; i < list.end; ++i) {
@@ -159,17 +161,18 @@ void Labeller::count_lost(const RowHypothesis& h, const RowList& list, const Row
     if (j != kNoRow) there[j] = 1;
   for (size_t j = 0; j < expected.size(); ++j) {
     if (there[j] != 0) continue;
-    if (off.lost++ == 0) off.lost_first = row_text(expected[j], h.schedule.sizes.chunks > 1);
+    if (off.lost++ == 0) off.lost_first = row_text(expected[j], hypothesis.schedule.sizes.chunks > 1);
     if (const auto at = seen.find(expected[j].kind); at != seen.end())
       off.lost_ns = sum_or_limit(off.lost_ns, at->second.second / at->second.first);
   }
 }
 
-void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAlignment& way, RangeLabels& out) const {
-  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+void Labeller::say_off(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way,
+                       RangeLabels& out) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(hypothesis, list);
   const std::vector<RangeRow>& rows = rows_.parts[list.part];
   const size_t n = list.end - list.begin;
-  const bool chunks = h.schedule.sizes.chunks > 1;
+  const bool chunks = hypothesis.schedule.sizes.chunks > 1;
   size_t at = 0;
   while (at < n && way.early[at] == static_cast<int32_t>(at)) ++at;
   OffSchedule off;
@@ -189,16 +192,17 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
             : n > expected.size() && at < n && rows[list.begin + at].kind == CellKind::kWeightGrad ? "off_schedule.pop"
             : n > expected.size()                                                                  ? "off_schedule.row"
                                   : "off_schedule.order");
-  if (n < expected.size() && !(headless && list.first) && !(tailless && list.last)) count_lost(h, list, way, off);
+  if (n < expected.size() && !(headless && list.first) && !(tailless && list.last))
+    count_lost(hypothesis, list, way, off);
   out.off.push_back(std::move(off));
 }
 
 // A row within an edit can be any of the expected rows between the two alignments. It gets a label when time excludes
 // all but one. With too early a label the work that takes its result would start before it ends. With too late a label
 // the work that makes its input would end after it starts.
-void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
-                      std::vector<ExpectedRow>& labels) const {
-  const std::vector<ExpectedRow>& expected = *expected_of(h, list);
+void Labeller::decide(const RowHypothesis& hypothesis, const RowOrder& order, const RowList& list,
+                      const RowAlignment& way, std::vector<ExpectedRow>& labels) const {
+  const std::vector<ExpectedRow>& expected = *expected_of(hypothesis, list);
   const size_t n = way.early.size();
   std::vector<int32_t> decided(n, kNoRow);
   for (size_t i = 0; i < n; ++i) {
@@ -207,7 +211,7 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
     const auto [first, last] = std::minmax(way.early[i], way.late[i]);
     int32_t left = kNoRow, count = 0;
     for (int32_t j = first; j <= last; ++j) {
-      if (!can_be_at(h, list, expected, i, j)) continue;
+      if (!can_be_at(hypothesis, list, expected, i, j)) continue;
       const auto [wrong, seen] = order.against(list, static_cast<uint32_t>(list.begin + i), expected[j]);
       if (wrong > 0) continue;
       left = j;
@@ -225,9 +229,9 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
   }
 }
 
-RangeLabels Labeller::label(const RowHypothesis& h) const {
+RangeLabels Labeller::label(const RowHypothesis& hypothesis) const {
   RangeLabels out;
-  out.made = {h};
+  out.made = {hypothesis};
   out.rows.resize(rows_.parts.size());
   for (size_t p = 0; p < out.rows.size(); ++p) out.rows[p].assign(rows_.parts[p].size(), kNoLabel);
   out.list_proven.assign(lists_.lists.size(), 0);
@@ -261,7 +265,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     if (ways[l].close && ways[l].early != ways[l].late) open.emplace_back(l, std::move(ways[l]));
   }
   const auto order_of_labels = [&] {
-    RowOrder order(trace_, rows_, h.schedule);
+    RowOrder order(trace_, rows_, hypothesis.schedule);
     for (size_t l = 0; l < lists_.lists.size(); ++l) {
       const RowList& list = lists_.lists[l];
       for (size_t i = list.begin; out.list_proven[l] && i < list.end; ++i)
@@ -287,8 +291,8 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     if (off.found_row == UINT32_MAX) continue;
     const ExpectedRow& label = out.rows[off.part][off.found_row];
     const RangeRow& row = rows_.parts[off.part][off.found_row];
-    off.found =
-        label.action_count > 0 ? row_text(label, h.schedule.sizes.chunks > 1) : std::string(kind_code(row.kind));
+    off.found = label.action_count > 0 ? row_text(label, hypothesis.schedule.sizes.chunks > 1)
+                                       : std::string(kind_code(row.kind));
   }
   return out;
 }

@@ -37,21 +37,21 @@ class Splitter {
         layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
         graphs_(trace, lists, layout_), sequences_(theory) {}
 
-  void replay(Pipeline& p) const {
-    const OrderGraph graph = graphs_.graph(p.first, p.last);
-    OrderReplay replayer(graph, lists_, p.first);
-    replayer.without_messages(p.level_ns);
-    p.units = graph.units.size();
-    p.unnumbered = graph.unnumbered;
-    p.without_producer = graph.without_producer;
-    p.broken = graph.broken;
-    p.overlap_ns = graph.overlap_ns;
-    p.start_ns = graph.start_ns;
-    p.end_ns = graph.end_ns;
-    for (const int32_t stage : replayer.stages()) p.stages.push_back({stage, 0, 0, 0});
-    for (size_t l = p.first; l < p.last; ++l) {
-      const uint32_t begin = graph.list_begin[l - p.first], end = graph.list_begin[l - p.first + 1];
-      StageBusy& stage = p.stages[replayer.place_of(lists_.lists[l].stage)];
+  void replay(Pipeline& pipeline) const {
+    const OrderGraph graph = graphs_.graph(pipeline.first, pipeline.last);
+    OrderReplay replayer(graph, lists_, pipeline.first);
+    replayer.without_messages(pipeline.level_ns);
+    pipeline.units = graph.units.size();
+    pipeline.unnumbered = graph.unnumbered;
+    pipeline.without_producer = graph.without_producer;
+    pipeline.broken = graph.broken;
+    pipeline.overlap_ns = graph.overlap_ns;
+    pipeline.start_ns = graph.start_ns;
+    pipeline.end_ns = graph.end_ns;
+    for (const int32_t stage : replayer.stages()) pipeline.stages.push_back({stage, 0, 0, 0});
+    for (size_t l = pipeline.first; l < pipeline.last; ++l) {
+      const uint32_t begin = graph.list_begin[l - pipeline.first], end = graph.list_begin[l - pipeline.first + 1];
+      StageBusy& stage = pipeline.stages[replayer.place_of(lists_.lists[l].stage)];
       ++stage.ranks;
       int64_t last_ns = graph.units[begin].end_ns;
       double own_ns = 0;
@@ -61,26 +61,26 @@ class Splitter {
         own_ns += graph.units[u].own_ns;
         last_ns = std::max(last_ns, graph.units[u].end_ns);
       }
-      p.busy_ns += own_ns;
-      p.busiest_ns = std::max(p.busiest_ns, own_ns);
-      p.longest_ns = std::max<double>(p.longest_ns, between_ns(graph.units[begin].start_ns, last_ns));
+      pipeline.busy_ns += own_ns;
+      pipeline.busiest_ns = std::max(pipeline.busiest_ns, own_ns);
+      pipeline.longest_ns = std::max<double>(pipeline.longest_ns, between_ns(graph.units[begin].start_ns, last_ns));
     }
-    p.work_ns = p.busy_ns / (p.last - p.first);
-    p.order_ns = cost_of_order(p, graph, replayer);
-    if (trace_.comparable()) collect_gaps(p, graph);
+    pipeline.work_ns = pipeline.busy_ns / (pipeline.last - pipeline.first);
+    pipeline.order_ns = cost_of_order(pipeline, graph, replayer);
+    if (trace_.comparable()) collect_gaps(pipeline, graph);
   }
 
   // `with_bubbles`: also collects where every rank waits.
-  void replay_messages(Pipeline& p, const EdgeLatencies& latencies, bool with_bubbles) const {
-    const OrderGraph graph = graphs_.graph(p.first, p.last);
-    const std::vector<MessageTime> messages = message_times(p, graph, latencies);
-    const OrderReplay replayer(graph, lists_, p.first);
-    replayer.with_messages(messages, p.level_ns);
-    if (with_bubbles) collect_bubbles(p, graph, replayer.waits(messages));
+  void replay_messages(Pipeline& pipeline, const EdgeLatencies& latencies, bool with_bubbles) const {
+    const OrderGraph graph = graphs_.graph(pipeline.first, pipeline.last);
+    const std::vector<MessageTime> messages = message_times(pipeline, graph, latencies);
+    const OrderReplay replayer(graph, lists_, pipeline.first);
+    replayer.with_messages(messages, pipeline.level_ns);
+    if (with_bubbles) collect_bubbles(pipeline, graph, replayer.waits(messages));
   }
 
  private:
-  std::vector<MessageTime> message_times(const Pipeline& p, const OrderGraph& graph,
+  std::vector<MessageTime> message_times(const Pipeline& pipeline, const OrderGraph& graph,
                                          const EdgeLatencies& latencies) const {
     std::vector<MessageTime> messages(graph.units.size());
     struct Known {
@@ -100,9 +100,9 @@ class Splitter {
           const OrderUnit& producer = graph.units[unit.after[w]];
           auto at = std::ranges::find_if(known, [&](const Known& k) { return k.list == producer.list; });
           if (at == known.end())
-            at =
-                known.insert(at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
-                                                                             lists_.lists[p.first + l].part)});
+            at = known.insert(
+                at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[pipeline.first + producer.list].part,
+                                                                lists_.lists[pipeline.first + l].part)});
           messages[u].after_ns[w] = std::clamp<double>(between_ns(producer.end_ns, unit.start_ns), 0.0, at->max_ns);
           came = std::max(came, producer.end_ns);
           max_ns = std::max(max_ns, at->max_ns);
@@ -115,15 +115,16 @@ class Splitter {
     return messages;
   }
 
-  void collect_bubbles(Pipeline& p, const OrderGraph& graph, const UnitWaits& waits) const {
-    const int32_t step = lists_.lists[p.first].step;
+  void collect_bubbles(Pipeline& pipeline, const OrderGraph& graph, const UnitWaits& waits) const {
+    const int32_t step = lists_.lists[pipeline.first].step;
     const auto add = [&](size_t list, int64_t from_ns, int64_t to_ns, const ReplayLevels& level) {
       const double recorded = from_ns < to_ns ? static_cast<double>(between_ns(from_ns, to_ns)) : 0;
       const double parts[] = {level[0], level[1] - level[0], level[2] - level[1], level[4] - level[2],
                               recorded - level[4]};
-      WaterfallBubble bubble{step, lists_.lists[p.first + list].part, from_ns, std::max(from_ns, to_ns), {}};
+      WaterfallBubble bubble{step, lists_.lists[pipeline.first + list].part, from_ns, std::max(from_ns, to_ns), {}};
       for (size_t k = 0; k < bubble.part_ns.size(); ++k) bubble.part_ns[k] = static_cast<float>(parts[k]);
-      if (recorded > 0 || std::ranges::any_of(level, [](double ns) { return ns > 0; })) p.bubbles.push_back(bubble);
+      if (recorded > 0 || std::ranges::any_of(level, [](double ns) { return ns > 0; }))
+        pipeline.bubbles.push_back(bubble);
     };
     for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
       int64_t free_at = graph.start_ns;
@@ -136,15 +137,15 @@ class Splitter {
   }
 
   // T0 in the order that ran minus T0 with the same units in the recognised schedule's order; NaN: unknown.
-  double cost_of_order(const Pipeline& p, const OrderGraph& graph, const OrderReplay& replayer) const {
-    const ScheduleSequences::Sequence schedule = sequences_.of(graph, p.first, p.last);
+  double cost_of_order(const Pipeline& pipeline, const OrderGraph& graph, const OrderReplay& replayer) const {
+    const ScheduleSequences::Sequence schedule = sequences_.of(graph, pipeline.first, pipeline.last);
     if (!schedule.known) return kNaN;
-    return schedule.as_it_ran ? 0 : p.level_ns[0] - replayer.equal_costs(schedule.order);
+    return schedule.as_it_ran ? 0 : pipeline.level_ns[0] - replayer.equal_costs(schedule.order);
   }
 
   // Collects the gaps of each pair of ranks between the end of the producer that a unit waited for and the unit's
   // start. The unit's own rank must have been free before. Keeps their median.
-  void collect_gaps(Pipeline& p, const OrderGraph& graph) const {
+  void collect_gaps(Pipeline& pipeline, const OrderGraph& graph) const {
     struct Gap {
       uint32_t from;
       double ns;
@@ -169,8 +170,9 @@ class Splitter {
         size_t end = i;
         while (end < gaps.size() && gaps[end].from == gaps[i].from) ++end;
         const size_t n = end - i;
-        p.gaps.push_back({lists_.lists[p.first + gaps[i].from].part, lists_.lists[p.first + l].part,
-                          (gaps[i + (n - 1) / 2].ns + gaps[i + n / 2].ns) / 2, static_cast<int64_t>(n)});
+        pipeline.gaps.push_back({lists_.lists[pipeline.first + gaps[i].from].part,
+                                 lists_.lists[pipeline.first + l].part,
+                                 (gaps[i + (n - 1) / 2].ns + gaps[i + n / 2].ns) / 2, static_cast<int64_t>(n)});
         i = end;
       }
     }
@@ -184,36 +186,36 @@ class Splitter {
 };
 
 // Differences of the levels become the parts; kRest takes what is left, so that they add up.
-WaterfallStep step_of(const Pipeline& p, const RankList& list, double pipeline_ns, double span_ns) {
+WaterfallStep step_of(const Pipeline& pipeline, const RankList& list, double pipeline_ns, double span_ns) {
   WaterfallStep step;
   step.step = list.step;
   step.dp = list.dp;
-  step.order_ns = p.order_ns;
-  step.held_ns = p.level_ns[4] - p.level_ns[3];
+  step.order_ns = pipeline.order_ns;
+  step.held_ns = pipeline.level_ns[4] - pipeline.level_ns[3];
   step.pipeline_ns = pipeline_ns;
   step.span_ns = span_ns;
-  step.part_ns[WaterfallPart::kCompute] = p.work_ns;
-  step.part_ns[WaterfallPart::kSchedule] = p.level_ns[0] - p.work_ns;
-  step.part_ns[WaterfallPart::kImbalance] = p.level_ns[1] - p.level_ns[0];
-  step.part_ns[WaterfallPart::kJitter] = p.level_ns[2] - p.level_ns[1];
-  step.part_ns[WaterfallPart::kLatency] = p.level_ns[4] - p.level_ns[2];
-  step.part_ns[WaterfallPart::kRest] = pipeline_ns - p.level_ns[4];
+  step.part_ns[WaterfallPart::kCompute] = pipeline.work_ns;
+  step.part_ns[WaterfallPart::kSchedule] = pipeline.level_ns[0] - pipeline.work_ns;
+  step.part_ns[WaterfallPart::kImbalance] = pipeline.level_ns[1] - pipeline.level_ns[0];
+  step.part_ns[WaterfallPart::kJitter] = pipeline.level_ns[2] - pipeline.level_ns[1];
+  step.part_ns[WaterfallPart::kLatency] = pipeline.level_ns[4] - pipeline.level_ns[2];
+  step.part_ns[WaterfallPart::kRest] = pipeline_ns - pipeline.level_ns[4];
   step.part_ns[WaterfallPart::kTail] = span_ns - pipeline_ns;
   return step;
 }
 
-void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
-  for (const StageBusy& busy : p.stages) {
+void add_stages(const Pipeline& pipeline, const WaterfallStep& step, std::vector<WaterfallStage>& sums) {
+  for (const StageBusy& busy : pipeline.stages) {
     WaterfallStage& sum = sums[busy.stage];
     sum.ranks += static_cast<int64_t>(busy.ranks);
     sum.pipeline_ns += step.pipeline_ns * busy.ranks;
     // Idle time with equal costs belongs to the schedule; what the stage's own costs change of it is imbalance.
     const std::array<double, kPipelineParts> own = {
         busy.own_ns,
-        p.level_ns[0] * busy.ranks - busy.equal_ns,
-        (p.level_ns[1] - p.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
-        (p.level_ns[2] - p.level_ns[1]) * busy.ranks,
-        (p.level_ns[4] - p.level_ns[2]) * busy.ranks,
+        pipeline.level_ns[0] * busy.ranks - busy.equal_ns,
+        (pipeline.level_ns[1] - pipeline.level_ns[0]) * busy.ranks - (busy.own_ns - busy.equal_ns),
+        (pipeline.level_ns[2] - pipeline.level_ns[1]) * busy.ranks,
+        (pipeline.level_ns[4] - pipeline.level_ns[2]) * busy.ranks,
         step.part_ns[WaterfallPart::kRest] * busy.ranks,
     };
     for (size_t k = 0; k < kPipelineParts; ++k) sum.part_ns[k] += own[k];

@@ -23,34 +23,36 @@ struct Random {
   }
 };
 
-Status check(const SimulateOptions& o) {
+Status check(const SimulateOptions& options) {
   const auto bad = [](std::string what) { return make_error(ErrorCode::kUsage, std::move(what)); };
-  const int64_t ranks = int64_t{o.schedule.sizes.stages} * o.dp * o.peers;
-  if (o.peers < 1 || ranks > 1'000'000) return bad("more than 1 000 000 ranks, or none");
-  if (!o.rank_of.empty() && std::ssize(o.rank_of) != ranks) return bad("not every rank has a number");
-  if (o.dp < 1 || o.dp > 4096) return bad("--dp must be 1 to 4096");
-  if (o.steps < 1 || o.steps > 100'000) return bad("--steps must be 1 to 100000");
-  if (o.machines < 1 || o.machines > ranks)
+  const int64_t ranks = int64_t{options.schedule.sizes.stages} * options.dp * options.peers;
+  if (options.peers < 1 || ranks > 1'000'000) return bad("more than 1 000 000 ranks, or none");
+  if (!options.rank_of.empty() && std::ssize(options.rank_of) != ranks) return bad("not every rank has a number");
+  if (options.dp < 1 || options.dp > 4096) return bad("--dp must be 1 to 4096");
+  if (options.steps < 1 || options.steps > 100'000) return bad("--steps must be 1 to 100000");
+  if (options.machines < 1 || options.machines > ranks)
     return bad("--machines must be 1 to the number of ranks (" + std::to_string(ranks) + ")");
   constexpr int64_t kMaxCostNs = 3'600'000'000'000;
-  for (const int64_t cost :
-       {o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns, o.costs.weight_ns, o.costs.overlapped_ns})
+  for (const int64_t cost : {options.costs.forward_ns, options.costs.backward_ns, options.costs.input_ns,
+                             options.costs.weight_ns, options.costs.overlapped_ns})
     if (cost <= 0 || cost > kMaxCostNs) return bad("a cost must be above 0 and at most an hour");
-  for (const int64_t cost : {o.optimizer_ns, o.costs.latency_ns, o.clock_skew_ns, o.step_gap_ns, o.reduce_ns})
+  for (const int64_t cost :
+       {options.optimizer_ns, options.costs.latency_ns, options.clock_skew_ns, options.step_gap_ns, options.reduce_ns})
     if (cost < 0 || cost > kMaxCostNs) return bad("a time must be 0 to an hour");
-  if (!(o.jitter >= 0 && o.jitter <= 1)) return bad("--jitter is a share between 0 and 1");
+  if (!(options.jitter >= 0 && options.jitter <= 1)) return bad("--jitter is a share between 0 and 1");
   int64_t cells = 0;
-  for (const RankOrder& order : o.schedule.ranks) cells += static_cast<int64_t>(order.size());
-  if (cells * o.dp * o.peers * o.steps > 50'000'000)
+  for (const RankOrder& order : options.schedule.ranks) cells += static_cast<int64_t>(order.size());
+  if (cells * options.dp * options.peers * options.steps > 50'000'000)
     return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
-  TRY_OK(check_faults(o));
-  const FaultLimits limits = fault_limits(o);
+  TRY_OK(check_faults(options));
+  const FaultLimits limits = fault_limits(options);
   const double factor = 2 * limits.factor;  // leaves room for jitter
-  const double longest_ns =
-      std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns, o.costs.weight_ns, o.costs.overlapped_ns}) *
-      factor;
-  const double max_ns = o.steps * (cells * (longest_ns + limits.cell_ns + 2 * static_cast<double>(limits.message_ns)) +
-                                   o.optimizer_ns * factor + (o.step_gap_ns + o.reduce_ns));
+  const double longest_ns = std::max({options.costs.forward_ns, options.costs.backward_ns, options.costs.input_ns,
+                                      options.costs.weight_ns, options.costs.overlapped_ns}) *
+                            factor;
+  const double max_ns =
+      options.steps * (cells * (longest_ns + limits.cell_ns + 2 * static_cast<double>(limits.message_ns)) +
+                       options.optimizer_ns * factor + (options.step_gap_ns + options.reduce_ns));
   if (max_ns > 2e18) return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
   return {};
 }
@@ -131,13 +133,14 @@ struct StepTimes {
 
 class Simulation {
  public:
-  Simulation(const SimulateOptions& o, Schedule schedule)
-      : o_(o), stages_(o.schedule.sizes.stages), ranks_(stages_ * o.dp * o.peers), random_{o.seed},
-        link_random_{o.seed ^ 0x6c696e6b73ULL}, place_(placed(o, ranks_)), faults_(o, place_) {
+  Simulation(const SimulateOptions& options, Schedule schedule)
+      : o_(options), stages_(options.schedule.sizes.stages), ranks_(stages_ * options.dp * options.peers),
+        random_{options.seed}, link_random_{options.seed ^ 0x6c696e6b73ULL}, place_(placed(options, ranks_)),
+        faults_(options, place_) {
     run_.schedule = std::move(schedule);
     run_.trace.format = "simulated";
     run_.trace.pipeline_stages = stages_;
-    run_.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
+    run_.trace.clock = options.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
     add_parts();
   }
 
@@ -152,9 +155,9 @@ class Simulation {
   }
 
  private:
-  static std::vector<int32_t> placed(const SimulateOptions& o, int32_t ranks) {
+  static std::vector<int32_t> placed(const SimulateOptions& options, int32_t ranks) {
     std::vector<int32_t> place(ranks);
-    for (int32_t i = 0; i < ranks; ++i) place[o.rank_of.empty() ? i : o.rank_of[i]] = i / o.peers;
+    for (int32_t i = 0; i < ranks; ++i) place[options.rank_of.empty() ? i : options.rank_of[i]] = i / options.peers;
     return place;
   }
   // Blocks of ranks are as equal as possible, so that no machine stays empty.
@@ -295,10 +298,10 @@ class Simulation {
 
 }  // namespace
 
-Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
-  TRY_OK(check(o));
-  TRY(order, faulty_order(o));
-  return Simulation(o, std::move(*order)).run();
+Result<SimulatedRun> simulate_run(const SimulateOptions& options) {
+  TRY_OK(check(options));
+  TRY(order, faulty_order(options));
+  return Simulation(options, std::move(*order)).run();
 }
 
 }  // namespace stageline

@@ -202,9 +202,9 @@ Result<Fault> parse_fault(std::string_view text) {
   return fault;
 }
 
-Status check_faults(const SimulateOptions& o) {
-  const int64_t stages = o.schedule.sizes.stages, ranks = stages * o.dp * o.peers;
-  for (const Fault& fault : o.faults) {
+Status check_faults(const SimulateOptions& options) {
+  const int64_t stages = options.schedule.sizes.stages, ranks = stages * options.dp * options.peers;
+  for (const Fault& fault : options.faults) {
     if (!form_of(fault.kind)) return usage("--fault " + fault.kind + " is no fault that we know");
     const auto has = [&](const char* what, int64_t number, int64_t count) -> Status {
       if (number >= 0 && number < count) return {};
@@ -213,24 +213,24 @@ Status check_faults(const SimulateOptions& o) {
     };
     if (names_stage(fault)) TRY_OK(has("stage", fault.target, stages));
     if (names_rank(fault)) TRY_OK(has("rank", fault.target, ranks));
-    if (fault.kind == "slow-step") TRY_OK(has("step", fault.target, o.steps));
+    if (fault.kind == "slow-step") TRY_OK(has("step", fault.target, options.steps));
     if (!(fault.factor > 0 && fault.factor <= kMaxFactor) || !(fault.share >= 0 && fault.share <= kMaxFactor) ||
         fault.time_ns < 0 || fault.time_ns > kMaxNs)
       return usage("--fault " + fault.kind + ": a factor is above 0 and at most 1000, a time at most an hour");
     if (fault.kind != "slow-link") continue;
     TRY_OK(has("stage", fault.to, stages));
-    if (fault.dp != -1) TRY_OK(has("replica", fault.dp, o.dp));
+    if (fault.dp != -1) TRY_OK(has("replica", fault.dp, options.dp));
     if (fault.to == fault.target) return usage("--fault slow-link: a link is between two stages");
-    TRY_OK(check_link(fault, o.schedule));
-    if (fault.time_ns == 0 && o.costs.latency_ns == 0)
+    TRY_OK(check_link(fault, options.schedule));
+    if (fault.time_ns == 0 && options.costs.latency_ns == 0)
       return usage("--fault slow-link: without --latency a factor changes nothing; write +TIME");
   }
   return {};
 }
 
-Result<Schedule> faulty_order(const SimulateOptions& o) {
-  Schedule schedule = o.schedule;
-  for (const Fault& fault : o.faults) {
+Result<Schedule> faulty_order(const SimulateOptions& options) {
+  Schedule schedule = options.schedule;
+  for (const Fault& fault : options.faults) {
     Status done;
     if (fault.kind == "wrong-order") done = swap_neighbours(fault, schedule);
     if (fault.kind == "missing-dw") done = merge_weight_grads(fault, schedule);
@@ -239,10 +239,10 @@ Result<Schedule> faulty_order(const SimulateOptions& o) {
   return schedule;
 }
 
-FaultLimits fault_limits(const SimulateOptions& o) {
+FaultLimits fault_limits(const SimulateOptions& options) {
   FaultLimits max;
   double link = 1;
-  for (const Fault& fault : o.faults) {
+  for (const Fault& fault : options.faults) {
     if (fault.kind == "slow-link") {
       link *= std::max(1.0, fault.factor);
       max.message_ns += fault.time_ns;
@@ -252,7 +252,7 @@ FaultLimits fault_limits(const SimulateOptions& o) {
     if (fault.kind == "heavy-head") max.factor *= 1 + fault.share;
     max.cell_ns += fault.time_ns;
   }
-  const double message_ns = o.costs.latency_ns * link + max.message_ns;
+  const double message_ns = options.costs.latency_ns * link + max.message_ns;
   max.message_ns = static_cast<int64_t>(std::min(message_ns, 2e18));
   return max;
 }

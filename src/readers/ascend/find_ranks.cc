@@ -149,8 +149,8 @@ class Folders {
       }
     if (numbered(name, "profiler_info", ".json")) at(folder).files.profiler_info = file.path;
   }
-  bool inside_another(const Candidate& c) const {
-    for (fs::path up = fs::path(c.place).parent_path(); up.has_relative_path(); up = up.parent_path()) {
+  bool inside_another(const Candidate& candidate) const {
+    for (fs::path up = fs::path(candidate.place).parent_path(); up.has_relative_path(); up = up.parent_path()) {
       const auto it = candidates_.find(up.string());
       if (it != candidates_.end() && !it->second.files.profiler_db.empty() && !it->second.files.msprof) return true;
     }

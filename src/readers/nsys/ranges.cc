@@ -167,48 +167,51 @@ class RangeReader {
     add_range(*p, rows, text, tid, start, end);
   }
 
-  void add_range(Process& p, const SqliteRows& rows, std::string_view text, int64_t tid, int64_t start, int64_t end) {
+  void add_range(Process& process, const SqliteRows& rows, std::string_view text, int64_t tid, int64_t start,
+                 int64_t end) {
     if (const TorchRange torch = torch_range(text); torch.is_operator) {
-      const uint32_t row = tables_.host_row(p, kOperator, tid, start, end, p.out.text(valid_utf8(torch.name)));
+      const uint32_t row =
+          tables_.host_row(process, kOperator, tid, start, end, process.out.text(valid_utf8(torch.name)));
       if (row == kNoRow) return;
-      if (torch.sequence >= 0) p.out.operators.push_back({row, 0, torch.sequence});
-      if (!torch.sizes.empty()) p.out.inputs.push_back({row, p.out.text(valid_utf8(torch.sizes)), 0, 0});
+      if (torch.sequence >= 0) process.out.operators.push_back({row, 0, torch.sequence});
+      if (!torch.sizes.empty()) process.out.inputs.push_back({row, process.out.text(valid_utf8(torch.sizes)), 0, 0});
       return;
     }
-    const Process::KnownRange known = p.known_range(text);
-    const uint32_t row = tables_.host_row(p, kAnnotation, tid, start, end, known.name);
+    const Process::KnownRange known = process.known_range(text);
+    const uint32_t row = tables_.host_row(process, kAnnotation, tid, start, end, known.name);
     if (row == kNoRow) return;
     const int64_t domain_id = rows.integer_or(6, 0);
     const Domain& of = domain(domain_id);
     if (of.is_nccl || (domain_id != 0 && known.starts_with_nccl)) {
-      add_call(p, rows, known.name, tid, start, end);
+      add_call(process, rows, known.name, tid, start, end);
       return;
     }
-    p.out.ranges.push_back(
-        {row, known.full, p.out.text(of.name), known.micro_batch, known.chunk, known.stage, known.step});
-    p.launched.add_range({tid, start, end, row, 0});
-    p.has_profiler_steps = p.has_profiler_steps || known.is_profiler_step;
-    if (known.is_step) p.steps.push_back({tid, known.step_number, start, end, known.full});
+    process.out.ranges.push_back(
+        {row, known.full, process.out.text(of.name), known.micro_batch, known.chunk, known.stage, known.step});
+    process.launched.add_range({tid, start, end, row, 0});
+    process.has_profiler_steps = process.has_profiler_steps || known.is_profiler_step;
+    if (known.is_step) process.steps.push_back({tid, known.step_number, start, end, known.full});
   }
 
   // Records the arguments of NCCL's call, for the kernels it launches.
-  void add_call(Process& p, const SqliteRows& rows, uint32_t name, int64_t tid, int64_t start, int64_t end) {
+  void add_call(Process& process, const SqliteRows& rows, uint32_t name, int64_t tid, int64_t start, int64_t end) {
     if (rows.is_null(8)) return;
     const NcclPayload payload = schemas_.read(rows.text(8));
     if (!payload.is_known) return;
     ++payloads_;
-    if (payload.rank >= 0 && payload.ranks > p.communicator_size)
-      p.communicator_rank = payload.rank, p.communicator_size = payload.ranks;
-    if (payload.ranks > 0) p.communicator_sizes[payload.communicator] = payload.ranks;
+    if (payload.rank >= 0 && payload.ranks > process.communicator_size)
+      process.communicator_rank = payload.rank, process.communicator_size = payload.ranks;
+    if (payload.ranks > 0) process.communicator_sizes[payload.communicator] = payload.ranks;
     if (payload.bytes < 0) return;
     Process::Call call{tid, start, end, payload.communicator, {}};
-    const std::string short_name(p.out.text_of(name));
-    call.fact.name = p.out.text(short_name.starts_with("nccl") ? std::string_view(short_name).substr(4) : short_name);
-    call.fact.group = p.out.text("communicator " + std::to_string(payload.communicator));
+    const std::string short_name(process.out.text_of(name));
+    call.fact.name =
+        process.out.text(short_name.starts_with("nccl") ? std::string_view(short_name).substr(4) : short_name);
+    call.fact.group = process.out.text("communicator " + std::to_string(payload.communicator));
     call.fact.peer = payload.peer;
     call.fact.bytes = payload.bytes;
-    call.fact.seq = p.communicator_calls[payload.communicator]++;
-    p.calls.push_back(call);
+    call.fact.seq = process.communicator_calls[payload.communicator]++;
+    process.calls.push_back(call);
   }
 
   Tables& tables_;

@@ -25,16 +25,16 @@ void Tables::note_end(std::string_view table, const SqliteRows& rows, const std:
 }
 
 // Most exports are of one process, so the first has room for all rows there are.
-void Tables::make_room(Process& p) const {
+void Tables::make_room(Process& process) const {
   const size_t calls = db.rows_at_most("CUPTI_ACTIVITY_KIND_RUNTIME");
   const size_t kernels = db.rows_at_most("CUPTI_ACTIVITY_KIND_KERNEL");
   const size_t copies = db.rows_at_most("CUPTI_ACTIVITY_KIND_MEMCPY") + db.rows_at_most("CUPTI_ACTIVITY_KIND_MEMSET");
   const size_t ranges = db.rows_at_most("NVTX_EVENTS");
-  p.out.reserve(calls + kernels + copies + 2 * ranges);  // a range has a row on the device too
-  p.out.kernels.reserve(kernels);
-  p.out.copies.reserve(copies);
-  p.out.ranges.reserve(ranges);
-  p.launched.reserve(ranges, calls, kernels + copies);
+  process.out.reserve(calls + kernels + copies + 2 * ranges);  // a range has a row on the device too
+  process.out.kernels.reserve(kernels);
+  process.out.copies.reserve(copies);
+  process.out.ranges.reserve(ranges);
+  process.launched.reserve(ranges, calls, kernels + copies);
 }
 
 Process* Tables::find_process(int64_t id) {
@@ -47,12 +47,12 @@ Process* Tables::find_process(int64_t id) {
   return last_;
 }
 
-uint32_t Tables::host_row(Process& p, gpu_rows::Kind kind, int64_t global_tid, int64_t start, int64_t end,
+uint32_t Tables::host_row(Process& process, gpu_rows::Kind kind, int64_t global_tid, int64_t start, int64_t end,
                           uint32_t name, uint32_t number) {
-  Process::Thread& on = thread(p, global_tid);
-  const uint32_t row = p.out.add(on.lane, kind, start, end, name, number);
+  Process::Thread& on = thread(process, global_tid);
+  const uint32_t row = process.out.add(on.lane, kind, start, end, name, number);
   if (row == kNoRow) return row;
-  ++p.host_rows;
+  ++process.host_rows;
   on.last_ns = std::max(on.last_ns, end);
   return row;
 }

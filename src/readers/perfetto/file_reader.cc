@@ -171,24 +171,26 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
   if (p.payload != 0) payload(p, s);
 }
 
-void FileReader::payload(const Packet& p, Sequence& s) {
+void FileReader::payload(const Packet& p, Sequence& sequence) {
   const uint64_t machine = p.machine * 0x9e3779b97f4a7c15ull;
   switch (p.payload) {
-    case packet::kTrackEvent: track_event(p, s); break;
+    case packet::kTrackEvent: track_event(p, sequence); break;
     case packet::kTrackDescriptor:
       if (!tracks_.describe(p.body, machine)) lose(problem::pftrace_damaged_packet, p.offset);
       break;
-    case packet::kThreadDescriptor: s.thread_track = tracks_.describe_thread(p.body, s.reference_us); break;
-    case packet::kClockSnapshot: snapshot(p, s); break;
-    case packet::kGpuStage: gpu_stage(p, s); break;
-    case packet::kGpuCounter: gpu_counter(p, s); break;
+    case packet::kThreadDescriptor:
+      sequence.thread_track = tracks_.describe_thread(p.body, sequence.reference_us);
+      break;
+    case packet::kClockSnapshot: snapshot(p, sequence); break;
+    case packet::kGpuStage: gpu_stage(p, sequence); break;
+    case packet::kGpuCounter: gpu_counter(p, sequence); break;
     case packet::kGpuInfo: gpu_info(p.body); break;
     case packet::kRemoteClockSync: notes_.add(problem::pftrace_remote_clocks, {path_, 0, p.offset}); break;
     default: notes_.add(problem::pftrace_other_data, {path_, 0, p.offset});
   }
 }
 
-void FileReader::intern(std::string_view data, Sequence& s) {
+void FileReader::intern(std::string_view data, Sequence& sequence) {
   for (ProtoScan scan(data); scan.next();) {
     if (!scan.is_bytes()) continue;
     uint64_t iid = 0, number = 0;
@@ -200,14 +202,14 @@ void FileReader::intern(std::string_view data, Sequence& s) {
       if (entry.id == interned_entry::kDemangled && entry.is_bytes()) third = entry.bytes;
     }
     switch (scan.id) {
-      case interned::kCategories: s.categories.put(iid, category_id(text)); break;
-      case interned::kEventNames: s.event_names.put(iid, text_id(text)); break;
-      case interned::kAnnotationNames: s.annotation_names.put(iid, annotation_name(text)); break;
-      case interned::kAnnotationTexts: s.annotation_texts.put(iid, text_id(text)); break;
-      case interned::kGraphicsContexts: s.context_pids.put(iid, static_cast<int32_t>(number)); break;
-      case interned::kGpuSpecifications: s.gpu_specs.put(iid, text_id(text)); break;
-      case interned::kComputeKernels: s.kernels.put(iid, text_id(third.empty() ? text : third)); break;
-      case interned::kComputeArgNames: s.kernel_args.put(iid, annotation_name(text)); break;
+      case interned::kCategories: sequence.categories.put(iid, category_id(text)); break;
+      case interned::kEventNames: sequence.event_names.put(iid, text_id(text)); break;
+      case interned::kAnnotationNames: sequence.annotation_names.put(iid, annotation_name(text)); break;
+      case interned::kAnnotationTexts: sequence.annotation_texts.put(iid, text_id(text)); break;
+      case interned::kGraphicsContexts: sequence.context_pids.put(iid, static_cast<int32_t>(number)); break;
+      case interned::kGpuSpecifications: sequence.gpu_specs.put(iid, text_id(text)); break;
+      case interned::kComputeKernels: sequence.kernels.put(iid, text_id(third.empty() ? text : third)); break;
+      case interned::kComputeArgNames: sequence.kernel_args.put(iid, annotation_name(text)); break;
       case interned::kCounterDescriptors: {
         CounterSet set;
         for (ProtoScan entry(scan.bytes); entry.next();) {
@@ -223,7 +225,7 @@ void FileReader::intern(std::string_view data, Sequence& s) {
             }
           }
         }
-        s.counter_sets.put(iid, std::move(set));
+        sequence.counter_sets.put(iid, std::move(set));
         break;
       }
       default: break;
@@ -231,32 +233,32 @@ void FileReader::intern(std::string_view data, Sequence& s) {
   }
 }
 
-void FileReader::read_defaults(std::string_view data, Sequence& s) {
+void FileReader::read_defaults(std::string_view data, Sequence& sequence) {
   for (ProtoScan scan(data); scan.next();) {
-    if (scan.id == packet_defaults::kClockId) s.default_clock = scan.value;
+    if (scan.id == packet_defaults::kClockId) sequence.default_clock = scan.value;
     if (scan.id != packet_defaults::kTrackEvent || !scan.is_bytes()) continue;
-    s.has_default_track = false;
-    s.extra_counters.clear();
-    s.extra_doubles.clear();
+    sequence.has_default_track = false;
+    sequence.extra_counters.clear();
+    sequence.extra_doubles.clear();
     for (ProtoScan field(scan.bytes); field.next();) {
       if (field.id == track_event::kTrackUuid) {
-        s.default_track = field.value;
-        s.has_default_track = true;
+        sequence.default_track = field.value;
+        sequence.has_default_track = true;
       }
       const auto tracks = [&](std::vector<uint64_t>& list) {
         if (!field.is_bytes()) return list.push_back(field.value);
         const char *at = field.bytes.data(), *end = at + field.bytes.size();
         for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) list.push_back(value);
       };
-      if (field.id == track_event::kExtraCounterTracks) tracks(s.extra_counters);
-      if (field.id == track_event::kExtraDoubleTracks) tracks(s.extra_doubles);
+      if (field.id == track_event::kExtraCounterTracks) tracks(sequence.extra_counters);
+      if (field.id == track_event::kExtraDoubleTracks) tracks(sequence.extra_doubles);
     }
   }
 }
 
-void FileReader::snapshot(const Packet& p, Sequence& s) {
+void FileReader::snapshot(const Packet& packet, Sequence& sequence) {
   std::vector<ClockBook::Stamp> stamps;
-  for (ProtoScan scan(p.body); scan.next();) {
+  for (ProtoScan scan(packet.body); scan.next();) {
     if (scan.id == clock_snapshot::kPrimaryClock && trace_clock_ == 0) trace_clock_ = scan.value;
     if (scan.id != clock_snapshot::kClock || !scan.is_bytes()) continue;
     uint64_t id = 0, time = 0;
@@ -273,13 +275,13 @@ void FileReader::snapshot(const Packet& p, Sequence& s) {
     if (id >= kFirstSequenceClock && id < kFirstCustomClock) {
       clock.id = id;
       clock.last = ns;
-      const auto known = std::ranges::find_if(s.clocks, [&](const auto& c) { return c.id == id; });
-      if (known == s.clocks.end())
-        s.clocks.push_back(clock);
+      const auto known = std::ranges::find_if(sequence.clocks, [&](const auto& c) { return c.id == id; });
+      if (known == sequence.clocks.end())
+        sequence.clocks.push_back(clock);
       else
         *known = clock;
     }
-    if (stamps.size() < 64) stamps.push_back({clock_key(id, s.id), ns});
+    if (stamps.size() < 64) stamps.push_back({clock_key(id, sequence.id), ns});
   }
   // A second reading knows the clocks of everyone already, but not where this sequence's own clock stands.
   clocks_.add_snapshot(std::move(stamps));

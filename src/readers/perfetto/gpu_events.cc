@@ -63,7 +63,7 @@ uint32_t FileReader::gpu_track(int64_t gpu, uint64_t queue, std::string_view que
   return track;
 }
 
-void FileReader::gpu_launch(std::string_view bytes, const Sequence& s) {
+void FileReader::gpu_launch(std::string_view bytes, const Sequence& sequence) {
   for (ProtoScan scan(bytes); scan.next();) {
     if (!scan.is_bytes()) continue;
     if (scan.id == gpu_launch::kGrid || scan.id == gpu_launch::kWorkgroup) {
@@ -76,7 +76,7 @@ void FileReader::gpu_launch(std::string_view bytes, const Sequence& s) {
       std::string& text = annotations_.scratch();
       for (ProtoScan arg(scan.bytes); arg.next();) {
         if (arg.id == gpu_launch::kArgNameIid && !arg.is_bytes()) {
-          if (const AnnotationName* known = s.kernel_args.get(arg.value)) name = *known;
+          if (const AnnotationName* known = sequence.kernel_args.get(arg.value)) name = *known;
         } else if (arg.id == gpu_launch::kArgName && arg.is_bytes()) {
           name = annotation_name(arg.bytes);
         } else if (arg.id == gpu_launch::kArgInt || arg.id == gpu_launch::kArgUint) {
@@ -130,10 +130,10 @@ void FileReader::gpu_specifications(std::string_view bytes) {
 }
 
 // Returns false where the packet is damaged.
-bool FileReader::read_gpu_stage(const Packet& p, Sequence& s, GpuStage& out) {
+bool FileReader::read_gpu_stage(const Packet& packet, Sequence& sequence, GpuStage& out) {
   facts_ = {};
   annotations_.clear();
-  ProtoScan scan(p.body);
+  ProtoScan scan(packet.body);
   while (scan.next()) {
     switch (scan.id) {
       case gpu_stage::kEventId: out.event_id = scan.value; break;
@@ -151,20 +151,20 @@ bool FileReader::read_gpu_stage(const Packet& p, Sequence& s, GpuStage& out) {
       case gpu_stage::kContext: out.context = scan.value; break;
       case gpu_stage::kGpuId: out.gpu = scan.as_signed(); break;
       case gpu_stage::kKernelIid:
-        if (const uint32_t* known = s.kernels.get(scan.value)) {
+        if (const uint32_t* known = sequence.kernels.get(scan.value)) {
           out.name = *known;
           out.has_kernel = true;
         }
         break;
       case gpu_stage::kNameIid:
-        if (const uint32_t* known = s.event_names.get(scan.value); known && !out.has_kernel) out.name = *known;
+        if (const uint32_t* known = sequence.event_names.get(scan.value); known && !out.has_kernel) out.name = *known;
         break;
       case gpu_stage::kName:
         if (scan.is_bytes() && !out.has_kernel && !scan.bytes.empty()) out.name = text_id(scan.bytes);
         break;
       case gpu_stage::kWaitIds: out.add_waits(scan); break;
       case gpu_stage::kLaunch:
-        if (scan.is_bytes()) gpu_launch(scan.bytes, s);
+        if (scan.is_bytes()) gpu_launch(scan.bytes, sequence);
         break;
       case gpu_stage::kExtraData:
         if (scan.is_bytes()) gpu_extra_data(scan.bytes);
@@ -178,16 +178,16 @@ bool FileReader::read_gpu_stage(const Packet& p, Sequence& s, GpuStage& out) {
   return !scan.is_damaged();
 }
 
-void FileReader::gpu_stage(const Packet& p, Sequence& s) {
+void FileReader::gpu_stage(const Packet& packet, Sequence& sequence) {
   int64_t time = 0;
-  if (!time_of(p, s, time)) return;
+  if (!time_of(packet, sequence, time)) return;
   GpuStage work;
-  if (!read_gpu_stage(p, s, work)) return lose(problem::pftrace_damaged_packet, p.offset);
+  if (!read_gpu_stage(packet, sequence, work)) return lose(problem::pftrace_damaged_packet, packet.offset);
   const auto texts = [&](uint32_t id) { return builder_.dictionaries().names.text(id); };
-  const uint32_t* queue_text = work.queue != 0 ? s.gpu_specs.get(work.queue) : nullptr;
-  const uint32_t* stage_text = work.stage != 0 ? s.gpu_specs.get(work.stage) : nullptr;
+  const uint32_t* queue_text = work.queue != 0 ? sequence.gpu_specs.get(work.queue) : nullptr;
+  const uint32_t* stage_text = work.stage != 0 ? sequence.gpu_specs.get(work.stage) : nullptr;
   if ((work.queue != 0 && !queue_text) || (work.stage != 0 && !stage_text))
-    return lose(problem::pftrace_unknown_queue, p.offset);
+    return lose(problem::pftrace_unknown_queue, packet.offset);
   const auto listed = [](const std::vector<std::string>& list, uint64_t at) {
     return at < list.size() ? std::string_view(list[at]) : std::string_view();
   };
@@ -200,13 +200,13 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   if (work.name == 0) work.name = text_id(stage_name);
   if (facts_.stream < 0) facts_.stream = stream_in(queue_name);
   if (work.duration > static_cast<uint64_t>(kMaxTimeNs - time)) {
-    lose(problem::pftrace_bad_time, p.offset);
+    lose(problem::pftrace_bad_time, packet.offset);
     return;
   }
   rows::Row row;
   row.start_ns = time;
   row.dur_ns = work.duration;
-  row.offset = p.offset;
+  row.offset = packet.offset;
   row.name = work.name;
   row.thread = gpu_track(work.gpu, queue_text ? work.queue : work.old_queue, queue_name, facts_.stream);
   row.category = category_id(stage_category(stage_name)) & 0x7fff;
@@ -218,18 +218,18 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   last_ns_ = std::max(last_ns_, row.start_ns + row.dur_ns);
   if (work.event_id != 0) gpu_events_.emplace_back(work.event_id, number);
   for (const uint64_t id : work.waits) waits_.emplace_back(id, number);
-  if (const int64_t* pid = work.context != 0 ? s.context_pids.get(work.context) : nullptr)
+  if (const int64_t* pid = work.context != 0 ? sequence.context_pids.get(work.context) : nullptr)
     row_pid_.insert_or_assign(row.thread, *pid);
 }
 
-void FileReader::gpu_counter(const Packet& p, Sequence& s) {
+void FileReader::gpu_counter(const Packet& packet, Sequence& sequence) {
   CounterSet inline_set;
   bool has_inline = false, has_gpu = false;
   const CounterSet* set = nullptr;
   int64_t gpu = 0;
-  for (ProtoScan scan(p.body); scan.next();) {
+  for (ProtoScan scan(packet.body); scan.next();) {
     if (scan.id == gpu_counter::kGpuId && !scan.is_bytes()) gpu = scan.as_signed(), has_gpu = true;
-    if (scan.id == gpu_counter::kDescriptorIid && !scan.is_bytes()) set = s.counter_sets.get(scan.value);
+    if (scan.id == gpu_counter::kDescriptorIid && !scan.is_bytes()) set = sequence.counter_sets.get(scan.value);
     if (scan.id != gpu_counter::kDescriptor || !scan.is_bytes()) continue;
     for (ProtoScan spec(scan.bytes); spec.next();) {
       if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
@@ -250,9 +250,9 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     gpu = set->gpu;
   int64_t time = 0;
   bool has_time = false;
-  for (ProtoScan scan(p.body); scan.next();) {
+  for (ProtoScan scan(packet.body); scan.next();) {
     if (scan.id != gpu_counter::kCounter || !scan.is_bytes()) continue;
-    if (!has_time && !time_of(p, s, time)) return;
+    if (!has_time && !time_of(packet, sequence, time)) return;
     has_time = true;
     uint64_t id = 0;
     double value = 0;
@@ -263,7 +263,7 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     }
     const auto spec = std::ranges::find_if(set->specs, [&](const CounterSpec& c) { return c.id == id; });
     if (spec == set->specs.end()) {
-      lose(problem::pftrace_unknown_counter, p.offset);
+      lose(problem::pftrace_unknown_counter, packet.offset);
       continue;
     }
     const std::string name =

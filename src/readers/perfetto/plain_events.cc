@@ -72,7 +72,7 @@ inline bool read_packet(std::string_view bytes, Packet& p) {
 }
 
 // Reads the event of a packet, whose name and category the sequence knows by number.
-inline bool read_event(std::string_view body, const Sequence& s, TrackEvent& e) {
+inline bool read_event(std::string_view body, const Sequence& sequence, TrackEvent& e) {
   if (!e.is_plain) e.clear();
   e.type = e.track = 0;
   e.name = 0;
@@ -95,11 +95,11 @@ inline bool read_event(std::string_view body, const Sequence& s, TrackEvent& e) 
         break;
       case varint_key(track_event::kNameIid):
         if (!number(at, end, value)) return false;
-        if (const uint32_t* known = s.event_names.get(value)) e.name = *known;
+        if (const uint32_t* known = sequence.event_names.get(value)) e.name = *known;
         break;
       case varint_key(track_event::kCategoryIid):
         if (!number(at, end, value)) return false;
-        if (const uint16_t* known = s.categories.get(value); known && e.category == 0) e.category = *known;
+        if (const uint16_t* known = sequence.categories.get(value); known && e.category == 0) e.category = *known;
         break;
       case bytes_key(track_event::kAnnotation):
         if (!length(at, end, annotation)) return false;

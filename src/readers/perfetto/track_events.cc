@@ -42,7 +42,7 @@ void TrackEvent::clear() {
   extra_doubles.clear();
 }
 
-bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent& e) {
+bool FileReader::scan_event(std::string_view body, const Sequence& sequence, TrackEvent& e) {
   e.clear();
   e.is_plain = false;
   ProtoScan scan(body);
@@ -54,14 +54,14 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
         e.has_track = true;
         break;
       case track_event::kNameIid:
-        if (const uint32_t* known = s.event_names.get(scan.value)) e.name = *known;
+        if (const uint32_t* known = sequence.event_names.get(scan.value)) e.name = *known;
         break;
       case track_event::kName:
         if (scan.is_bytes()) e.name = text_id(scan.bytes);
         break;
       case track_event::kCategoryIid:
         numbers(scan, [&](uint64_t iid) {
-          if (const uint16_t* known = s.categories.get(iid); known && e.category == 0) e.category = *known;
+          if (const uint16_t* known = sequence.categories.get(iid); known && e.category == 0) e.category = *known;
         });
         break;
       case track_event::kCategory:
@@ -125,12 +125,12 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
 void FileReader::too_many_rows(int64_t offset) { lose(problem::pftrace_too_many, offset); }
 
 // Copies the annotations of an event into its row.
-void FileReader::annotate(uint32_t number, const Sequence& s) {
+void FileReader::annotate(uint32_t number, const Sequence& sequence) {
   rows::Row& row = builder_.rows()[number];
   facts_ = {};
   own_ = {};
   annotations_.clear();
-  for (const std::string_view annotation : event_.annotations) annotations_.read(annotation, s, facts_, own_);
+  for (const std::string_view annotation : event_.annotations) annotations_.read(annotation, sequence, facts_, own_);
   if (row.category == 0) {
     if (own_.has(OwnKey::kSyncKind))
       row.category = sync_category_ & 0x7fff;
@@ -149,20 +149,20 @@ void FileReader::add_flows(uint32_t at, bool at_end, int64_t time) {
   for (const TrackEvent::FlowId& flow : event_.flows) flows_.push_back({flow.id, time, at, at_end, flow.ends});
 }
 
-void FileReader::instant(const Packet& p, const Sequence& s, int64_t time, uint32_t track, uint32_t name) {
+void FileReader::instant(const Packet& packet, const Sequence& sequence, int64_t time, uint32_t track, uint32_t name) {
   // An arrow needs a slice to begin or end at.
   if (!event_.flows.empty()) {
-    const uint32_t row = begin_row(p, s, time, 0, track, name);
+    const uint32_t row = begin_row(packet, sequence, time, 0, track, name);
     if (row != kNoRow) add_flows(row, false, time);
     return;
   }
   builder_.add_mark({time, name, track, 0});
 }
 
-void FileReader::count(Sequence& s, uint32_t track, int64_t time, int64_t value) {
+void FileReader::count(Sequence& sequence, uint32_t track, int64_t time, int64_t value) {
   const TrackInfo& info = tracks_[track];
   if (info.is_incremental) {
-    int64_t& sum = s.counter_sums[track];
+    int64_t& sum = sequence.counter_sums[track];
     if (__builtin_add_overflow(sum, value, &sum)) sum = value;
     value = sum;
   }
@@ -171,12 +171,12 @@ void FileReader::count(Sequence& s, uint32_t track, int64_t time, int64_t value)
 }
 
 // Values that ride on an event of another kind: each belongs to the track in its place.
-void FileReader::event_counters(Sequence& s, int64_t time, uint32_t track) {
-  const std::vector<uint64_t>& tracks = event_.extra_tracks.empty() ? s.extra_counters : event_.extra_tracks;
+void FileReader::event_counters(Sequence& sequence, int64_t time, uint32_t track) {
+  const std::vector<uint64_t>& tracks = event_.extra_tracks.empty() ? sequence.extra_counters : event_.extra_tracks;
   for (size_t k = 0; k < std::min(tracks.size(), event_.extra_values.size()); ++k)
-    count(s, tracks_.of_uuid(tracks[k]), time, event_.extra_values[k]);
+    count(sequence, tracks_.of_uuid(tracks[k]), time, event_.extra_values[k]);
   const std::vector<uint64_t>& doubles =
-      event_.extra_double_tracks.empty() ? s.extra_doubles : event_.extra_double_tracks;
+      event_.extra_double_tracks.empty() ? sequence.extra_doubles : event_.extra_double_tracks;
   for (size_t k = 0; k < std::min(doubles.size(), event_.extra_doubles.size()); ++k)
     samples_.push_back({tracks_.of_uuid(doubles[k]), time, event_.extra_doubles[k]});
   const auto of_thread = [&](const char* what, double value) {
@@ -186,35 +186,35 @@ void FileReader::event_counters(Sequence& s, int64_t time, uint32_t track) {
   if (event_.has_thread_instructions) of_thread("thread instructions", event_.thread_instructions);
 }
 
-void FileReader::track_event(const Packet& p, Sequence& s) {
+void FileReader::track_event(const Packet& packet, Sequence& sequence) {
   TrackEvent& e = event_;
-  if (!scan_event(p.body, s, e)) return lose(problem::pftrace_damaged_packet, p.offset);
-  event_read(p, s);
+  if (!scan_event(packet.body, sequence, e)) return lose(problem::pftrace_damaged_packet, packet.offset);
+  event_read(packet, sequence);
 }
 
-void FileReader::event_read(const Packet& p, Sequence& s) {
+void FileReader::event_read(const Packet& packet, Sequence& sequence) {
   TrackEvent& e = event_;
   int64_t time = 0;
-  if (p.has_time) {
-    if (!time_of(p, s, time)) return;
+  if (packet.has_time) {
+    if (!time_of(packet, sequence, time)) return;
   } else if (e.has_delta || e.has_absolute) {
     int64_t us = e.absolute_us;
-    if (e.has_delta && !__builtin_add_overflow(s.reference_us, e.delta_us, &us)) s.reference_us = us;
-    Packet stamped = p;
+    if (e.has_delta && !__builtin_add_overflow(sequence.reference_us, e.delta_us, &us)) sequence.reference_us = us;
+    Packet stamped = packet;
     stamped.timestamp = us >= 0 && us < INT64_MAX / 1000 ? static_cast<uint64_t>(us) * 1000 : UINT64_MAX;
-    if (!time_of(stamped, s, time)) return;
+    if (!time_of(stamped, sequence, time)) return;
   } else {
-    return lose(problem::pftrace_no_time, p.offset);
+    return lose(problem::pftrace_no_time, packet.offset);
   }
-  if (!p.has_sequence) notes_.add(problem::pftrace_no_sequence, {path_, 0, p.offset});
-  const uint32_t track = track_of_event(p, s);
+  if (!packet.has_sequence) notes_.add(problem::pftrace_no_sequence, {path_, 0, packet.offset});
+  const uint32_t track = track_of_event(packet, sequence);
   if (track >= kMaxTracks) return;
   if (!e.is_plain &&
       (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions))
-    event_counters(s, time, track);
+    event_counters(sequence, time, track);
   switch (e.type) {
     case kBegin: {
-      const uint32_t row = begin_slice(p, s, time, track);
+      const uint32_t row = begin_slice(packet, sequence, time, track);
       if (row == kNoRow) return;
       if (!e.flows.empty()) add_flows(row, false, time);
       for (const std::string_view bytes : e.gpu_correlations)
@@ -225,25 +225,25 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
       break;
     }
     case kEnd: {
-      const uint32_t number = end_slice(p, s, time, track);
+      const uint32_t number = end_slice(packet, sequence, time, track);
       if (!e.flows.empty()) add_flows(number, true, time);
       break;
     }
-    case kInstant: instant(p, s, time, track, e.name); break;
+    case kInstant: instant(packet, sequence, time, track, e.name); break;
     case kCounter:
       builder_.skip_entry();
       if (e.has_double)
         samples_.push_back({track, time, e.counter_double});
       else if (e.has_counter)
-        count(s, track, time, e.counter);
+        count(sequence, track, time, e.counter);
       break;
     case kState:
-      states_.push_back({track, e.name, time, e.category, builder_.event_count(), p.offset});
+      states_.push_back({track, e.name, time, e.category, builder_.event_count(), packet.offset});
       builder_.skip_entry();
       break;
     default:
-      if (e.legacy.data()) return legacy_event(p, s, time, track);
-      lose(problem::pftrace_unknown_type, p.offset);
+      if (e.legacy.data()) return legacy_event(packet, sequence, time, track);
+      lose(problem::pftrace_unknown_type, packet.offset);
   }
   // This is the second meaning: Chrome's flows bound to slices by an id.
   if (e.legacy.data()) {
@@ -253,12 +253,13 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
   }
 }
 
-FileReader::Legacy FileReader::read_legacy(const Sequence& s) {
+FileReader::Legacy FileReader::read_legacy(const Sequence& sequence) {
   Legacy legacy;
   for (ProtoScan scan(event_.legacy); scan.next();) {
     switch (scan.id) {
       case legacy_event::kNameIid:
-        if (const uint32_t* known = s.event_names.get(scan.value); known && event_.name == 0) event_.name = *known;
+        if (const uint32_t* known = sequence.event_names.get(scan.value); known && event_.name == 0)
+          event_.name = *known;
         break;
       case legacy_event::kPhase: legacy.phase = static_cast<char>(scan.value); break;
       case legacy_event::kDurationUs:
@@ -288,10 +289,10 @@ FileReader::Legacy FileReader::read_legacy(const Sequence& s) {
   return legacy;
 }
 
-void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track) {
-  const Legacy legacy = read_legacy(s);
+void FileReader::legacy_event(const Packet& packet, Sequence& sequence, int64_t time, uint32_t track) {
+  const Legacy legacy = read_legacy(sequence);
   if (legacy.pid != kNoNumber || legacy.tid != kNoNumber) track = tracks_.of_thread(legacy.pid, legacy.tid);
-  const bool needs_state = (p.flags & kNeedsState) != 0;
+  const bool needs_state = (packet.flags & kNeedsState) != 0;
   const auto async_track = [&] {
     std::string key(1, legacy.id_kind);
     key += std::to_string(legacy.id) + '\n' + std::to_string(event_.category) + '\n' +
@@ -303,15 +304,15 @@ void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32
     return async;
   };
   const auto begin = [&](uint32_t at) {
-    const uint32_t row = begin_row(p, s, time, 0, at, event_.name);
+    const uint32_t row = begin_row(packet, sequence, time, 0, at, event_.name);
     if (row == kNoRow) return;
-    log_.begin(time, at, row, s.id, needs_state);
+    log_.begin(time, at, row, sequence.id, needs_state);
     add_flows(row, false, time);
     if (legacy.has_bind) flows_.push_back({legacy.bind_id, time, row, false, false});
   };
   const auto end = [&](uint32_t at) {
     builder_.skip_entry();
-    add_flows(log_.end(time, at, s.id, needs_state), true, time);
+    add_flows(log_.end(time, at, sequence.id, needs_state), true, time);
   };
   switch (legacy.phase) {
     case 'B': return begin(track);
@@ -322,15 +323,15 @@ void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32
     case 'F': return end(async_track());
     case 'n':
     case 'T':
-    case 'p': return instant(p, s, time, async_track(), event_.name);
+    case 'p': return instant(packet, sequence, time, async_track(), event_.name);
     case 'I':
     case 'i':
-    case 'R': return instant(p, s, time, track, event_.name);
+    case 'R': return instant(packet, sequence, time, track, event_.name);
     case 'X': {
       int64_t dur = 0;
       if (__builtin_mul_overflow(legacy.duration_us, int64_t{1000}, &dur) || dur < 0 || dur > kMaxTimeNs - time)
         dur = 0;
-      const uint32_t row = begin_row(p, s, time, dur, track, event_.name);
+      const uint32_t row = begin_row(packet, sequence, time, dur, track, event_.name);
       if (row == kNoRow) return;
       last_ns_ = std::max(last_ns_, time + dur);
       add_flows(row, false, time);
@@ -346,7 +347,7 @@ void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32
       return;
     default:
       builder_.skip_entry();
-      if (legacy.phase != 'M') lose(problem::pftrace_unknown_type, p.offset);
+      if (legacy.phase != 'M') lose(problem::pftrace_unknown_type, packet.offset);
   }
 }
 

@@ -33,28 +33,29 @@ class Maker {
  public:
   explicit Maker(Trace& trace) : trace_(trace), facts_(trace), kernels_(trace) {}
 
-  void add(Recording& r, int32_t rank) {
+  void add(Recording& recording, int32_t rank) {
     const auto file = static_cast<uint32_t>(paths_.size());
-    paths_.push_back(r.paths.empty() ? r.hot_path : r.paths[0]);
-    const Clocks clocks(r.content.snapshots, r.content.anchors,
-                        r.meta.ticks_per_second ? r.meta.ticks_per_second : r.content.head.ticks_per_second,
-                        r.meta.start_realtime_ns ? r.meta.start_realtime_ns : r.content.head.start_realtime_ns);
-    say(r, clocks, paths_.back());
-    const std::map<uint16_t, uint32_t> lane_of = name_lanes(r);
+    paths_.push_back(recording.paths.empty() ? recording.hot_path : recording.paths[0]);
+    const Clocks clocks(
+        recording.content.snapshots, recording.content.anchors,
+        recording.meta.ticks_per_second ? recording.meta.ticks_per_second : recording.content.head.ticks_per_second,
+        recording.meta.start_realtime_ns ? recording.meta.start_realtime_ns : recording.content.head.start_realtime_ns);
+    say(recording, clocks, paths_.back());
+    const std::map<uint16_t, uint32_t> lane_of = name_lanes(recording);
     std::map<uint32_t, StringId> name_of;
     int64_t last_ns = INT64_MIN;
-    facts_.add_lanes(r.content, rank);
-    kernels_.add_lanes(r.content, rank, lane_of, lane_names_);
-    const Place place{r, clocks, rank, file};
-    for (const Row& row : r.content.rows) {
+    facts_.add_lanes(recording.content, rank);
+    kernels_.add_lanes(recording.content, rank, lane_of, lane_names_);
+    const Place place{recording, clocks, rank, file};
+    for (const Row& row : recording.content.rows) {
       if (row.type == RecordType::kOpenRange) {
-        r.open.push_back(row);
+        recording.open.push_back(row);
         continue;
       }
       take(place, row, lane_of, name_of, index_++, last_ns);
     }
-    for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
-    trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, r.open.size());
+    for (const Row& row : recording.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
+    trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, recording.open.size());
   }
 
   std::vector<Op> ops;
@@ -103,25 +104,25 @@ class Maker {
     uint32_t file;
   };
 
-  void say(const Recording& r, const Clocks& clocks, const std::string& path) {
+  void say(const Recording& recording, const Clocks& clocks, const std::string& path) {
     Diagnostics& d = trace_.diagnostics;
-    for (size_t i = 0; i < std::size(kDrops); ++i) d.add(kDrops[i], {path}, r.content.drops[i]);
-    d.add(problem::recording_lost_records, {path}, r.lost_slots);
-    d.add(problem::recording_bad_chunk, {path}, r.content.bad_chunks);
-    d.add(problem::recording_newer, {path}, r.content.unknown_chunks);
+    for (size_t i = 0; i < std::size(kDrops); ++i) d.add(kDrops[i], {path}, recording.content.drops[i]);
+    d.add(problem::recording_lost_records, {path}, recording.lost_slots);
+    d.add(problem::recording_bad_chunk, {path}, recording.content.bad_chunks);
+    d.add(problem::recording_newer, {path}, recording.content.unknown_chunks);
     d.add(problem::recording_bad_clock, {path}, clocks.bad_readings);
     d.add(problem::recording_clock_step, {path}, clocks.clock_steps);
-    if (!r.meta.kernels.empty() && r.meta.kernels != "recorded")
-      d.add(problem::recording_kernels_end, Args().set("kernels", r.meta.kernels), {path});
-    if (r.content.begins_late) d.add(problem::recording_newest_only, {path});
-    const bool cut = r.content.memory_lost || r.hot_path.empty();
-    if (!r.content.ended || r.content.memory_lost)
+    if (!recording.meta.kernels.empty() && recording.meta.kernels != "recorded")
+      d.add(problem::recording_kernels_end, Args().set("kernels", recording.meta.kernels), {path});
+    if (recording.content.begins_late) d.add(problem::recording_newest_only, {path});
+    const bool cut = recording.content.memory_lost || recording.hot_path.empty();
+    if (!recording.content.ended || recording.content.memory_lost)
       d.add(cut ? problem::recording_cut : problem::recording_not_closed, {path});
   }
 
   // Maps the recording's lane numbers to indices of lane_names_. Lanes with the same name on one rank are kept apart; a
   // thread's launches are put on the thread's own lane, within its ranges.
-  std::map<uint16_t, uint32_t> name_lanes(const Recording& r) {
+  std::map<uint16_t, uint32_t> name_lanes(const Recording& recording) {
     domain_of_.clear();
     std::map<uint16_t, uint32_t> places;
     std::map<std::string, int> used;
@@ -139,12 +140,12 @@ class Maker {
       if (count > 1) name += " (" + std::to_string(count) + ")";
       return places[id] = lane_place(name);
     };
-    for (const auto& [id, lane] : r.content.lanes) {
+    for (const auto& [id, lane] : recording.content.lanes) {
       if (lane.device_kind == kLaunchLane) continue;
       const uint32_t place = name_lane(id, lane);
       if (lane.device_kind == 0) of_thread.try_emplace(lane.thread, place);
     }
-    for (const auto& [id, lane] : r.content.lanes) {
+    for (const auto& [id, lane] : recording.content.lanes) {
       if (lane.device_kind != kLaunchLane) continue;
       const auto thread = of_thread.find(lane.thread);
       if (thread == of_thread.end())
@@ -323,10 +324,10 @@ struct Machines {
   std::map<int32_t, std::string> hosts, uuids;
   std::map<int32_t, int32_t> devices;  // by the rank's first device lane
 
-  void add(const Recording& r, int32_t rank) {
-    hosts[rank] = r.meta.host;
-    if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;
-    for (const auto& [id, lane] : r.content.lanes)
+  void add(const Recording& recording, int32_t rank) {
+    hosts[rank] = recording.meta.host;
+    if (!recording.meta.devices.empty()) uuids[rank] = recording.meta.devices;
+    for (const auto& [id, lane] : recording.content.lanes)
       if (lane.device_kind != 0 && lane.device_kind != kCommunicatorLane && lane.device_kind != kLaunchLane &&
           lane.device >= 0)
         devices.try_emplace(rank, lane.device);
@@ -395,7 +396,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   maker.append_steps();
   build_parts(maker.ops, maker.lanes(), maker.paths(), trace);
   for (Part& part : trace.parts) machines.describe(part);
-  const auto of_world = std::ranges::find_if(recordings, [](const Recording& r) { return r.meta.world > 0; });
+  const auto of_world =
+      std::ranges::find_if(recordings, [](const Recording& recording) { return recording.meta.world > 0; });
   if (of_world != recordings.end() && !trace.parts.empty())
     trace.parts[0].metadata.push_back({"world_size", std::to_string(of_world->meta.world)});
   number_machines(trace);

@@ -144,18 +144,18 @@ struct Group {
 };
 
 // Adds rows that were still in memory when the process ended, or that another folder has.
-void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& next) {
-  if (!r.content.head.good) r.content.head = hot.content.head;
-  if (r.content.meta.empty()) r.content.meta = hot.content.meta;
-  const size_t before = r.content.rows.size();
-  const auto in_files = r.content.drops;
+void append_hot(Recording& recording, HotContent& hot, std::map<uint32_t, uint64_t>& next) {
+  if (!recording.content.head.good) recording.content.head = hot.content.head;
+  if (recording.content.meta.empty()) recording.content.meta = hot.content.meta;
+  const size_t before = recording.content.rows.size();
+  const auto in_files = recording.content.drops;
   const auto in_memory = hot.content.drops;
-  append_rows(r.content, blocks_in_order({&hot.content}), next, r);
-  append_tables(r.content, hot.content);
+  append_rows(recording.content, blocks_in_order({&hot.content}), next, recording);
+  append_tables(recording.content, hot.content);
   for (size_t i = 0; i < in_files.size(); ++i)
-    r.content.drops[i] = std::max(in_files[i], in_memory[i]);  // GAPs repeat the counters
-  r.hot_rows = r.content.rows.size() - before;
-  r.open = std::move(hot.open);
+    recording.content.drops[i] = std::max(in_files[i], in_memory[i]);  // GAPs repeat the counters
+  recording.hot_rows = recording.content.rows.size() - before;
+  recording.open = std::move(hot.open);
 }
 
 Recording joined_files(Group& group, Diagnostics& diagnostics) {

@@ -14,15 +14,18 @@ template <class T> void put_at(std::string& to, size_t at, T value) {
   to.replace(at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-std::string file_header(const Recording& r) {
+std::string file_header(const Recording& recording) {
   std::string out(kFileHeaderBytes, '\0');
   out.replace(0, kFileMagic.size(), kFileMagic);
   put_at(out, kFileVersionAt, kFormatVersion);
-  put_at(out, kFileTicksAt, r.meta.ticks_per_second ? r.meta.ticks_per_second : r.content.head.ticks_per_second);
-  put_at(out, kFileRealtimeAt, r.meta.start_realtime_ns ? r.meta.start_realtime_ns : r.content.head.start_realtime_ns);
-  put_at(out, kFilePidAt, r.content.head.pid);
-  put_at(out, kFileRankAt, r.meta.rank);
-  const std::string uuid = r.content.head.good ? r.content.head.uuid : r.meta.uuid;
+  put_at(out, kFileTicksAt,
+         recording.meta.ticks_per_second ? recording.meta.ticks_per_second : recording.content.head.ticks_per_second);
+  put_at(
+      out, kFileRealtimeAt,
+      recording.meta.start_realtime_ns ? recording.meta.start_realtime_ns : recording.content.head.start_realtime_ns);
+  put_at(out, kFilePidAt, recording.content.head.pid);
+  put_at(out, kFileRankAt, recording.meta.rank);
+  const std::string uuid = recording.content.head.good ? recording.content.head.uuid : recording.meta.uuid;
   out.replace(kFileUuidAt, std::min<size_t>(16, uuid.size()), uuid.substr(0, 16));
   put_at(out, kFileCrcAt, crc32c(out));
   return out;
@@ -152,10 +155,10 @@ void write_open(const HotContent& hot, ChunkWriter& writer) {
 }
 
 // Writes the drops that no GAP in the files reports.
-void write_drops(const Recording& r, ChunkWriter& writer) {
+void write_drops(const Recording& recording, ChunkWriter& writer) {
   std::string payload;
   for (uint32_t reason = 0; reason < kDropReasons; ++reason) {
-    const int64_t more = r.content.drops[reason] - r.drops_in_files[reason];
+    const int64_t more = recording.content.drops[reason] - recording.drops_in_files[reason];
     if (more <= 0) continue;
     put(payload, reason);
     put(payload, uint32_t{0});
@@ -166,40 +169,41 @@ void write_drops(const Recording& r, ChunkWriter& writer) {
   if (!payload.empty()) writer.write(ChunkType::kGap, payload);
 }
 
-Result<Recovered> recover_one(const Recording& r, const std::string& path) {
+Result<Recovered> recover_one(const Recording& recording, const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored))
     return make_error(ErrorCode::kUsage, "is there already", "give another folder with -o", {path});
   TRY(out, OutputFile::create(path, size_t{1} << 17, OutputFile::Over::kKept));
-  out->write(file_header(r));
+  out->write(file_header(recording));
   ChunkWriter writer(*out);
   Copier copier(*out, writer);
-  Recovered result{path, r.meta.rank, std::ssize(r.content.rows), r.hot_rows, std::ssize(r.open), 0};
-  for (const std::string& cold : r.paths) {
+  Recovered result{
+      path, recording.meta.rank, std::ssize(recording.content.rows), recording.hot_rows, std::ssize(recording.open), 0};
+  for (const std::string& cold : recording.paths) {
     FileHead head;
     TRY(counts, for_each_chunk(cold, head, copier));
     result.skipped_bytes += counts->skipped_bytes;
   }
-  if (!r.hot_path.empty()) {
-    TRY(hot, read_hot(r.hot_path));
-    if (r.paths.empty()) writer.write(ChunkType::kMeta, hot->content.meta);
+  if (!recording.hot_path.empty()) {
+    TRY(hot, read_hot(recording.hot_path));
+    if (recording.paths.empty()) writer.write(ChunkType::kMeta, hot->content.meta);
     write_names(*hot, writer);
     write_lanes(*hot, writer);
     write_clocks(*hot, writer);
     write_rings(*hot, writer);
     write_open(*hot, writer);
-    write_drops(r, writer);
+    write_drops(recording, writer);
   }
-  writer.write(ChunkType::kEnd, !copier.end().empty() ? copier.end()
-                                : r.hot_path.empty()  ? "{\"recovered\":1,\"memory_lost\":1}"
-                                                      : "{\"recovered\":1}");
+  writer.write(ChunkType::kEnd, !copier.end().empty()        ? copier.end()
+                                : recording.hot_path.empty() ? "{\"recovered\":1,\"memory_lost\":1}"
+                                                             : "{\"recovered\":1}");
   TRY_OK(out->commit());
   return result;
 }
 
 // Returns the stem of a recording: "host.r00003.p4711.1700000000.000.slrec" → "host.r00003.p4711.1700000000".
-std::string stem_of(const Recording& r) {
-  std::string name = file_name(r.paths.empty() ? r.hot_path : r.paths[0]);
+std::string stem_of(const Recording& recording) {
+  std::string name = file_name(recording.paths.empty() ? recording.hot_path : recording.paths[0]);
   for (const std::string_view ending : {".gz", ".zst", ".slrec", ".slhot", ".000"})
     if (name.ends_with(ending) && name.size() > ending.size()) name.resize(name.size() - ending.size());
   return name;

@@ -252,9 +252,9 @@ class DatabaseReader {
       Processes::describe_collective(*call.process, call.row, call.name, arguments[call.event]);
   }
 
-  const Agent& agent(Process& p, int64_t id) {
+  const Agent& agent(Process& process, int64_t id) {
     const auto [at, is_new] = agents_.try_emplace(id, Agent{id, ""});
-    if (!at->second.name.empty()) p.device_name.try_emplace(at->second.device, at->second.name);
+    if (!at->second.name.empty()) process.device_name.try_emplace(at->second.device, at->second.name);
     return at->second;
   }
 

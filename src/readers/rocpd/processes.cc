@@ -74,41 +74,41 @@ uint32_t Processes::number_of(int64_t launch) {
   return at->second;
 }
 
-uint32_t Processes::add_call(Process& p, std::string_view category, int64_t thread, int64_t start, int64_t end,
+uint32_t Processes::add_call(Process& process, std::string_view category, int64_t thread, int64_t start, int64_t end,
                              std::string_view name, int64_t launch) {
   const Kind kind = kind_of(category);
   const bool launches = kind == kRuntime || kind == kDriver;
   const RangeText range = kind == kAnnotation ? parse_range_message(name) : RangeText{};
   const uint32_t number = launches ? number_of(launch) : kNoCorrelation;
-  const uint32_t lane = p.out.host_lane(p.pid, thread);
-  const uint32_t shown = p.out.text(kind == kAnnotation ? std::string_view(range.name) : name);
-  const uint32_t row = p.out.add(lane, kind, start, end, shown, number);
+  const uint32_t lane = process.out.host_lane(process.pid, thread);
+  const uint32_t shown = process.out.text(kind == kAnnotation ? std::string_view(range.name) : name);
+  const uint32_t row = process.out.add(lane, kind, start, end, shown, number);
   if (row == kNoRow) return row;
-  ++p.host_rows;
-  if (number != kNoCorrelation) p.launched.add_launch(thread, start, number);
+  ++process.host_rows;
+  if (number != kNoCorrelation) process.launched.add_launch(thread, start, number);
   if (kind != kAnnotation) return row;
-  p.launched.add_range({thread, start, end, row, 0});
-  p.out.ranges.push_back(
-      {row, p.out.text(name), p.out.text("roctx"), range.micro_batch, range.chunk, range.stage, range.step});
+  process.launched.add_range({thread, start, end, row, 0});
+  process.out.ranges.push_back({row, process.out.text(name), process.out.text("roctx"), range.micro_batch, range.chunk,
+                                range.stage, range.step});
   return row;
 }
 
-uint32_t Processes::add_work(Process& p, Kind kind, int64_t device, int64_t stream, int64_t start, int64_t end,
+uint32_t Processes::add_work(Process& process, Kind kind, int64_t device, int64_t stream, int64_t start, int64_t end,
                              std::string_view name, int64_t launch, int64_t bytes) {
-  const uint32_t number = number_of(launch), lane = p.out.stream_lane(device, stream);
-  const uint32_t row = p.out.add(lane, kind, start, end, p.out.text(name), number);
+  const uint32_t number = number_of(launch), lane = process.out.stream_lane(device, stream);
+  const uint32_t row = process.out.add(lane, kind, start, end, process.out.text(name), number);
   if (row == kNoRow) return row;
-  ++p.device_rows;
-  if (kind != kSync) p.launched.add_work({lane, row, start, std::max(start, end), number});
-  if (p.first_device < 0 || device < p.first_device) p.first_device = device;
+  ++process.device_rows;
+  if (kind != kSync) process.launched.add_work({lane, row, start, std::max(start, end), number});
+  if (process.first_device < 0 || device < process.first_device) process.first_device = device;
   if (kind == kMemcpy && bytes >= 0) {
     const int64_t ns = between_ns(start, end);
-    p.out.copies.push_back({row, bytes, share_or_zero(bytes, ns)});
+    process.out.copies.push_back({row, bytes, share_or_zero(bytes, ns)});
   }
   return row;
 }
 
-void Processes::describe_kernel(Process& p, uint32_t row, const Shape& shape) {
+void Processes::describe_kernel(Process& process, uint32_t row, const Shape& shape) {
   KernelFact fact;
   fact.slice = row;
   fact.registers = static_cast<int32_t>(std::clamp<int64_t>(shape.registers, -1, 65'536));
@@ -120,21 +120,21 @@ void Processes::describe_kernel(Process& p, uint32_t row, const Shape& shape) {
       const int64_t items = std::clamp<int64_t>(shape.items[i], 1, int64_t{1} << 40);
       blocks[i] = (items + group[i] - 1) / group[i];
     }
-    fact.block = p.out.text(three(group[0], group[1], group[2]));
-    fact.grid = p.out.text(three(blocks[0], blocks[1], blocks[2]));
+    fact.block = process.out.text(three(group[0], group[1], group[2]));
+    fact.grid = process.out.text(three(blocks[0], blocks[1], blocks[2]));
   }
-  p.out.kernels.push_back(fact);
+  process.out.kernels.push_back(fact);
 }
 
-void Processes::describe_collective(Process& p, uint32_t row, std::string_view name,
+void Processes::describe_collective(Process& process, uint32_t row, std::string_view name,
                                     std::map<std::string, std::string>& arguments) {
   if (name.starts_with("ncclCommInit"))
-    p.communicator_sizes.insert(parse_int(arguments["nranks"]).value_or(0));
+    process.communicator_sizes.insert(parse_int(arguments["nranks"]).value_or(0));
   else if (name == "ncclCommSplit")
-    p.communicator_sizes.insert(0);  // the sizes of its parts are not in its arguments
+    process.communicator_sizes.insert(0);  // the sizes of its parts are not in its arguments
   const auto count = parse_int(arguments["count"].empty() ? arguments["sendcount"] : arguments["count"]);
   if (!count || *count < 0 || !name.starts_with("nccl")) return;
-  CollectiveFact fact{.slice = row, .name = p.out.text(name.substr(4))};
+  CollectiveFact fact{.slice = row, .name = process.out.text(name.substr(4))};
   const std::string& type = arguments["datatype"];
   constexpr std::pair<std::string_view, std::pair<const char*, int>> kTypes[] = {
       {"Float16", {"Half", 2}},   {"Half", {"Half", 2}},  {"Bfloat16", {"BFloat16", 2}}, {"Float32", {"Float", 4}},
@@ -142,39 +142,39 @@ void Processes::describe_collective(Process& p, uint32_t row, std::string_view n
       {"Int64", {"Long", 8}},     {"Float", {"Float", 4}}};
   for (const auto& [spelt, known] : kTypes)
     if (type.find(spelt) != std::string::npos) {
-      fact.dtype = p.out.text(known.first);
+      fact.dtype = process.out.text(known.first);
       if (*count < (int64_t{1} << 58)) fact.bytes = *count * known.second;
       break;
     }
   fact.in_elements = fact.out_elements = *count;
-  if (!arguments["comm"].empty()) fact.group = p.out.text("communicator " + arguments["comm"]);
+  if (!arguments["comm"].empty()) fact.group = process.out.text("communicator " + arguments["comm"]);
   if (const auto peer = parse_int(arguments["peer"])) fact.peer = *peer;
-  p.out.collectives.push_back(fact);
+  process.out.collectives.push_back(fact);
 }
 
-void Processes::add_allocation(Process& p, int64_t at, int64_t address, int64_t bytes, int64_t device) {
+void Processes::add_allocation(Process& process, int64_t at, int64_t address, int64_t bytes, int64_t device) {
   if (at < 0 || at > kMaxTimeNs) return;
   MemoryRecord record{.time_ns = at, .address = static_cast<uint64_t>(address)};
   if (bytes > 0) {
     record.bytes = bytes;
-    p.size_at[address] = bytes;
+    process.size_at[address] = bytes;
   } else {
-    const auto known = p.size_at.find(address);
-    if (known == p.size_at.end()) return;
+    const auto known = process.size_at.find(address);
+    if (known == process.size_at.end()) return;
     record.bytes = -known->second;
-    p.size_at.erase(known);
+    process.size_at.erase(known);
   }
   record.device_type = 1;
   record.device_id = static_cast<int32_t>(std::clamp<int64_t>(device, -1, 4096));
-  record.file_index = static_cast<uint32_t>(p.out.part.memory.size());
-  p.out.part.memory.push_back(record);
+  record.file_index = static_cast<uint32_t>(process.out.part.memory.size());
+  process.out.part.memory.push_back(record);
 }
 
 // RCCL's count is one rank's part of some operations, whose size follows where all communicators have one size.
-void Processes::settle_sizes(Process& p) {
-  const int64_t n = p.communicator_sizes.size() == 1 ? *p.communicator_sizes.begin() : 0;
-  for (CollectiveFact& fact : p.out.collectives) {
-    const CollectiveKind kind = collective_kind(p.out.text_of(fact.name));
+void Processes::settle_sizes(Process& process) {
+  const int64_t n = process.communicator_sizes.size() == 1 ? *process.communicator_sizes.begin() : 0;
+  for (CollectiveFact& fact : process.out.collectives) {
+    const CollectiveKind kind = collective_kind(process.out.text_of(fact.name));
     const bool is_part = message_bytes(kind, 2, 1) == 2;
     fact.group_size = n;
     fact.bytes = message_bytes(kind, n, fact.bytes);

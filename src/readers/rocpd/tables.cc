@@ -187,18 +187,18 @@ class TablesReader {
     }
     return nullptr;
   }
-  static int64_t device(Process& p, const Agent* found, std::string_view text) {
+  static int64_t device(Process& process, const Agent* found, std::string_view text) {
     if (!found) return std::max<int64_t>(agent_number(text).second, 0);
-    if (!found->name.empty()) p.device_name.try_emplace(found->device, found->name);
+    if (!found->name.empty()) process.device_name.try_emplace(found->device, found->name);
     return found->device;
   }
 
-  void take_kernel(Process& p, const Row& row, int64_t start, int64_t end, int64_t launch) {
+  void take_kernel(Process& process, const Row& row, int64_t start, int64_t end, int64_t launch) {
     const std::string_view at = row.text("Agent_Id");
     const std::string name = valid_utf8(row.text("Kernel_Name"));
     const uint32_t made = processes_.add_work(
-        p, kKernel, device(p, agent(at), at), row.number("Stream_Id", row.number("Queue_Id", 0)), start, end,
-        name.empty() ? "kernel " + std::to_string(row.number("Kernel_Id", 0)) : name, launch);
+        process, kKernel, device(process, agent(at), at), row.number("Stream_Id", row.number("Queue_Id", 0)), start,
+        end, name.empty() ? "kernel " + std::to_string(row.number("Kernel_Id", 0)) : name, launch);
     if (made == kNoRow) return;
     Processes::Shape shape;
     constexpr const char* kAxes[] = {"X", "Y", "Z"};
@@ -209,19 +209,19 @@ class TablesReader {
     }
     shape.registers = row.number("VGPR_Count", -1);
     shape.shared_bytes = row.number("LDS_Block_Size", row.number("Group_Segment_Size", -1));
-    Processes::describe_kernel(p, made, shape);
+    Processes::describe_kernel(process, made, shape);
   }
 
-  void take_allocation(Process& p, const Row& row, int64_t start) {
+  void take_allocation(Process& process, const Row& row, int64_t start) {
     const bool frees = row.text("Operation").ends_with("FREE");
     const int64_t bytes = frees ? 0 : row.number("Allocation_Size", 0);
     const std::optional<uint64_t> address = parse_address(trim(row.text("Address")));
     if (!address || (bytes <= 0 && !frees)) return;
     const std::string_view at = row.text("Agent_Id");
     // A free does not name its device, so that of its allocation is used.
-    const int64_t on = frees ? device_of_[*address] : device(p, agent(at), at);
+    const int64_t on = frees ? device_of_[*address] : device(process, agent(at), at);
     device_of_[*address] = on;
-    Processes::add_allocation(p, start, *address, bytes, on);
+    Processes::add_allocation(process, start, *address, bytes, on);
   }
 
   const std::string path_, host_;

@@ -212,15 +212,15 @@ class JsonReader {
     }
   }
 
-  void take_kernel(Process& p, Value record, int64_t start, int64_t end, int64_t launch) {
+  void take_kernel(Process& process, Value record, int64_t start, int64_t end, int64_t launch) {
     const Value info = record["dispatch_info"];
     const int64_t id = whole(info["kernel_id"]);
     const auto symbol = symbols_.find(id);
     const bool named = symbol != symbols_.end() && !symbol->second.name.empty();
     const int64_t stream = handle(record["stream_id"]) >= 0 ? handle(record["stream_id"]) : handle(info["queue_id"]);
     const uint32_t row =
-        processes_.add_work(p, kKernel, device(p, handle(info["agent_id"])), std::max<int64_t>(stream, 0), start, end,
-                            named ? symbol->second.name : "kernel " + std::to_string(id), launch);
+        processes_.add_work(process, kKernel, device(process, handle(info["agent_id"])), std::max<int64_t>(stream, 0),
+                            start, end, named ? symbol->second.name : "kernel " + std::to_string(id), launch);
     if (row == kNoRow) return;
     Processes::Shape shape;
     shape.known = info["workgroup_size"].is_dict() && info["grid_size"].is_dict();
@@ -231,23 +231,23 @@ class JsonReader {
     }
     if (symbol != symbols_.end()) shape.registers = symbol->second.registers;
     shape.shared_bytes = whole(info["group_segment_size"]);
-    Processes::describe_kernel(p, row, shape);
+    Processes::describe_kernel(process, row, shape);
   }
 
-  void take_allocation(Process& p, Value record, int64_t start) {
+  void take_allocation(Process& process, Value record, int64_t start) {
     const std::string operation = names_.operation(record);
     const Value address = record["address"];  // "0x00007f…", or a number
     const std::optional<uint64_t> at =
         address.text().empty() ? address.unsigned_integer() : parse_address(address.text());
     const int64_t bytes = operation.ends_with("FREE") ? 0 : whole(record["allocation_size"], 0);
     if (at && (bytes > 0 || operation.ends_with("FREE")))
-      Processes::add_allocation(p, start, *at, bytes, device(p, handle(record["agent_id"])));
+      Processes::add_allocation(process, start, *at, bytes, device(process, handle(record["agent_id"])));
   }
 
-  int64_t device(Process& p, int64_t agent) {
+  int64_t device(Process& process, int64_t agent) {
     const auto at = agents_.find(agent);
     if (at == agents_.end()) return 0;
-    if (!at->second.name.empty()) p.device_name.try_emplace(at->second.device, at->second.name);
+    if (!at->second.name.empty()) process.device_name.try_emplace(at->second.device, at->second.name);
     return at->second.device;
   }
 
