@@ -328,6 +328,21 @@ class ExplainPlanted(Case):
                     whole = self.reported('complete', Planted(**options, **cause))[1]
                     self.assertAlmostEqual(found['lost_ns'], whole['lost_ns'], delta=0.05 * whole['lost_ns'])
 
+    def near(self, found, well, ill):
+        """A price is within 15 % or 1 point of what the runs with and without the cause say."""
+        true_ns = (ill.period - well.period) * 1e6
+        self.assertAlmostEqual(found['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
+
+    def test_late_messages_of_a_replica_read_in_part_cost_what_they_cost(self):
+        late = lambda st, d, a, b, mb, k: 40 if (a, b) == (2, 1) and chance('late', st, d, mb) < (0.05, 0.2)[d] else 0  # noqa: E731
+        options = dict(WELL, dp=2)
+        well, ill = Planted(**options), Planted(**options, message=late)
+        left = Planted(**options, message=late)
+        left.rows = [row for row in left.rows if row[:2] != (1, 3)]
+        first = self.reported('late-in-part', left)[1]['findings'][0]
+        self.assertIn('link:2-1', ' '.join(keys_of(first)))
+        self.near(first, well, ill)
+
     def test_incomplete_steps_count_by_their_length(self):
         # A cause in incomplete steps alone, or in the others alone, costs its mean over all steps.
         slow = {'first': (lambda st: 3 if st == 0 else 1, 0), 'onset': (lambda st: 1.2 if st >= 6 else 1, 6)}

@@ -283,7 +283,8 @@ void join_links(const Search& search, std::vector<Suspect>& suspects) {
 }
 
 // Returns for each replica whether no simulation waits for it: stages of it were not read, and nothing in it is
-// suspected. A slow rank in such a replica costs what the others wait for it. Empty if there is none.
+// suspected. A slow rank in such a replica costs what the others wait for it, and so do late events. Empty if there is
+// none.
 std::vector<bool> held_replicas(const CauseScene& scene, const std::vector<Suspect>& suspects) {
   const StepGraph& g = scene.graph;
   if (scene.coverage.whole() || !scene.coverage.any_whole_replica() || g.source == GraphSource::kNone) return {};
@@ -320,6 +321,13 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseScene scene{
       run.trace(), graph, steps.counts, coverage, CellTimes(run.trace(), graph, steps.counts, peers.usual_work()),
       peers};
+  if (suspect.cause.kind->of_events)
+    scene.each_op([&](uint32_t op, size_t) {
+      double dur = g.dur_ns[op], delay = g.delay_ns[op];
+      suspect.without.apply({op, op + 1, 0, 1, 1, &dur, &delay});
+      const bool less = dur + delay < g.dur_ns[op] + g.delay_ns[op];
+      if (const auto dp = static_cast<size_t>(g.dp(op)); less && dp < held.size()) held[dp] = false;
+    });
   scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<Suspect> suspects;
   for (const CauseKind* kind : cause_kinds())
