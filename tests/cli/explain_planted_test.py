@@ -343,6 +343,33 @@ class ExplainPlanted(Case):
         self.assertIn('link:2-1', ' '.join(keys_of(first)))
         self.near(first, well, ill)
 
+    def test_a_late_start_behind_an_unread_rank_is_no_long_collective(self):
+        late = lambda st, d, s, k, mb: 300 if (st, d, s, k, mb) == (5, 0, 1, 'F', 2) else 0  # noqa: E731
+        options = dict(WELL, dp=3, stages=3)
+        well, ill = Planted(**options), Planted(**options, pause=late)
+        for unread in (lambda row: row[:2] == (0, 0), lambda row: row[:2] == (0, 0) and row[2] in (2, 5)):
+            left = Planted(**options, pause=late)
+            left.rows = [row for row in left.rows if not unread(row)]
+            first = self.reported('behind-unread', left)[1]['findings'][0]
+            self.assertIn('rank:1', keys_of(first))
+            self.assertIn('its input came from stage 0, which was not read', first['title_en'])
+            self.near(first, well, ill)
+
+    def test_what_lengthens_an_incomplete_step_a_little_is_named(self):
+        causes = {'pause': (dict(pause=lambda st, d, s, k, mb: 60 if (st, d, s, k, mb) == (5, 0, 2, 'B', 3) else 0), 'rank:2'),
+                  'burst': (dict(cost=lambda st, d, s, k, mb: 1.15 if (d, s) == (0, 2) and st in (3, 4, 5) else 1), 'rank:2')}
+        options = dict(WELL, dp=2, messages=True)
+        well = Planted(**options)
+        for name, (cause, key) in causes.items():
+            with self.subTest(name):
+                ill, left = Planted(**options, **cause), Planted(**options, **cause)
+                left.rows = [row for row in left.rows if not (row[:2] == (1, 1) and row[2] in (3, 4, 5))]
+                found = self.reported('little-longer', left)[1]
+                self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
+                self.near(found, well, ill)
+        well.rows = [row for row in well.rows if not (row[:2] == (1, 1) and row[2] in (3, 4, 5))]
+        self.assertEqual(self.reported('well-incomplete', well)[1]['findings'], [])
+
     def test_incomplete_steps_count_by_their_length(self):
         # A cause in incomplete steps alone, or in the others alone, costs its mean over all steps.
         slow = {'first': (lambda st: 3 if st == 0 else 1, 0), 'onset': (lambda st: 1.2 if st >= 6 else 1, 6)}

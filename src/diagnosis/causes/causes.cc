@@ -69,9 +69,11 @@ bool works(const StepGraph& graph) {
   return false;
 }
 
-// Times of operations without the causes that were kept.
+// Times of operations without the causes that were kept. What makes one step long may be in a replica that is held.
 OpWorld world_without(const Search& search, const Kept& kept) {
-  return [&](uint32_t op, double& dur, double& delay) { search.model.operation(op, kept.gone, dur, delay); };
+  std::shared_ptr<const CauseWorlds> all(std::shared_ptr<void>(), &search.model);
+  if (all->holds_any()) all = std::make_shared<const CauseWorlds>(search.scene, std::vector<bool>());
+  return [&kept, all](uint32_t op, double& dur, double& delay) { all->operation(op, kept.gone, dur, delay); };
 }
 
 // It is unknown which of two or three steps is usual, so all of them count. Where the longest is far longer than the
@@ -131,11 +133,15 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   std::vector<double> usual, explained = steps.usual_ns;
   for (size_t s = 0; s < graph.steps.size(); ++s)
     if (steps.counts[s]) usual.push_back(rest_of(s));
-  const double scatter_ns = sample_std(usual), usual_ns = median_of(std::move(usual));
+  const double scatter_ns = sample_std(usual), samples = usual.size(), usual_ns = median_of(std::move(usual));
+  // Nothing but its length tells that something happened in an incomplete step.
+  const double noise_ns = kT99.of(std::llround(samples)) * scatter_ns * std::sqrt(1 + 1 / samples);
+  const double long_ns = kOutlierStep * usual_ns;
+  const double noticed_ns = samples > kMaxFewSteps ? std::min(usual_ns + noise_ns, long_ns) : long_ns;
   std::vector<size_t> unexplained;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
     if (steps.counts[s] || (!steps.complete[s] && !incomplete_known)) continue;
-    const double span_ns = steps.span_ns[s], limit_ns = kOutlierStep * usual_ns;
+    const double span_ns = steps.span_ns[s], limit_ns = steps.complete[s] ? long_ns : noticed_ns;
     if (!steps.complete[s] && stand_in(steps, s, together.times, limit_ns) < limit_ns) {
       explained.push_back(span_ns);
       continue;
@@ -154,6 +160,20 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
     unexplained.push_back(s);
   }
   explain_long_steps(search.scene, world_without(search, kept), steps.counts, unexplained, list.long_steps);
+  double found_ns = 0;  // in steps of which only the length was unusual
+  for (size_t i = 0; i < unexplained.size(); ++i)
+    if (!steps.complete[unexplained[i]] && list.long_steps[i].by != LongBy::kNothing)
+      found_ns += list.long_steps[i].excess_ns;
+  const bool little = found_ns < kMinLost * usual_ns * static_cast<double>(graph.steps.size());
+  for (size_t i = unexplained.size(); i-- > 0;) {
+    const size_t s = unexplained[i];
+    const bool found = !little && list.long_steps[i].by != LongBy::kNothing;
+    if (steps.complete[s] || found || rest_of(s) >= long_ns) continue;
+    steps.weight[s] = 0;
+    stand_in(steps, s, together.times, std::numeric_limits<double>::infinity());
+    explained.push_back(steps.span_ns[s]);
+    list.long_steps.erase(list.long_steps.begin() + static_cast<ptrdiff_t>(i));
+  }
   for (LongStep& step : list.long_steps) {
     const bool of_all = step.by == LongBy::kAll;
     step.lost_ns = of_all ? step.span_ns - step.usual_ns : step.excess_ns;
@@ -301,6 +321,13 @@ std::vector<bool> held_replicas(const CauseScene& scene, const std::vector<Suspe
         if (const auto at = replica_of.find(rank); at != replica_of.end()) in.insert(at->second);
     }
     if (in.size() == 1 && *in.begin() >= 0 && *in.begin() < g.dp_count) held[*in.begin()] = false;
+    if (suspect.cause.kind->of_events)
+      scene.each_op([&](uint32_t op, size_t) {
+        double dur = g.dur_ns[op], delay = g.delay_ns[op];
+        suspect.without.apply({op, op + 1, 0, 1, 1, &dur, &delay});
+        const bool less = dur + delay < g.dur_ns[op] + g.delay_ns[op];
+        if (const auto dp = static_cast<size_t>(g.dp(op)); less && dp < held.size()) held[dp] = false;
+      });
   }
   return std::ranges::find(held, true) == held.end() ? std::vector<bool>() : held;
 }
@@ -321,13 +348,6 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseScene scene{
       run.trace(), graph, steps.counts, coverage, CellTimes(run.trace(), graph, steps.counts, peers.usual_work()),
       peers};
-  if (suspect.cause.kind->of_events)
-    scene.each_op([&](uint32_t op, size_t) {
-      double dur = g.dur_ns[op], delay = g.delay_ns[op];
-      suspect.without.apply({op, op + 1, 0, 1, 1, &dur, &delay});
-      const bool less = dur + delay < g.dur_ns[op] + g.delay_ns[op];
-      if (const auto dp = static_cast<size_t>(g.dp(op)); less && dp < held.size()) held[dp] = false;
-    });
   scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<Suspect> suspects;
   for (const CauseKind* kind : cause_kinds())

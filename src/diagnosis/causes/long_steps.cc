@@ -74,8 +74,15 @@ class StepSearch {
  public:
   StepSearch(const UsualTimes& usual, const GraphStep& step, LongStep& found)
       : usual_(usual), g_(usual.scene.graph), step_(step), found_(found) {
+    std::vector<bool> lacks = usual.computing;
+    for (uint32_t op = step.begin; op < step.end; ++op)
+      if (usual.computes(op)) lacks[g_.part[op]] = false;
+    for (size_t part = 0; part < lacks.size(); ++part)
+      if (lacks[part]) lacks_.emplace(g_.dp_of[part], g_.stage_of[part]);
     for (uint32_t op = step.begin; op < step.end; ++op) {
-      const UsualTimes::Times now = usual.now(op), usually = usual.usual(op);
+      const UsualTimes::Times usually = usual.usual(op);
+      UsualTimes::Times now = usual.now(op);
+      if (waits_for_unread(op)) now.dur_ns = std::min(now.dur_ns, usually.dur_ns);
       base_.dur_ns.push_back(now.dur_ns), base_.delay_ns.push_back(now.delay_ns);
       if (usual.computes(op)) {
         PartExcess& part = by_part_[g_.part[op]];
@@ -85,8 +92,6 @@ class StepSearch {
       }
       if (is_message(g_.kind[op]) && now.dur_ns > usually.dur_ns) by_link_[link_of(op)].push_back(op);
     }
-    for (size_t part = 0; part < usual.computing.size(); ++part)
-      if (usual.computing[part] && !by_part_.contains(part)) lacks_.emplace(g_.dp_of[part], g_.stage_of[part]);
     whole_ns_ = end_of(base_);
     // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
     double max_ns = 0;
@@ -130,6 +135,12 @@ class StepSearch {
     return usual_.scene.coverage.fed(g_.cell[op]) && !lacks_.contains({g_.dp(op), sender}) &&
            (usual_.scene.times.chunks() == 1 ||
             std::ranges::none_of(lacks_, [&](const auto& place) { return place.first == g_.dp(op); }));
+  }
+  // Returns whether a rank of this collective was not read: the time of the collective is also that of waiting for it.
+  bool waits_for_unread(uint32_t op) const {
+    return g_.types[g_.type[op]].communicates && !is_message(g_.kind[op]) &&
+           (!usual_.scene.coverage.read_everywhere(g_.stage(op)) ||
+            std::ranges::any_of(lacks_, [&](const auto& place) { return place.second == g_.stage(op); }));
   }
   double end_of(const OpTimes& times) const {
     const ReplayedOps run = replay_step_ops(g_, step_, times);
