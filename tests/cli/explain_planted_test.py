@@ -370,6 +370,34 @@ class ExplainPlanted(Case):
         well.rows = [row for row in well.rows if not (row[:2] == (1, 1) and row[2] in (3, 4, 5))]
         self.assertEqual(self.reported('well-incomplete', well)[1]['findings'], [])
 
+    def test_a_rank_that_is_slow_now_and_then_is_one_cause_in_all_steps(self):
+        # Some of its slow steps are long for a second reason, or another rank did not record them.
+        options = dict(WELL, dp=3, steps=12)
+        rank = lambda st, d, s: 1.7 if (d, s) == (1, 3) and st % 5 < 2 else 1  # noqa: E731
+        twice = lambda st, s: 1.25 if s == 3 and st % 2 else 1  # noqa: E731
+        well = Planted(**options, cost=lambda st, d, s, k, mb: twice(st, s))
+        ill = Planted(**options, cost=lambda st, d, s, k, mb: twice(st, s) * rank(st, d, s))
+        found = self.reported('twice', ill)[1]['findings']
+        self.assertIn('rank:7', keys_of(found[0]))
+        self.near(found[0], well, ill)
+        self.assertEqual([f['id'] for f in found if f['id'].startswith('step')], [])
+        well, left = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: min(rank(st, d, s), 1.3))
+        ill = Planted(**options, cost=lambda st, d, s, k, mb: min(rank(st, d, s), 1.3))
+        left.rows = [row for row in left.rows if not (row[:2] == (2, 1) and row[2] in (0, 1, 5, 6))]
+        found = self.reported('now-and-then', left)[1]['findings']
+        self.assertIn('rank:7', keys_of(found[0]))
+        self.near(found[0], well, ill)
+
+    def test_a_stage_that_is_slow_for_a_while_is_one_cause_in_long_steps_too(self):
+        options = dict(WELL, dp=2, steps=12)
+        warm = lambda st: 1.2 if st < 2 else 1  # noqa: E731
+        well = Planted(**options, cost=lambda st, d, s, k, mb: warm(st))
+        ill = Planted(**options, cost=lambda st, d, s, k, mb: warm(st) * (1.4 if s == 3 and st in (1, 2, 3) else 1))
+        found = self.reported('for-a-while', ill)[1]['findings']
+        stage = [f for f in found if 'stage:3' in keys_of(f)]
+        self.assertTrue(stage, found)
+        self.near(stage[0], well, ill)
+
     def test_incomplete_steps_count_by_their_length(self):
         # A cause in incomplete steps alone, or in the others alone, costs its mean over all steps.
         slow = {'first': (lambda st: 3 if st == 0 else 1, 0), 'onset': (lambda st: 1.2 if st >= 6 else 1, 6)}

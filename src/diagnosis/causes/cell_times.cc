@@ -358,12 +358,12 @@ std::vector<double> CellTimes::place_means() const {
   return mean;
 }
 
-std::vector<std::vector<double>> CellTimes::worker_loads() const {
+std::vector<std::vector<double>> CellTimes::worker_loads(bool all) const {
   const std::vector<double> usual = place_means();
   std::vector<std::vector<double>> loads(workers_.size(), std::vector<double>(graph_.steps.size()));
   parallel_for(graph_.steps.size(), [&](size_t s) {
     std::vector<double> sum(workers_.size()), count(workers_.size());
-    for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op) {
+    for (uint32_t op = graph_.steps[s].begin; (all || counts_[s]) && op < graph_.steps[s].end; ++op) {
       if (worker_of(op) == kNone || !(usual[place_of(op)] > 0)) continue;
       // Both sums are weighted by time: a slow backward counts for more than a slow forward.
       sum[worker_of(op)] += time_ns(op);

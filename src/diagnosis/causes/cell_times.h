@@ -148,8 +148,8 @@ class CellTimes {
   // Mean time for each place; NaN where it has no cells. O(operations).
   std::vector<double> place_means() const;
   // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
-  // NaN where it has none. O(operations).
-  std::vector<std::vector<double>> worker_loads() const;
+  // NaN where it has none, and in steps that do not count unless `all` is set. O(operations).
+  std::vector<std::vector<double>> worker_loads(bool all = false) const;
   struct Scatter {
     double error = 0;
     int64_t samples = 0;

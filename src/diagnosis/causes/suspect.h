@@ -152,6 +152,12 @@ inline double course_factor(const Course& course, size_t step) {
   const double level = course.level[step];
   return level >= (1 + kSlowCause) / 2 ? level : 1;
 }
+// Tells of the steps that do not count whether they are among the slow ones, where only `some` are: `all` has their
+// ratios. Such a step is long for another reason, or a rank did not record it.
+inline void see_all_steps(Course& course, std::span<const double> ratios, std::span<const double> all) {
+  for (size_t s = 0; course.kind == CourseKind::kSome && s < ratios.size(); ++s)
+    if (std::isnan(ratios[s]) && 2 * all[s] > course.low + course.high) course.level[s] = course.high;
+}
 // Returns whether a shape leaves almost nothing of what is slow to steps that it calls usual. It does not fit a device
 // that gets hot or cools down by degrees. `ratios`: of each step, 1 is usual.
 inline bool holds_excess(const Course& course, std::span<const double> ratios) {

@@ -68,12 +68,12 @@ void leave_slow_peers_out(const std::vector<std::vector<double>>& loads, const s
   }
 }
 
+// In all steps, also those that do not count.
 Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
-  const auto loads = scene.times.worker_loads();
+  const auto loads = scene.times.worker_loads(true);
   Ratios ratios(loads.size(), std::vector<double>(scene.graph.steps.size(), std::nan("")));
   for (const auto& [stage, workers] : by_stage) {
     for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
-      if (!scene.counts[s]) continue;
       std::vector<double> sorted;
       for (const size_t w : workers)
         if (!std::isnan(loads[w][s])) sorted.push_back(loads[w][s]);
@@ -87,6 +87,19 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
     }
     leave_slow_peers_out(loads, workers, ratios);
   }
+  return ratios;
+}
+
+// The ratios in the steps that show whether a worker is slow: all but those that something else makes long. A step that
+// another rank did not record shows it too.
+Ratios in_usual_steps(const CauseScene& scene, Ratios ratios) {
+  std::vector<double> spans;
+  for (size_t s = 0; s < scene.counts.size(); ++s)
+    if (scene.counts[s]) spans.push_back(scene.graph.steps[s].span_ns);
+  const double limit_ns = kOutlierStep * median_of(std::move(spans));
+  for (size_t s = 0; s < scene.counts.size(); ++s)
+    if (!scene.counts[s] && scene.graph.steps[s].span_ns >= limit_ns)
+      for (std::vector<double>& own : ratios) own[s] = kNaN;
   return ratios;
 }
 
@@ -317,7 +330,7 @@ std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, boo
 
 // Workers that are slower than the others of their stage: in some steps, from a step on or more with every step, or
 // throughout.
-std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const ByStage& by_stage) {
+std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const Ratios& all, const ByStage& by_stage) {
   const SlowOnes ones = slow_ones(scene, ratios);
   std::vector<CellTimes::Scatter> scatter;
   if (few_steps(scene))
@@ -347,6 +360,7 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
       const double error = sample_std(values) / std::sqrt(steps);
       const bool by_steps = steps > 1 && beyond_noise(own.mean - 1, error, steps);
       if (!shaped && (own.mean < kSlowCause || !(by_cells || by_steps))) continue;
+      see_all_steps(course, ratios[w], all[w]);
       if (slow_course(course)) own.course = course;
       slow.push_back(std::move(own));
     }
@@ -403,8 +417,8 @@ CauseWorld as_fast_as_peers(const CauseScene& scene, const std::vector<Slow>& gr
         dur /= course_factor(one.course, step_of(scene.graph, op));
       else if (!one.sometimes)
         dur /= one.ratio;
-      else if (const double ratio = (*ratios)[one.worker][step_of(scene.graph, op)]; ratio >= kSlowCause)
-        dur /= ratio;
+      else if (const size_t s = step_of(scene.graph, op); (*ratios)[one.worker][s] >= kSlowCause)
+        dur /= scene.counts[s] ? (*ratios)[one.worker][s] : std::min((*ratios)[one.worker][s], one.ratio);
     }
   };
 }
@@ -454,7 +468,7 @@ void suspect_slow_rank(CauseScene& scene, std::vector<Suspect>& out) {
   ByStage by_stage;
   for (size_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
   const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
-  const std::vector<Slow> slow = find_slow(scene, *ratios, by_stage);
+  const std::vector<Slow> slow = find_slow(scene, in_usual_steps(scene, *ratios), *ratios, by_stage);
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   std::vector<std::vector<Slow>> groups = slow_together(scene, slow);
   if (groups.size() > kMaxWorkerCauses) groups.resize(kMaxWorkerCauses);

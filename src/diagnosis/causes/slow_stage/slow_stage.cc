@@ -278,8 +278,9 @@ Course course_of_stage(const StageSteps& steps, const std::vector<double>& by_st
   if (slow_course(course) && !holds_excess(course, by_step)) course = {};
   const auto [low, high] = std::minmax(course.low, course.high);
   if (high - low < kNextToNothing * (high - 1)) course = {};
-  return course.varies() ? course
-                         : slow_at_times(by_step, steps.ratios(place.stage, place.chunk, true), cells, place.stage);
+  const std::vector<double> all = steps.ratios(place.stage, place.chunk, true);
+  see_all_steps(course, by_step, all);
+  return course.varies() ? course : slow_at_times(by_step, all, cells, place.stage);
 }
 
 // The rank that alone was read of a stage that other replicas have too; kUnknown if there are several or no replicas.
