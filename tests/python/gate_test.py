@@ -1,9 +1,11 @@
 """No output of the package, nor of the drop-in for HTA, takes the name of an input."""
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from engine_test import GOLDEN, HAVE_ENGINE, simulated  # noqa: E402
@@ -81,6 +83,46 @@ class Gate(unittest.TestCase):
             self.assertEqual(trace_file.get_trace_rank(str(path)), 3)
             self.assertEqual(path.stat().st_mode & 0o777, 0o600)
             self.assertEqual(os.listdir(made), ['rank0.json'])
+
+    def test_no_file_is_written_past_the_gate(self):
+        """HTA's trace_file replaces traces, as its interface is (above)."""
+        fresh = ('path.write_bytes(self.page())', "with builtins.open(path, 'w', newline='') as file:")  # in a folder of mkdtemp()
+        package = pathlib.Path(__file__).resolve().parents[2] / 'python/stageline'
+        past = re.compile(r"""\.write_(image|html|json)\(|ZipFile\([^)\n]*_?path\b[^)\n]*['"][wax]|\bopen\([^)\n]*,\s*['"][wax]|\.write_(text|bytes)\(""")
+        self.assertTrue(past.search("ZipFile(path, 'w')") and past.search("figure.write_image)(p)".replace(')(', '(')) and past.search("open(a, 'wb')"))
+        found = [f'{file.relative_to(package)}: {line.strip()}' for file in sorted(package.rglob('*.py')) if file.name != 'trace_file.py'
+                 for line in file.read_text().splitlines() if past.search(line) and line.strip() not in fresh]
+        self.assertEqual(found, [])
+
+    def test_figures_and_graphs_of_the_drop_in(self):
+        try:
+            import networkx
+            from stageline.hta.analyzers.critical_path_analysis import CPGraph
+            from stageline.hta.common._plotly import write_figure
+        except ImportError as error:
+            self.skipTest(str(error))
+        import types
+        figure = types.SimpleNamespace(to_html=lambda: '<html></html>', to_image=lambda format: f'picture {format}'.encode())
+        with tempfile.TemporaryDirectory() as made:
+            run = pathlib.Path(made, 'run.zip')  # what save('run') writes, and an archive of traces
+            with zipfile.ZipFile(run, 'w') as archive:
+                archive.write(os.path.join(simulated(os.path.join(made, 'logs')), 'workerlog.0'), 'workerlog.0')
+            before = run.read_bytes()
+            stageline.open(run, progress=False)
+            for name in ('figure.html', 'figure.png'):
+                os.link(run, os.path.join(made, name))
+                with self.assertRaises(stageline.UsageError):
+                    write_figure(figure, os.path.join(made, name))
+            graph = CPGraph.__new__(CPGraph)
+            networkx.DiGraph.__init__(graph)
+            graph.__dict__.update(rank=0, asked={}, critical_path_nodes=[], node_list=[], edge_to_event_map={})
+            graph.get_critical_path_breakdown = lambda: types.SimpleNamespace(to_json=lambda orient: '{}')
+            with self.assertRaises(stageline.UsageError):
+                graph.save(os.path.join(made, 'run'))
+            self.assertEqual(run.read_bytes(), before)
+            write_figure(figure, os.path.join(made, 'new.svg'))
+            self.assertEqual(pathlib.Path(made, 'new.svg').read_text(), 'picture svg')
+            self.assertTrue(zipfile.is_zipfile(graph.save(os.path.join(made, 'graph'))))
 
     def test_a_trace_with_counters_goes_next_to_its_source(self):
         try:

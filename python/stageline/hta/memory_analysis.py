@@ -41,5 +41,7 @@ class MemoryAnalysis:
         if not save_graph:
             return figure.show()
         import os
+
+        from .common._plotly import write_figure
         os.makedirs('images', exist_ok=True)
-        return figure.write_image('images/memory_plot.png')
+        return write_figure(figure, 'images/memory_plot.png')

@@ -2,7 +2,7 @@
 import os
 import random
 
-from .common._plotly import go
+from .common._plotly import go, write_figure
 from .common.trace import Trace
 from .common.types import DeviceType
 from .utils.utils import shorten_name
@@ -127,4 +127,4 @@ class TraceDiff:
         if show:
             figure.show()
         if path:
-            figure.write_image(path)
+            write_figure(figure, path)

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import io
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import time
 import zipfile
 
 import networkx
+
+from stageline import _engine
 
 from ..configs import env_options
 
@@ -275,16 +278,16 @@ class CPGraph(networkx.DiGraph):
                    'nodes': [[n.idx, n.ev_idx, n.ts, n.is_start, n.is_blocking] for n in self.node_list],
                    'edges': [[u, v, d['object'].type.value, d['object'].weight, d['weight'], self.edge_to_event_map.get((u, v))]
                              for u, v, d in self.edges(data=True)]}
-        with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, 'w', zipfile.ZIP_DEFLATED) as archive:
             archive.writestr('graph.json', json.dumps(content, default=float))
             archive.writestr('breakdown.json', reported.to_json(orient='split'))
+        _engine.write_file(str(path), packed.getvalue())
         return str(path)
 
 
 def restore_cpgraph(zip_filename, t_full, rank):
     """The graph that save() wrote, over its trace."""
-    import io
-
     import pandas
     with zipfile.ZipFile(zip_filename) as archive:
         content = json.loads(archive.read('graph.json'))

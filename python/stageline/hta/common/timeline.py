@@ -4,7 +4,7 @@ import enum
 import re
 
 from ..configs.config import logger
-from ._plotly import px, to_html
+from ._plotly import px, to_html, write_figure
 from .trace_df import find_events_by_name_patterns_using_decoded_names, find_events_by_name_patterns_using_symbol_table
 
 AnnotationStreamID = 0
@@ -191,7 +191,7 @@ def plot_events_timeline(title, events, setting=DefaultTimelinePlotSetting, hove
                          category_orders={setting.task_column: tasks}, title=title,
                          height=50 + (80 if len(tasks) < 20 else setting.task_height) * len(tasks))
     if output_image_path:
-        (figure.write_html if output_image_path.endswith('.html') else figure.write_image)(output_image_path)
+        write_figure(figure, output_image_path)
     if setting.plot_format == PlotFormat.HTML:
         return to_html(figure, include_plotlyjs='cdn')
     if setting.plot_format == PlotFormat.Inline:
