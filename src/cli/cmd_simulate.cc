@@ -134,7 +134,9 @@ SimulatedFiles files_in(const std::filesystem::path& folder) {
   }
   for (const fs::path& profile : found.profiles)
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(profile, ec))
-      if (!entry.is_directory(ec) || entry.is_symlink(ec)) found.profiled.push_back(entry.path());
+      if ((!entry.is_directory(ec) || entry.is_symlink(ec)) &&
+          entry.path().filename().string().find(".partial.") == std::string::npos)  // as above
+        found.profiled.push_back(entry.path());
   return found;
 }
 
