@@ -26,6 +26,7 @@ Known& known() {
 }
 
 thread_local bool t_unnoted = false;
+constexpr std::string_view kPages[] = {".html", ".htm", ".svg", ".png", ".pdf"};
 
 // When a file is removed, its inode number may be given to another file, which the noted name does not lead to.
 bool leads_elsewhere(const std::string& name, const FileId& id) {
@@ -143,6 +144,9 @@ bool is_page_or_picture(std::string_view head) {
 }
 
 bool holds_page_or_picture(const std::string& path) {
+  // A log whose first bytes were lost may begin like a page, but no page is called workerlog.0.
+  const std::string kind = to_lower(std::filesystem::path(path).extension().string());
+  if (std::ranges::find(kPages, kind) == std::end(kPages)) return false;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   char head[256];

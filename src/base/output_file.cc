@@ -71,23 +71,34 @@ bool writes_directly(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-// Follows the links of `path` to the file that will be replaced. A link that another user put into a folder of
-// everybody (as /tmp) is not followed, as the kernel does not follow it for programs that open it (proc(5),
-// protected_symlinks). OutputFile renames, so the kernel does not see it. A link to a file that is not there yet leads
-// to it, as for a program that opens it.
+// Returns true for a link that another user put into a folder of everybody (as /tmp). The kernel does not follow it for
+// programs that open it (proc(5), protected_symlinks). OutputFile renames, so the kernel does not see it.
+bool is_strangers_link(const std::filesystem::path& at) {
+  struct stat link, folder;
+  const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
+  return lstat(at.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && link.st_uid != geteuid() &&
+         stat(parent.c_str(), &folder) == 0 && link.st_uid != folder.st_uid &&
+         (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH);
+}
+
+// Follows the links of `path` to the file that will be replaced, but not those of strangers, and none of its folders
+// may be such a link. A link to a file that is not there yet leads to it, as for a program that opens it.
 Result<std::string> target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as the kernel
-  std::filesystem::path at = path;
-  struct stat link, folder;
+  const auto refused = [](const std::filesystem::path& at) {
+    return make_error(ErrorCode::kIo,
+                      "another user made this link in a folder that everybody may write to; it was not followed",
+                      "name another file, or the file that the link leads to", {at.string()});
+  };
+  std::filesystem::path at, folder;
+  for (const std::filesystem::path& part : std::filesystem::path(path).parent_path())
+    if (is_strangers_link(folder /= part)) return refused(folder);
+  at = path;
+  struct stat link;
   for (int i = 0; i < kMaxLinks && lstat(at.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
-    const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
-    if (link.st_uid != geteuid() && stat(parent.c_str(), &folder) == 0 && link.st_uid != folder.st_uid &&
-        (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
-      return make_error(ErrorCode::kIo,
-                        "another user made this link in a folder that everybody may write to; it was not followed",
-                        "name another file, or the file that the link leads to", {at.string()});
+    if (is_strangers_link(at)) return refused(at);
     std::error_code ec;
-    at = parent / std::filesystem::read_symlink(at, ec);
+    at = at.parent_path() / std::filesystem::read_symlink(at, ec);
     if (ec) return path;
   }
   if (at == path) return path;
@@ -117,6 +128,7 @@ Status check_no_input(const std::string& path, const std::string& given) {
 
 // The mark of what an OutputFile wrote: who wrote it since, whatever program, changed size or time.
 constexpr const char* kWrittenBy = "user.stageline.written";
+constexpr std::string_view kUnfinished = "unfinished";
 std::string state_of(const struct stat& st) {
   return std::to_string(st.st_size) + " " + std::to_string(st.st_mtim.tv_sec) + "." +
          std::to_string(st.st_mtim.tv_nsec);
@@ -193,13 +205,19 @@ std::string partial_name(const std::string& path, int attempt) {
          (attempt > 1 ? "." + std::to_string(attempt) : "");
 }
 
-// Returns true when `name`, the part after kPartialMark, belongs to a program that does not run any more.
-bool is_stale(std::string_view name, const struct stat& st) {
+// Returns true when `name`, the part after kPartialMark, belongs to a program that does not run any more, and the file
+// has the mark of an OutputFile: a name alone is no proof, but where the file system keeps no marks it has to do.
+bool is_stale(const std::string& file, std::string_view name, const struct stat& st) {
+  char mark[64];
+  const ssize_t size = read_mark(file.c_str(), kWrittenBy, mark, sizeof mark);
+  const std::string_view is(mark, std::max<ssize_t>(size, 0));
+  if (size < 0 ? errno != ENOTSUP : is != kUnfinished && is != state_of(st)) return false;
   const size_t dot = name.find('.');
+  if (dot == std::string_view::npos || name.find_first_not_of("0123456789abcdef.") != std::string_view::npos)
+    return false;
   const auto pid = parse_int(name.substr(0, dot));
   if (!pid || *pid <= 0 || *pid > INT32_MAX) return false;
-  if (dot == std::string_view::npos || name.substr(dot + 1, place_tag().size()) != place_tag())
-    return st.st_mtime + kForeignSeconds < time(nullptr);
+  if (name.substr(dot + 1, place_tag().size()) != place_tag()) return st.st_mtime + kForeignSeconds < time(nullptr);
   return ::kill(static_cast<pid_t>(*pid), 0) != 0 && errno == ESRCH;
 }
 
@@ -223,7 +241,7 @@ void sweep_stale(const std::string& path) {
     struct stat st;
     const std::string file = folder + "/" + name;
     if (name.starts_with(begin) && lstat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-        st.st_uid == geteuid() && is_stale(std::string_view(name).substr(begin.size()), st))
+        st.st_uid == geteuid() && is_stale(file, std::string_view(name).substr(begin.size()), st))
       ::unlink(file.c_str());
   }
 }
@@ -318,6 +336,7 @@ struct OutputFile::Impl {
               ::fchown(fd, old.st_uid, old.st_gid) == 0 || ::fchown(fd, static_cast<uid_t>(-1), old.st_gid) == 0;
           (void)::fchmod(fd, old.st_mode & (own_group ? 0777 : 0707));
         }
+        (void)write_mark(fd, kWrittenBy, kUnfinished.data(), kUnfinished.size());
         if (g_interrupted) ::unlink(partial.c_str());
         return true;
       }

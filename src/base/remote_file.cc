@@ -1,6 +1,7 @@
 #include "base/remote_file.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kFirstPart = size_t{1} << 16, kLargestPart = size_t{8} << 20;
 constexpr const char* kS3 = "s3://";
+constexpr const char* kSchemeLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";  // of a scheme
 std::atomic<bool> remote_allowed{false};
 
 std::mutex known_mutex;
@@ -135,7 +137,9 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
   std::string next;
   std::set<std::string> asked;
   do {
-    if (!asked.insert(next).second) return make_error(ErrorCode::kIo, "the server's listing never ends", "", {folder});
+    // Pages have a thousand entries, as a rule.
+    if (!asked.insert(next).second || asked.size() > 100 + files.size() / 100)
+      return make_error(ErrorCode::kIo, "the server's listing never ends", "", {folder});
     S3Query query = {{"list-type", "2"}, {"prefix", name.key}, {"encoding-type", "url"}};
     if (!next.empty()) query.emplace_back("continuation-token", next);
     TRY(page, ask(folder, query, {}, size_t{16} << 20));
@@ -181,18 +185,29 @@ bool is_remote(std::string_view path) {
 }
 
 std::string shown_address(const std::string& path) {
-  if (!is_remote(path) || path.starts_with(kS3)) return path;
-  const size_t host = path.find("://") + 3, query = std::min(path.find_first_of("?#"), path.size());
-  const size_t at = path.rfind('@', std::min(path.find('/', host), query));
+  const size_t scheme = path.find("://");
+  if (scheme == std::string::npos || path.find_first_not_of(kSchemeLetters) != scheme) return path;
+  const std::string address = to_lower(path.substr(0, scheme)) + path.substr(scheme);
+  const size_t host = scheme + 3, end = std::min(address.find_first_of("/?#", host), address.size());
+  size_t at = address.rfind('@', end), port = address.rfind(':', end);
+  // A password with a slash seems to end the host's name; what follows the colon is no port then.
+  if ((at == std::string::npos || at < host) && port != std::string::npos && port >= host && address[end - 1] != ']' &&
+      address.find_first_not_of("0123456789", port + 1) < end)
+    at = address.rfind('@');
   const bool has_user = at != std::string::npos && at >= host;
-  if (!has_user && query == path.size()) return path;
+  // Only addresses of other machines are known to have queries; "run:" may be a folder.
+  if (!is_remote(address) && (!has_user || access(path.c_str(), F_OK) == 0)) return path;
+  const size_t query = address.starts_with(kS3)
+                           ? address.size()
+                           : std::min(address.find_first_of("?#", has_user ? at : host), address.size());
+  if (!has_user && query == address.size()) return address;
   const std::string shown =
-      path.substr(0, host) + path.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
+      address.substr(0, host) + address.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
   const std::lock_guard lock(known_mutex);
-  if (whole_addresses().contains(path)) return path;
+  if (whole_addresses().contains(address)) return address;
   for (int number = 1;; ++number) {
     const std::string name = number == 1 ? shown : shown + "#" + std::to_string(number);
-    if (whole_addresses().try_emplace(name, path).first->second == path) return name;
+    if (whole_addresses().try_emplace(name, address).first->second == address) return name;
   }
 }
 

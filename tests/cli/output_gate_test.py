@@ -231,6 +231,18 @@ class InputsStay(Case):
         raw = self.write(str(profile.relative_to(self.dir)) + '/PROF_1/device_0/data/stars.slice', b'raw')
         self.refused(['report', self.dir / 'run', '-o', raw], raw)
 
+    def test_a_measurement_that_begins_like_a_page(self):
+        """A page among the files of a run may be written again (below). A table whose first bytes are those of a page is damaged, and stays."""
+        for fixture, name in (('rocprofv3-csv', '4242_kernel_trace.csv'), ('router-trace', 'router_trace_rank0.jsonl'), ('primus', 'config.json'), ('paddle-log', 'workerlog.1')):
+            folder = self.fixture(GOLDEN / fixture / 'input')
+            path, = folder.rglob(name)
+            for head in (b'<html>\n', b'<svg\n', b'%PDF-\n', b'<?xml <svg\n'):
+                path.write_bytes(head + (GOLDEN / fixture / 'input' / path.relative_to(folder)).read_bytes())
+                before = state(folder)
+                for words in (['info', folder], ['export', folder, '--to', 'json']):
+                    self.assertEqual(run(*words, '-o', path).returncode, 2, (fixture, words))
+                    self.assertEqual(state(folder), before)
+
     def test_an_earlier_report_may_be_written_again(self):
         folder = self.two_ranks(folder='run/')
         for _ in range(2):
@@ -330,9 +342,25 @@ class WholeOrAbsent(Case):
         left = self.partials()
         self.assertTrue(left)
         alive = self.write(f'out.csv.partial.{os.getpid()}.{left[0].split(".")[4]}', 'of a program that still runs')
+        try:
+            os.setxattr(alive, 'user.stageline.written', b'unfinished')
+        except OSError:
+            self.skipTest('needs a file system with extended attributes')
         mine = self.write('other.csv.partial.1', 'not of this output')
         run('export', logs, '-o', self.dir / 'out.csv', check=0)
         self.assertEqual(self.partials(), sorted([alive.name, mine.name]))
+
+    def test_a_name_alone_makes_no_remains(self):
+        """Files of the user that are called like remains, also as the input, are not swept; what a killed program left is (above)."""
+        data, old = one_step().encode(), time.time() - 3 * 86400
+        logs = self.two_ranks(folder='run/')
+        for name in ('out.csv.partial.4194304', 'out.csv.partial.4194304.notes', 'out.csv.partial.99999999.a1b2c3', 'out.csv.partial.12.bak', 'out.csv.partial.7.json'):
+            for given in ([self.dir / name, '--reader', 'paddle-log'], [logs]):
+                kept = self.write(name, data)
+                os.utime(kept, (old, old))
+                run('export', *given, '-o', self.dir / 'out.csv', check=0)
+                self.assertEqual(kept.read_bytes(), data, name)
+                kept.unlink()
 
     def test_an_unfinished_output_is_no_input(self):
         folder = self.two_ranks(folder='run/')

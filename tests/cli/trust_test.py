@@ -246,10 +246,18 @@ class NobodysFileIsLost(Case):
         self.assertEqual(keys.read_text(), 'mine')
         link.unlink()
         link.symlink_to(keys)  # one's own link
-        keys.write_text('<!doctype html>')
+        keys.write_text('')
         run('report', logs, '-q', '-o', link, check=0)
         self.assertTrue(link.is_symlink())
         self.assertGreater(keys.stat().st_size, 10_000)
+        # A folder that is such a link is none to write to, whatever the command writes there.
+        made, folder = home / 'made', shared / 'folder'
+        made.mkdir()
+        subprocess.run(['setpriv', '--reuid', '1234', '--clear-groups', 'ln', '-s', made, folder], check=True)
+        for words in (['report', logs, '-o', folder / 'r.html'], ['digest', logs, '-o', folder], ['simulate', '1f1b', '--stages', 2, '-o', folder], ['recover', GOLDEN / 'recording/input', '-o', folder],
+                      ['skill', '--install', folder], ['history', 'add', logs, '--db', folder / 'h.sqlite'], ['export', logs, '--to', 'csv', '-o', folder / '../folder/x.csv']):
+            self.assertIn('not followed', run(*words, '-q', check=2).err, words)
+            self.assertEqual([p for p in made.rglob('*') if p.is_file()], [], words)
 
     def test_a_simulation_that_is_killed_leaves_one_run(self):
         folder = self.dir / 'sim'
@@ -268,6 +276,17 @@ class NobodysFileIsLost(Case):
             self.assertEqual(left, {name: data for name, data in whole.items() if not name.startswith('.')})
         run(*words, check=0)
 
+
+    def test_a_simulation_of_profiles_that_was_killed_can_be_repeated(self):
+        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 1, '--format', 'ascend', '-q', '-o', self.dir / 'sim']
+        run(*words, check=0)
+        database = next((self.dir / 'sim').rglob('ascend_pytorch_profiler_*.db'))
+        left = database.with_name(f'{database.name}.partial.4194304.a1b2c3')
+        left.write_bytes(b'SQLite format 3')
+        run(*words, check=0)
+        self.assertTrue(left.exists(), 'it lacks the mark of what this program wrote')
+        (database.parent / 'other.db').write_bytes(b'SQLite format 3')
+        self.assertIn('other.db', run(*words, check=2).err)
 
     def test_a_simulation_keeps_a_file_with_one_byte_changed(self):
         words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 100, '--steps', 8, '-q', '-o', self.dir / 'sim']
@@ -485,6 +504,25 @@ class SecretsStay(Case):
         self.assertTrue(any('SECRET' in path for path, _ in seen), 'the request has it')
         self.assertTrue(any('Authorization' in headers for _, headers in seen), 'and the password')
 
+    def test_addresses_that_are_spelt_or_fail_otherwise(self):
+        data = (simulated(self.dir / 'logs') / 'workerlog.0').read_bytes()
+        port, seen = self.server(lambda handler: self.send(handler, data))
+        said = run('info', f'HTTP://me:SECRET@127.0.0.1:{port}/workerlog.0', check=0)
+        self.assertTrue(any('Authorization' in headers for _, headers in seen), 'a scheme in capitals is the same scheme')
+        texts = [said.out + said.err]
+        for address in (f'http://me:a/SECRET@127.0.0.1:{port}/workerlog.0', 'http://me:a?SECRET@127.0.0.1:1/x', 'http://me:a#SECRET@127.0.0.1:1/x', 'http://me:a@SECRET@127.0.0.1:1/x', 'ftp://me:SECRET@127.0.0.1/x',
+                        'ftp://me:a/SECRET@127.0.0.1/x', 's3://me:SECRET@bucket/x', 'gs://me:SECRET@bucket/x', 'http://me:SECRET@[::1]:1/x', 'http://me:SECRET@127.0.0.1:99999/x', 'http://me:SECRET@/x'):
+            others = (['diff', self.dir / 'logs', address], ['report', self.dir / 'logs', '--compare', address, '-o', self.dir / 'r.html'], ['sql', self.dir / 'logs', '--file', address],
+                      ['info', self.dir / 'logs', '--cell-rules', address], ['explain', self.dir / 'logs', '--model', address])
+            for words in (['info', address], *(others if address.startswith('ftp') else ())):  # a server that is not there is asked again
+                done = run(*words, env={'AWS_ENDPOINT_URL': f'http://127.0.0.1:{port}'}, timeout=60)
+                texts.append(done.out + done.err)
+        self.assertEqual([text for text in texts if 'SECRET' in text], [])
+        # Folders and addresses keep their names where there is nothing to hide.
+        self.write('run://x@y/workerlog.0', data)
+        run('info', 'run://x@y', cwd=self.dir, check=0)
+        self.assertIn('127.0.0.1:1/a@b/c', run('info', 'http://127.0.0.1:1/a@b/c', check=2).err)
+
     def test_two_addresses_that_differ_in_their_query_are_two_files(self):
         logs = simulated(self.dir / 'logs')
         port, seen = self.server(lambda handler: self.send(handler, (logs / f'workerlog.{handler.path[-1]}').read_bytes()))
@@ -519,6 +557,23 @@ class SecretsStay(Case):
             port, _ = self.server(answer)
             env = {'AWS_ENDPOINT_URL': f'http://127.0.0.1:{port}', 'AWS_ACCESS_KEY_ID': 'a', 'AWS_SECRET_ACCESS_KEY': 'b'}
             self.assertIn('listing', run('info', 's3://bucket/run/', env=env, check=2).err)
+
+    def test_a_listing_without_an_end_ends(self):
+        pages = []
+
+        def answer(handler):
+            pages.append(handler.path)
+            text = (f'<ListBucketResult><IsTruncated>true</IsTruncated><Contents><Key>run/f{len(pages)}</Key><Size>3</Size></Contents>'
+                    f'<NextContinuationToken>t{len(pages)}</NextContinuationToken></ListBucketResult>').encode()
+            handler.send_response(200)
+            handler.send_header('Content-Length', str(len(text)))
+            handler.end_headers()
+            handler.wfile.write(text)
+
+        port, _ = self.server(answer)
+        env = {'AWS_ENDPOINT_URL': f'http://127.0.0.1:{port}', 'AWS_ACCESS_KEY_ID': 'a', 'AWS_SECRET_ACCESS_KEY': 'b'}
+        self.assertIn('never ends', run('info', 's3://bucket/run/', env=env, check=2, timeout=120).err)
+        self.assertLess(len(pages), 200)
 
     def test_the_viewers_token_is_no_word_of_a_command(self):
         opened = self.dir / 'opened.txt'

@@ -110,7 +110,15 @@ TEST_CASE("children that are forked while threads record end, whatever ends them
   for (const auto& row : r.content.rows) CHECK(row.micro_batch < 1000);
 }
 
-TEST_CASE("a forked child that begins a recording has a file of its own, and both are whole") {
+// ThreadSanitizer ends a child whose new thread lies where one of the parent's threads was ("dup thread with used id").
+#ifdef __SANITIZE_THREAD__
+constexpr bool kEndsChildren = true;
+#else
+constexpr bool kEndsChildren = false;
+#endif
+
+TEST_CASE("a forked child that begins a recording has a file of its own, and both are whole" *
+          doctest::skip(kEndsChildren)) {
   RecordFolder folder;
   Shared<int64_t> counted;
   CHECK(in_child([&] {
