@@ -2,9 +2,12 @@
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -32,6 +35,37 @@ class Gate(unittest.TestCase):
                     self.assertEqual(log.read_bytes(), before)
             table.to_csv(os.path.join(made, 'ü.csv'))
             self.assertEqual(pathlib.Path(made, 'ü.csv').read_text(), table.to_csv())
+
+    @unittest.skipUnless(shutil.which('strace'), 'needs strace')
+    def test_every_file_that_is_opened(self):
+        """As the system reports what a script opens: none of these is taken by any call that writes."""
+        script = ("import sys; sys.path.insert(0, sys.argv[1]); import stageline; t = stageline.open(sys.argv[2], progress=False); t.findings; t.sql('SELECT count(*) FROM slices'); t.diagnostics")
+        warnings.simplefilter('ignore', stageline.TraceWarning)
+        tried = 0
+        for fixture in ('paddle-log', 'kineto', 'nsys', 'ascend-text', 'rocprofv3-csv', 'recording', 'flight-recorder', 'xplane'):
+            with tempfile.TemporaryDirectory() as made:
+                work, log = pathlib.Path(made, 'run'), pathlib.Path(made, 'log')
+                shutil.copytree(GOLDEN / fixture / 'input', work)
+                before = {p: p.read_bytes() for p in work.rglob('*') if p.is_file()}
+                subprocess.run(['strace', '-f', '-qq', '-s', '999', '-e', 'trace=open,openat', '-o', log, sys.executable, '-c', script, pathlib.Path(stageline.__file__).parents[1], work],
+                               check=True, capture_output=True)
+                calls = [line for line in log.read_text(errors='replace').splitlines() if f'"{work}/' in line and ' = -1' not in line]
+                self.assertEqual([line for line in calls if re.search('O_WRONLY|O_RDWR|O_CREAT|O_TRUNC', line)], [])
+                opened = sorted({os.path.realpath(re.search(r'"([^"]+)"', line)[1]) for line in calls} & {os.path.realpath(p) for p in before})
+                self.assertTrue(opened, fixture)
+                trace = stageline.open(work, progress=False)
+                table = trace.sql('SELECT 1 AS x')
+                for path in opened[:12]:
+                    for name in (path, os.path.join(made, 'hard.html')):
+                        if name != path:
+                            os.link(path, name)
+                        for write in (table.to_csv, table.to_json, lambda to: trace.export(to, 'json'), lambda to: trace.export(to, 'json', force=True), lambda to: trace.report(to)):
+                            with self.assertRaises(stageline.Error):
+                                write(name)
+                            tried += 1
+                    os.unlink(name)
+                self.assertEqual({p: p.read_bytes() for p in work.rglob('*') if p.is_file()}, before)
+        self.assertGreater(tried, 200)
 
     def test_an_input_that_got_the_number_of_a_removed_one_stays(self):
         """A removed log's inode number is given to the next run's log, as file systems do; a second name makes it certain here."""
