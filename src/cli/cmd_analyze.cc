@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/paths.h"
 #include "cli/questions.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"

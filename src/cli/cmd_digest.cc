@@ -1,3 +1,4 @@
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
 

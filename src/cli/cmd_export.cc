@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/paths.h"
 #include "cli/questions.h"
 #include "server/page/page_file.h"
 

@@ -1,5 +1,7 @@
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/questions.h"
+#include "cli/schedule_options.h"
 #include "cli/simulation_mark.h"
 #include "exporters/ascend_db/ascend_db.h"
 #include "exporters/worker_logs.h"

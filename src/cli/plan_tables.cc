@@ -1,6 +1,6 @@
 #include "cli/plan_tables.h"
 
-#include "diagnosis/what_if/what_if_words.h"
+#include "diagnosis/what_if/what_if_fixes.h"
 #include "schedules/registry.h"
 
 namespace stageline {

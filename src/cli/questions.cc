@@ -1,5 +1,8 @@
 #include "cli/questions.h"
 
+#include "cli/paths.h"
+#include "cli/picture_flags.h"
+
 namespace stageline {
 
 Result<ExportQuestion> export_question(const Arguments& arguments, const std::string& lang) {

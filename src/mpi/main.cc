@@ -18,6 +18,7 @@
 #include "base/remote_file.h"
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/paths.h"
 #include "cli/questions.h"
 
 namespace stageline {

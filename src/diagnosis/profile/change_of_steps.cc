@@ -1,7 +1,7 @@
 #include "diagnosis/profile/change_of_steps.h"
 
 #include "diagnosis/causes/beyond_noise.h"
-#include "model/statistics.h"
+#include "diagnosis/diff/diff_side.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -2,7 +2,6 @@
 
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/profile/other_ranks.h"
-#include "pipeline/sums/stage_costs.h"
 
 // Ranks leave a collective together, so the one that comes last spends the least time in it: it is *late*, and the
 // others wait. A rank that computes longer than the others is *slow*; it is late as well if that is why they wait.

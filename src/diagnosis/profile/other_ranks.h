@@ -3,6 +3,7 @@
 
 #include "diagnosis/profile/profile_facts.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 
