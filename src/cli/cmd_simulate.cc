@@ -226,6 +226,9 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   fs::create_directories(folder, ec);
   if (ec) return make_error(ErrorCode::kIo, "cannot make this folder: " + ec.message(), "", {folder});
   TRY(earlier, earlier_files(folder));
+  if (!arguments.has("force") && !earlier->all().empty())
+    return make_error(ErrorCode::kUsage, "the folder holds a run already",
+                      "--force replaces it; or give a folder of its own", {folder});
   TRY_OK(write_run(*run, format, databases, folder, *earlier));
   std::vector<std::string> lines;
   lines.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +

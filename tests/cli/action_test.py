@@ -28,7 +28,7 @@ def shell():
 
 class Action(Case):
     def run_of(self, name, *words):
-        run('simulate', *SHAPE, '-o', self.dir / name, *words, check=0)
+        run('simulate', *SHAPE, '--force', '-o', self.dir / name, *words, check=0)
         return self.dir / name
 
     def noisy(self, name, *words):

@@ -84,7 +84,7 @@ class Align(Case):
         for schedule in ('1f1b', 'zb-h1'):
             for skew in (0, 25):
                 out = self.dir / f'{schedule}{skew}'
-                run('simulate', schedule, '--jitter', 0.02, '--machines', 2, '--steps', 3, '--clock-skew', skew, '-o', out, check=0)
+                run('simulate', schedule, '--jitter', 0.02, '--machines', 2, '--steps', 3, '--clock-skew', skew, '--force', '-o', out, check=0)
                 (out / 'truth.csv').unlink(missing_ok=True)
                 rows, done = clocks(out)
                 self.assertNotRegex(done.err, 'contradict|left out')

@@ -22,7 +22,7 @@ class Faults(Case):
         return self.dir / name
 
     def simulate(self, name, schedule, *flags):
-        run('simulate', schedule, '--format', 'ascend', '-q', '-o', self.dir / name, *flags, check=0)
+        run('simulate', schedule, '--format', 'ascend', '-q', '--force', '-o', self.dir / name, *flags, check=0)
         return self.dir / name
 
     def alter(self, folder, *statements, ranks=None):

@@ -7,7 +7,7 @@ from support import Case, run
 
 class Messages(Case):
     def make(self):
-        run('simulate', '1f1b', '--format', 'ascend', '--pp', '4', '--micro-batches', '8', '--level', '1', '-o', self.dir / 'in', check=0)
+        run('simulate', '1f1b', '--format', 'ascend', '--pp', '4', '--micro-batches', '8', '--level', '1', '--force', '-o', self.dir / 'in', check=0)
         return self.dir / 'in'
 
     def rows(self, folder, analysis, table):

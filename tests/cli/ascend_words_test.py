@@ -8,7 +8,7 @@ from support import Case, flaws, info, run
 
 class Words(Case):
     def make(self, schedule, *flags):
-        run('simulate', schedule, '--format', 'ascend', '--level', 1, *flags, '-o', self.dir / 'in', check=0)
+        run('simulate', schedule, '--format', 'ascend', '--level', 1, *flags, '--force', '-o', self.dir / 'in', check=0)
         return self.dir / 'in'
 
     def test_a_row_without_a_mark_is_named_once_and_is_no_waiting(self):

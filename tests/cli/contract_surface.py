@@ -163,7 +163,7 @@ FILES = {'expert-load': 'readers/kineto-experts/input', 'flight-recorder': 'read
 
 def make_runs(folder):
     for name, options in MADE.items():
-        said('simulate', *options.split(), '-o', folder / name, '-q')
+        said('simulate', *options.split(), '--force', '-o', folder / name, '-q')
     # A recording whose parts were all closed, so that `tail` waits for nothing.
     shutil.copytree(READERS / 'recording-kernels/input', folder / 'recording')
     sys.path.insert(0, str(SOURCE / 'tests/gen'))

@@ -42,7 +42,7 @@ def ask(question, folder, cwd):
 
 class DigestTest(Case):
     def simulate(self, name='one/run', *options):
-        run('simulate', '1f1b', *(options or OPTIONS), '-q', '-o', self.dir / name, check=0)
+        run('simulate', '1f1b', *(options or OPTIONS), '-q', '--force', '-o', self.dir / name, check=0)
         (self.dir / name / 'truth.csv').unlink()
         return self.dir / name
 

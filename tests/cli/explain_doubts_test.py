@@ -17,7 +17,7 @@ BASE = ['--stages', 4, '--micro-batches', 16, '--steps', 6, '--latency', 0.2, '-
 
 class Doubts(Case):
     def made(self, name, *words, schedule='1f1b', how=('--format', 'cells')):
-        run('simulate', schedule, *BASE, *how, *words, '-o', self.dir / name, '-q', check=0)
+        run('simulate', schedule, *BASE, *how, *words, '--force', '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
     def reported(self, *words):

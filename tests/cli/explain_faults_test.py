@@ -30,7 +30,7 @@ PRICE = 0.05  # of the time lost
 
 class ExplainFaults(Case):
     def explained(self, name, schedule, *words):
-        run('simulate', schedule, *COMMON, *words, '-o', self.dir / name, '-q', check=0)
+        run('simulate', schedule, *COMMON, *words, '--force', '-o', self.dir / name, '-q', check=0)
         return json.loads(run('explain', self.dir / name, '--format', 'json', '-q', check=0).out)
 
     def test_each_fault_comes_first_with_its_price(self):
@@ -68,7 +68,7 @@ class ExplainFaults(Case):
             for name, how in {'alone': [], 'paddle': ['--messages'], 'cells': ['--messages', '--format', 'cells']}.items():
                 with self.subTest(schedule=schedule, form=name):
                     path = self.dir / f'{schedule}-{name}'
-                    run('simulate', schedule, *words, *how, '-o', path, '-q', check=0)
+                    run('simulate', schedule, *words, *how, '--force', '-o', path, '-q', check=0)
                     found = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
                     self.assertEqual([f['id'] for f in found['findings']], [])
                     self.assertEqual(found['steps'], 2)

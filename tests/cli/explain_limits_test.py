@@ -16,7 +16,7 @@ RECORDED = SOURCE / 'tests/torch/recorded/pipelines'
 
 class Limits(Case):
     def made(self, name, *words, schedule='1f1b', how=('--format', 'cells')):
-        run('simulate', schedule, *RUN, *how, *words, '-o', self.dir / name, '-q', check=0)
+        run('simulate', schedule, *RUN, *how, *words, '--force', '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
     def reported(self, *words):

@@ -209,7 +209,7 @@ class ExplainPlanted(Case):
         for name, sizes, gone, said in (('one', [], 1, 'stages 0, 2 and 3 of 4'), ('first of two', ['--dp', '2'], 0, '7 of the 8')):
             with self.subTest(name):
                 logs = self.dir / name
-                run('simulate', '1f1b', '--stages', '4', '--micro-batches', '8', *sizes, '-o', logs, check=0)
+                run('simulate', '1f1b', '--stages', '4', '--micro-batches', '8', *sizes, '--force', '-o', logs, check=0)
                 next(iter(sorted(logs.rglob(f'workerlog.{gone}')))).unlink()
                 found = json.loads(run('explain', logs, '--format', 'json', '-q').stdout)
                 self.assertIn(said, found['note_en'])

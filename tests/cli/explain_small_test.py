@@ -13,7 +13,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
 
 class Small(Case):
     def reported(self, *words):
-        run('simulate', *words, '--latency', 0.2, '--format', 'cells', '-o', self.dir / 'run', '-q', check=0)
+        run('simulate', *words, '--latency', 0.2, '--format', 'cells', '--force', '-o', self.dir / 'run', '-q', check=0)
         return json.loads(run('explain', self.dir / 'run', '--format', 'json', '-q', check=0).out)
 
     def test_one_micro_batch_is_a_v_where_its_chunks_lie_in_one(self):
@@ -85,7 +85,7 @@ class Small(Case):
                 '--format', 'cells']
         steps = {}
         for name, words in (('well', []), ('ill', ['--fault', *fault])):
-            run('simulate', *base, *words, '-o', self.dir / name, '-q', check=0)
+            run('simulate', *base, *words, '--force', '-o', self.dir / name, '-q', check=0)
             with open(self.dir / name / 'cells.csv', encoding='utf-8') as file:
                 rows = list(csv.DictReader(file))
             for row in rows:

@@ -12,7 +12,7 @@ RUN = ['--stages', 4, '--micro-batches', 8, '--steps', 8, '--jitter', 0.01, '--f
 
 class Spoiled(Case):
     def rows(self, *words):
-        run('simulate', '1f1b', *RUN, *words, '-o', self.dir / 'made', '-q', check=0)
+        run('simulate', '1f1b', *RUN, *words, '--force', '-o', self.dir / 'made', '-q', check=0)
         with open(self.dir / 'made/cells.csv', encoding='utf-8') as file:
             return list(csv.DictReader(file))
 

@@ -11,7 +11,7 @@ BASE = ['--stages', 4, '--micro-batches', 16, '--dp', 2, '--steps', 6, '--jitter
 
 class Runs(Case):
     def made(self, name, *words):
-        run('simulate', *words, *BASE, '-o', self.dir / name, '-q', check=0)
+        run('simulate', *words, *BASE, '--force', '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
     def reported(self, *words):

@@ -22,7 +22,7 @@ class Unpriced(Case):
     def made(self, fault):
         words = ['--fault', fault] if fault else []
         run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--dp', 2, '--steps', 8, '--jitter', 0.02, '--seed', 3, *words, '--format', 'cells',
-            '-o', self.dir / 'run', '-q', check=0)
+            '--force', '-o', self.dir / 'run', '-q', check=0)
         return self.dir / 'run' / 'cells.csv'
 
     def shifted(self, path):

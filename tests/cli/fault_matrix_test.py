@@ -44,7 +44,7 @@ CHANCE = 0.002  # of a step: what another order of the cells' own chance is wort
 class FaultMatrix(Case):
     def explained(self, name, schedule, *words, align='auto'):
         path = self.dir / name
-        run('simulate', schedule, '--stages', 4, '--format', 'cells', *words, '-o', path, '-q', check=0)
+        run('simulate', schedule, '--stages', 4, '--format', 'cells', *words, '--force', '-o', path, '-q', check=0)
         found = json.loads(run('explain', path, '--align', align, '--format', 'json', '-q', check=0).out)
         shutil.rmtree(path)
         return found

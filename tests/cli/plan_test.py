@@ -260,7 +260,7 @@ class Plan(Asking):
 
 class FromRun(Case):
     def simulate(self, name, schedule, *flags):
-        run('simulate', schedule, '--format', 'cells', *flags, '-o', self.dir / name, check=0)
+        run('simulate', schedule, '--format', 'cells', *flags, '--force', '-o', self.dir / name, check=0)
         return self.dir / name
 
     def plans(self, path, *flags):
@@ -341,7 +341,7 @@ class FromRun(Case):
 class FittedOrders(Case):
     def fixes(self, *flags):
         run('simulate', '1f1b', '--format', 'cells', '--stages', 4, '--micro-batches', 16, '--steps', 4, '--cost', '10,20', *flags,
-            '-o', self.dir / 'run', check=0)
+            '--force', '-o', self.dir / 'run', check=0)
         found = json.loads(run('what-if', self.dir / 'run', '--json', check=0).out)
         return next(t['rows'] for t in found['tables'] if t['name'] == 'fixes')
 

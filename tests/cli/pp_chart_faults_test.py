@@ -18,7 +18,7 @@ ROWS = 2 * MICRO_BATCHES * STEPS  # of a rank
 class PpChartFaults(Case):
     def make(self, *flags, folder='in'):
         run('simulate', '1f1b', '--format', 'ascend', '--stages', STAGES, '--micro-batches', MICRO_BATCHES, '--steps', STEPS, '--level', 1,
-            '-q', '-o', self.dir / folder, *flags, check=0)
+            '-q', '--force', '-o', self.dir / folder, *flags, check=0)
         return self.dir / folder
 
     def write(self, source, *flags, check=0):

@@ -168,7 +168,7 @@ class Manners(Case):
         self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'mine', check=2).err)
         self.assertEqual(log.read_text(), one_step())
         run('simulate', '1f1b', '--stages', 4, '-o', self.dir / 'own', check=0)
-        run('simulate', '1f1b', '--stages', 2, '-o', self.dir / 'own', check=0)
+        run('simulate', '1f1b', '--stages', 2, '--force', '-o', self.dir / 'own', check=0)
         self.assertEqual(info(self.dir / 'own')['ranks'], 2)
         # A table of that name does not count as a mark. Neither does a mark for a log that was added or changed since.
         truth = self.write('mine/truth.csv', 'what,measured\n')
@@ -306,7 +306,7 @@ class Simulate(Case):
 
     def logs(self, schedule, *flags):
         folder = self.dir / schedule
-        run('simulate', schedule, *flags, '-o', folder, check=0)
+        run('simulate', schedule, *flags, '--force', '-o', folder, check=0)
         return folder
 
     @needs_shared
@@ -403,7 +403,7 @@ class Outputs(Case):
         self.assertEqual(count('--ranks', '1'), 28)
         self.assertEqual(count('--range', '0:150ms'), 14)
         self.assertEqual(count('--range', '200:'), 42)
-        self.assertIn('nothing is left', run('export', self.dir, '--to', 'csv', '-o', '-', '--steps', '99', check=2).err)
+        self.assertIn('none of the steps named by --steps', run('export', self.dir, '--to', 'csv', '-o', '-', '--steps', '99', check=2).err)
 
     def test_filtered_ranks_keep_their_arrows(self):
         run('simulate', 'vpp', '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', self.dir / 'logs', check=0)

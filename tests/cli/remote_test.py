@@ -20,7 +20,7 @@ CURL = ctypes.util.find_library('curl') or ctypes.util.find_library('curl-gnutls
 
 
 def simulated(folder, **more):
-    run('simulate', '1f1b', '--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 4, '--fault', 'slow-stage:2,1.4', '--seed', 5, '-q', '-o', folder,
+    run('simulate', '1f1b', '--stages', 4, '--dp', 2, '--machines', 2, '--micro-batches', 8, '--steps', 4, '--fault', 'slow-stage:2,1.4', '--seed', 5, '-q', '--force', '-o', folder,
         check=0)
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob('*') if p.is_file()}
 

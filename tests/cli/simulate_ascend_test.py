@@ -23,7 +23,7 @@ def rows(db, sql):
 
 class SimulateAscend(Case):
     def simulate(self, name, *flags, schedule='1f1b'):
-        run('simulate', schedule, '--format', 'ascend', '--jitter', 0.05, *flags, '-o', self.dir / name, check=0)
+        run('simulate', schedule, '--format', 'ascend', '--jitter', 0.05, *flags, '--force', '-o', self.dir / name, check=0)
         opened = databases(self.dir / name)
         for db in opened.values():
             self.addCleanup(db.close)
@@ -173,7 +173,7 @@ class SimulateAscend(Case):
         made = []
         for threads in (1, 4):
             folder = self.dir / f'threads{threads}'
-            run('simulate', '1f1b', '--format', 'ascend', '--level', 1, '--steps', 2, '--jitter', 0.1, '--threads', threads, '-o', folder, check=0)
+            run('simulate', '1f1b', '--format', 'ascend', '--level', 1, '--steps', 2, '--jitter', 0.1, '--threads', threads, '--force', '-o', folder, check=0)
             made.append({str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob('*') if p.is_file()})
         self.assertEqual(made[0], made[1])
 
@@ -189,7 +189,7 @@ class SimulateAscend(Case):
         self.assertIn('no simulation', run('simulate', '1f1b', '--format', 'ascend', '-o', mine.parent, check=2).err)
         self.assertTrue(mine.exists())
         for stages in (4, 2):  # a second run replaces the first
-            run('simulate', '1f1b', '--format', 'ascend', '--stages', stages, '-o', self.dir / 'own', check=0)
+            run('simulate', '1f1b', '--format', 'ascend', '--stages', stages, '--force', '-o', self.dir / 'own', check=0)
         self.assertEqual(len(list((self.dir / 'own').glob('*_ascend_pt'))), 2)
         for flag, word in (('level', '7'), ('marks', 'none'), ('p2p', ''), ('framework', 'jax'), ('level-none-comm', 'x')):
             self.assertIn(f'--{flag} is one of', run('simulate', '1f1b', '--format', 'ascend', f'--{flag}', word, '-o', self.dir / 'x', check=2).err)

@@ -27,7 +27,7 @@ GOLDEN = SOURCE / 'tests/golden/readers'
 
 
 def simulated(folder, *more):
-    run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--steps', 3, '-q', '-o', folder, *more, check=0)
+    run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--steps', 3, '-q', '--force', '-o', folder, *more, check=0)
     return folder
 
 
@@ -261,7 +261,7 @@ class NobodysFileIsLost(Case):
 
     def test_a_simulation_that_is_killed_leaves_one_run(self):
         folder = self.dir / 'sim'
-        words = ['simulate', '1f1b', '--stages', 8, '--micro-batches', 32, '--steps', 6, '-q', '-o', folder]
+        words = ['simulate', '1f1b', '--stages', 8, '--micro-batches', 32, '--steps', 6, '-q', '--force', '-o', folder]
         run(*words, check=0)
         whole = bytes_of(folder)
         run(*words[:3], 4, *words[4:], check=0)  # fewer ranks: the others' logs go
@@ -289,7 +289,7 @@ class NobodysFileIsLost(Case):
         self.assertIn('other.db', run(*words, check=2).err)
 
     def test_a_simulation_keeps_a_file_with_one_byte_changed(self):
-        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 100, '--steps', 8, '-q', '-o', self.dir / 'sim']
+        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 100, '--steps', 8, '-q', '--force', '-o', self.dir / 'sim']
         run(*words, check=0)
         log, where = self.dir / 'sim/workerlog.1', random.Random(44)
         whole = log.read_bytes()

@@ -17,7 +17,7 @@ def table(found, name):
 
 class WhatIf(Case):
     def simulate(self, name, schedule, *flags):
-        run('simulate', schedule, '--format', 'cells', *flags, '-o', self.dir / name, check=0)
+        run('simulate', schedule, '--format', 'cells', *flags, '--force', '-o', self.dir / name, check=0)
         return self.dir / name
 
     def step(self, path):

@@ -122,7 +122,7 @@ def stageline(*args):
 
 def what_if_text(made, options):
     with tempfile.TemporaryDirectory() as folder:
-        stageline('simulate', *made, '--format', 'cells', '-o', folder)
+        stageline('simulate', *made, '--format', 'cells', '--force', '-o', folder)
         text = ''
         for form in (['--lang', 'en'], ['--lang', 'zh'], ['--format', 'csv'], ['--format', 'json']):
             text += f'$ what-if {" ".join(options + form)}\n{stageline("what-if", folder, *options, *form, "-q").decode()}\n'
@@ -318,7 +318,7 @@ def make_ascends(folder):
     """Profile folders, without the truth next to them, are compared."""
     for case, options in ASCEND.items():
         with tempfile.TemporaryDirectory() as made:
-            stageline('simulate', *options, '--format', 'ascend', '-o', made, '-q')
+            stageline('simulate', *options, '--format', 'ascend', '--force', '-o', made, '-q')
             shutil.rmtree(folder / case / 'input', ignore_errors=True)
             for profile in sorted(pathlib.Path(made).glob('*_ascend_pt')):
                 shutil.copytree(profile, folder / case / 'input' / profile.name)
@@ -482,7 +482,7 @@ def main():
     for name in topics['schedules']:
         with tempfile.TemporaryDirectory() as folder:
             sizes = [name, '--stages', 4, '--micro-batches', 8]
-            stageline('simulate', *sizes, '--steps', 1, '-o', folder)
+            stageline('simulate', *sizes, '--steps', 1, '--force', '-o', folder)
             orders = job_order(pathlib.Path(folder)) + '\n' + stageline('schedule', *sizes).decode()
             compare(HERE / 'schedules' / f'{name}.txt', orders)
     for name in topics['analyses']:
