@@ -19,7 +19,7 @@ CAUSES = [
 
 class Diff(Case):
     def simulate(self, name, schedule='1f1b', *words):
-        run('simulate', schedule, *COMMON, *words, '-o', self.dir / name, '-q', check=0)
+        run('simulate', schedule, *COMMON, *words, '--force', '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
     def diff(self, a, b, check=0):
@@ -32,6 +32,20 @@ class Diff(Case):
         runs = {row['run']: row for row in next(t for t in diff['tables'] if t['name'] == 'runs')['rows']}
         self.assertAlmostEqual(runs['b']['step_ns'] - runs['a']['step_ns'], diff['change_ns'], delta=2)
         return groups['rows']
+
+    def test_a_slow_stage_is_found_next_to_another_schedule(self):
+        def made(name, *words):
+            run('simulate', *words, '-q', '--force', '-o', self.dir / name, check=0)
+            return self.dir / name
+        slow = ('--fault', 'slow-stage:2,1.4')
+        plain, plain_slow = made('a', '1f1b', '--cost', '10,20'), made('b', '1f1b', '--cost', '10,20', *slow)
+        vpp, vpp_slow = (made(name, 'vpp', '--chunks', 2, '--cost', '5,10', *words) for name, words in (('c', ()), ('d', slow)))
+        for a, b in ((plain_slow, vpp), (vpp_slow, plain), (plain, vpp_slow), (vpp, plain_slow)):
+            said = run('diff', a, b, '-q', check=0).out
+            self.assertIn('Main cause: compute of stage 2.', said)
+            self.assertNotRegex(said, 'stage [013] (for|back)ward')
+        # Where both are slow, that is no change.
+        self.assertNotIn('stage 2', run('diff', plain_slow, vpp_slow, '-q', check=0).out)
 
     def test_a_run_with_itself_and_with_its_twin_is_silent(self):
         a, twin = self.simulate('a'), self.simulate('twin', '1f1b', '--seed', 7)

@@ -132,16 +132,16 @@ class Means {
           sums_[key].add(g.dur_ns[op], g.delay_ns[op]);
       }
     }
+    stages_ = g.stage_count;
     virtual_stages_ = std::max(1, g.stage_count) * static_cast<double>(chunk_count(g));
   }
   double virtual_stages() const { return virtual_stages_; }
 
-  // `same_shape`: this run has the same stages and chunks as the one that asks.
-  std::optional<Times> of(int32_t what, int32_t stage, int32_t chunk, bool same_shape) const {
-    if (same_shape) {
-      if (const auto t = mean({what, stage, chunk})) return t;
-      if (const auto t = mean({what, stage, kAny})) return t;
-    }
+  // `same_shape`: this run has the same stages and chunks as the one that asks. With other chunks on the same stages,
+  // a stage still is the same devices with the same share of the work.
+  std::optional<Times> of(int32_t what, int32_t stage, int32_t chunk, bool same_shape, int32_t stages) const {
+    if (const auto t = same_shape ? mean({what, stage, chunk}) : std::nullopt) return t;
+    if (const auto t = stages == stages_ ? mean({what, stage, kAny}) : std::nullopt) return t;
     return mean({what, kAny, kAny});
   }
 
@@ -155,6 +155,7 @@ class Means {
     return Times{it->second.dur_ns / n, it->second.delay_ns / n};
   }
   std::map<Key, Sum> sums_;
+  int32_t stages_ = 0;
   double virtual_stages_ = 1;
 };
 
@@ -229,14 +230,15 @@ void fill_unmatched(const Side& side_a, const Side& side_b, const std::vector<in
     for (uint32_t op = b.steps[s].begin; op < b.steps[s].end; ++op) {
       if (match.is_exact[op]) continue;
       const auto at = [&](const Means& means) {
-        return [&](CellKind kind) { return means.of(id(kind), b.stage(op), b.chunk[op], same_shape); };
+        return [&](CellKind kind) { return means.of(id(kind), b.stage(op), b.chunk[op], same_shape, b.stage_count); };
       };
       const CellKind kind = b.kind[op];
       std::optional<Times> times;
-      if (b.types[b.type[op]].overlapped) times = means_a.of(side_b.measures(op), b.stage(op), b.chunk[op], same_shape);
+      if (b.types[b.type[op]].overlapped)
+        times = means_a.of(side_b.measures(op), b.stage(op), b.chunk[op], same_shape, b.stage_count);
       if (!times)
         times = is_compute(kind) ? composed(kind, at(means_a), at(means_b))
-                                 : means_a.of(side_b.what(op), b.stage(op), b.chunk[op], same_shape);
+                                 : means_a.of(side_b.what(op), b.stage(op), b.chunk[op], same_shape, b.stage_count);
       if (!times) continue;
       match.a_times.dur_ns[op] = times->dur_ns * (is_compute(kind) && !same_shape ? scale : 1);
       if (same_recording || !is_message(kind)) match.a_times.delay_ns[op] = times->delay_ns;
