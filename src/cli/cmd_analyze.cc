@@ -42,10 +42,17 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   TRY_OK(take(open_run(reading, terminal, input.paths, chosen[0]->compat, clocks), runs.trace));
   input.trace = &runs.trace;
   for (const Analysis* analysis : chosen)
-    if (!suits(*analysis, runs.trace))
+    if (!suits(*analysis, runs.trace)) {
+      std::string others;  // of the same subject, by their names: "stragglers" and "potential-stragglers"
+      for (const Analysis* other : analyses())
+        if (other->name.find(analysis->name.substr(0, analysis->name.size() - 1)) != std::string::npos &&
+            suits(*other, runs.trace))
+          append_item(others, other->name);
       return make_error(ErrorCode::kBadInput, analysis->name + " " + needs_text(analysis->needs),
-                        "it was read as " + runs.trace.format + "; stageline info lists its contents",
+                        "it was read as " + runs.trace.format + "; " +
+                            (others.empty() ? "stageline info lists its contents" : "it has an answer to " + others),
                         {input.paths[0]});
+    }
   return {};
 }
 

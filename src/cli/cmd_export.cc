@@ -24,9 +24,11 @@ Result<int> run_export(const Arguments& arguments) {
   if (!written) return std::move(written).error();
   print_notes(*terminal, notes, arguments.operands[0]);
   if (output == "-") return kExitGood;
+  const bool draws = std::ranges::count(std::array{"svg", "png", "pdf"}, std::string_view(ask->exporter->name)) > 0;
+  const std::string no_pipeline = draws ? ", devices and hosts: no pipeline was found in this trace" : "";
   for (const std::string& path : paths)
     note(*terminal, path + "  " + ask->exporter->name +
-                        (trace->cells.size() == 0 ? "" : ", " + grouped(trace->cells.size()) + " cells"));
+                        (trace->cells.size() > 0 ? ", " + grouped(trace->cells.size()) + " cells" : no_pipeline));
   return kExitGood;
 }
 
