@@ -170,9 +170,11 @@ struct Input::Impl {
   }
 
   Error damaged(const std::string& what) const {
-    return make_error(ErrorCode::kBadInput, what,
+    // Other places in a packed file count the bytes of its text, so this one is named in words.
+    const int64_t at = raw_offset - static_cast<int64_t>(raw_end - raw_begin);
+    return make_error(ErrorCode::kBadInput, what + " (byte " + std::to_string(at) + " of the compressed file)",
                       "the file was cut or altered after it was compressed; what comes before this place was read",
-                      {path, 0, raw_offset - static_cast<int64_t>(raw_end - raw_begin)});
+                      {path});
   }
 
   // Reads a member of an archive from now on. What is in it may be compressed like any file.

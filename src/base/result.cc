@@ -5,7 +5,8 @@ namespace stageline {
 std::string Where::text() const {
   if (file.empty()) return {};
   if (line > 0) return file + ":" + std::to_string(line);
-  if (byte >= 0) return file + ", byte " + std::to_string(byte);
+  const bool packed = file.ends_with(".gz") || file.ends_with(".zst");
+  if (byte >= 0) return file + ", byte " + std::to_string(byte) + (packed ? " of the uncompressed text" : "");
   return file;
 }
 
