@@ -201,7 +201,8 @@ std::string percent(double share) {
 Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
   constexpr int64_t kMaxNumbers = 1'000'000;
   const auto bad = [&](std::string_view item) {
-    return make_error(ErrorCode::kUsage, "\"" + std::string(item) + "\" is not a number or a range",
+    return make_error(ErrorCode::kUsage,
+                      "\"" + std::string(item) + "\" is not a number from 0 to 2147483647, or a range of them",
                       "write numbers and ranges such as 0-3,8");
   };
   std::vector<int32_t> numbers;

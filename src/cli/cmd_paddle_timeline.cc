@@ -14,13 +14,8 @@ Result<int> run_paddle_timeline(const Arguments& arguments) {
   if (arguments.has("devices")) {
     // The order matters here, because rows come in it. So this is a plain list as in Paddle's script; only ranges are
     // an addition.
-    std::vector<int32_t> devices;
-    const std::string list = arguments.get("devices");
-    for (const std::string_view item : split(list, ',')) {
-      TRY(numbers, parse_number_list(item));
-      devices.insert(devices.end(), numbers->begin(), numbers->end());
-    }
-    options.devices = std::move(devices);
+    TRY(devices, arguments.numbers("devices", true));
+    options.devices = std::move(*devices);
   }
   options.multi_machine = arguments.has("multi-machine");
   options.compat_v3 = arguments.has("compat");

@@ -21,9 +21,8 @@ Result<std::string> folder_of(const Arguments& arguments) {
 
 // Reads "0,2", "0-3" or "all".
 Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments) {
-  const std::string text = arguments.get("rank-list", "all");
-  if (text == "all") return std::optional<std::vector<int32_t>>();
-  TRY(ranks, parse_number_list(text));
+  if (arguments.get("rank-list", "all") == "all") return std::optional<std::vector<int32_t>>();
+  TRY(ranks, arguments.numbers("rank-list"));
   return std::optional<std::vector<int32_t>>(std::move(*ranks));
 }
 

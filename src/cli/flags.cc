@@ -99,6 +99,18 @@ Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int6
   return *value;
 }
 
+Result<std::vector<int32_t>> Arguments::numbers(std::string_view name, bool in_order) const {
+  std::vector<int32_t> out;
+  const std::string list = get(name);
+  for (const std::string_view item : in_order ? split(list, ',') : std::vector<std::string_view>{list}) {
+    if (!has(name)) break;
+    const Result<std::vector<int32_t>> some = parse_number_list(item);
+    if (!some) return usage(*command, "--" + std::string(name) + ": " + some.error().what, some.error().hint);
+    out.insert(out.end(), some->begin(), some->end());
+  }
+  return out;
+}
+
 Result<double> Arguments::real(std::string_view name, double fallback) const {
   if (!has(name)) return fallback;
   const auto value = parse_double(trim(get(name)));

@@ -67,6 +67,9 @@ class Arguments {
     into = static_cast<T>(*value);
     return {};
   }
+  // Returns ranks or devices as parse_number_list() reads them, or in the order in which they were given; none when the
+  // flag was not given. Errors: kUsage naming the flag.
+  Result<std::vector<int32_t>> numbers(std::string_view name, bool in_order = false) const;
   Result<double> real(std::string_view name, double fallback) const;
   // Returns a share of the step: "3%" and "3" are 0.03. Returns nullopt when it was not given. Errors: kUsage.
   Result<std::optional<double>> share(std::string_view name) const;

@@ -87,19 +87,9 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
   TRY_OK(check_compat(arguments, compat));
   OpenOptions options;
   options.reader = arguments.get("reader");
-  if (arguments.has("ranks")) {
-    TRY(ranks, parse_number_list(arguments.get("ranks")));
-    options.ranks = *ranks;
-  }
-  if (arguments.has("devices")) {
-    TRY(devices, parse_number_list(arguments.get("devices")));
-    options.devices = *devices;
-  }
-  if (const std::string given = arguments.get("file-ranks"); !given.empty())
-    for (const std::string_view one : split(given, ',')) {
-      TRY(rank, parse_number_list(one));  // one by one: in the order of the files
-      options.file_ranks.insert(options.file_ranks.end(), rank->begin(), rank->end());
-    }
+  TRY_OK(take(arguments.numbers("ranks"), options.ranks));
+  TRY_OK(take(arguments.numbers("devices"), options.devices));
+  TRY_OK(take(arguments.numbers("file-ranks", true), options.file_ranks));  // in the order of the files
   if (arguments.has("steps")) TRY_OK(parse_step_range(arguments.get("steps"), options.first_step, options.last_step));
   if (arguments.has("range")) {
     TRY(range, parse_time_range(arguments.get("range")));

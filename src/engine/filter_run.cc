@@ -1,6 +1,7 @@
 #include "engine/filter_run.h"
 
 #include "engine/problems.h"
+#include "model/run_extent.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/link_cells.h"
 #include "profile/flight_match.h"
@@ -44,39 +45,48 @@ std::string number_ranges(const std::vector<int64_t>& numbers) {
   return out;
 }
 
-// When --ranks, --steps or --range leave nothing of a profiler trace, this is an error that says what there is.
-Status check_slices_left(const Trace& trace, const std::string& path) {
-  const SliceFilter& filter = trace.slice_filter;
-  if (filter.ranks.empty() && !filter.any()) return {};
-  const SliceCounts left = count_slices(trace);
-  if (left.slices > 0) return {};
-  Error error{ErrorCode::kBadInput, "", {path}, ""};
-  if (left.parts.empty()) {
-    std::vector<int64_t> ranks;
-    for (const Part& part : trace.parts) ranks.push_back(part.rank);
-    error.what = "none of the ranks named by --ranks is there";
-    error.hint = "it has rank" + std::string(ranks.size() == 1 ? " " : "s ") + number_ranges(ranks);
-    return error;
-  }
-  std::vector<int64_t> steps;
-  for (const size_t p : left.parts)
-    for (const ProfilerStep& step : trace.parts[p].steps) steps.push_back(step.number);
-  std::ranges::sort(steps);
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
-  if (by_step && left.steps.empty()) {
-    error.what = steps.empty() ? "--steps: this trace names no steps" : "none of the steps named by --steps is there";
-    error.hint = steps.empty() ? "steps are the slices ProfilerStep#N that profiler.step() makes"
-                               : "it has steps " + number_ranges(steps);
-    return error;
-  }
-  error.what = "nothing is left of it with these --ranks, --steps and --range";
-  error.hint = "--range counts from the first slice of the whole run; stageline info shows its length";
-  return error;
-}
-
 bool is_wanted(const std::vector<int32_t>& ranks, int32_t rank) {
   return ranks.empty() || std::ranges::binary_search(ranks, rank);
+}
+
+// Ranks, steps and length of a run before it is filtered.
+struct Whole {
+  std::vector<int64_t> ranks, steps;
+  int64_t length_ns = 0;
+};
+
+Whole whole_of(const Trace& trace, bool profiled) {
+  Whole whole;
+  std::set<int64_t> steps;
+  for (const Part& part : trace.parts) {
+    whole.ranks.push_back(part.rank);
+    for (const ProfilerStep& step : part.steps) steps.insert(step.number);
+  }
+  if (!profiled) steps.insert(trace.cells.step.begin(), trace.cells.step.end());
+  whole.steps.assign(steps.begin(), steps.end());
+  whole.length_ns = recording_ns(trace);
+  return whole;
+}
+
+// Returns the error for flags that leave nothing: it names the flag, and what there is.
+Error nothing_left(const RunFilter& filter, const Whole& had, const std::string& path) {
+  Error error{ErrorCode::kBadInput, "nothing is left of it with these --ranks, --steps and --range", {path}, ""};
+  const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  const auto in_steps = [&](int64_t step) { return step >= filter.first_step && step <= filter.last_step; };
+  if (std::ranges::none_of(had.ranks,
+                           [&](int64_t rank) { return is_wanted(filter.ranks, static_cast<int32_t>(rank)); })) {
+    error.what = "none of the ranks named by --ranks is there";
+    error.hint = "it has rank" + std::string(had.ranks.size() == 1 ? " " : "s ") + number_ranges(had.ranks);
+  } else if (by_step && std::ranges::none_of(had.steps, in_steps)) {
+    error.what =
+        had.steps.empty() ? "--steps: this trace names no steps" : "none of the steps named by --steps is there";
+    error.hint = had.steps.empty() ? "steps are the slices ProfilerStep#N that profiler.step() makes"
+                                   : "it has steps " + number_ranges(had.steps);
+  } else {
+    error.hint = "--range counts from the first start of the whole run, which lasts " +
+                 human_duration(static_cast<double>(had.length_ns));
+  }
+  return error;
 }
 
 // True for profiles without ProfilerSteps whose cells count their own steps; those numbers mean nothing to slices.
@@ -96,21 +106,20 @@ std::string name_of_a_range(const Trace& trace) {
 
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path) {
   const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
+  const bool filtered = !filter.ranks.empty() || filter.range || by_step;
+  const Whole whole = filtered ? whole_of(trace, profiled) : Whole();
   trace.slice_filter.ranks = filter.ranks;
   if (!filter.ranks.empty()) trace.pipelines = extent_of(trace).dp_count;
   if (!profiled) {
     if (!filter.ranks.empty() || by_step) filter_trace(trace, filter.ranks, filter.first_step, filter.last_step);
     if (filter.range) keep_range(trace, *filter.range, first_cell_ns(trace));
     if (trace.cells.size() > 0 || has_flight_calls(trace)) return {};
-    const bool filtered = !filter.ranks.empty() || filter.range || by_step;
-    if (const std::string name = name_of_a_range(trace); !filtered && !name.empty())
+    if (filtered) return nothing_left(filter, whole, path);
+    if (const std::string name = name_of_a_range(trace); !name.empty())
       return make_error(ErrorCode::kBadInput,
                         "no rule reads pipeline work from the names of its ranges, such as \"" + name + "\"",
                         "--cell-rules FILE says what names mean; stageline help cell-rules shows the form", {path});
-    return make_error(
-        ErrorCode::kBadInput,
-        filtered ? "nothing is left of it with these --ranks, --steps and --range" : "it holds no pipeline work",
-        "stageline info shows what there is", {path});
+    return make_error(ErrorCode::kBadInput, "it holds no pipeline work", "stageline info shows what there is", {path});
   }
   const bool of_cells = by_step && steps_are_of_cells(trace);
   if (!filter.ranks.empty() || by_step)
@@ -131,7 +140,8 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
     trace.slice_filter.from_ns = filter.range->from_ns;
     trace.slice_filter.to_ns = filter.range->to_ns;
   }
-  return check_slices_left(trace, path);
+  if (filtered && count_slices(trace).slices == 0) return nothing_left(filter, whole, path);
+  return {};
 }
 
 bool has_other_ranks(const Trace& trace) {
