@@ -353,6 +353,9 @@ Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
     e.why_not = why.en;
     set_explanation_note(e, words("explain.not_analysed", Args().set("why", why)));
   }
+  for (const Diagnostic& d : trace.diagnostics.items())
+    if (d.name == "layout.stages_contradicted")
+      set_explanation_note(e, words("explain.doubtful", Args().set("why", d.message).set("note", e.note)));
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run.empty() && !e.headline.sizes.empty()) {  // no line above says the sizes
     begin_lead(e.headline, e.headline.sizes);

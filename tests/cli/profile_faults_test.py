@@ -46,10 +46,9 @@ class ProfileFaults(Case):
                 self.assertEqual([f['id'] for f in reported['findings']], [who])
                 share = {part['id']: part['share'] for part in reported['parts']}
                 self.assertGreater(share['comm-wait'], 5 * share['comm'])
-                # The waiting, and the activity of the late rank meanwhile, are reported; the transfer remains.
-                self.assertNotIn('waiting for other ranks', reported['closing_en'])
-                self.assertNotIn('waiting for the host', reported['closing_en'])
-                self.assertIn('exposed communication', reported['closing_en'])
+                # The closing sentence has the bar's own numbers.
+                self.assertIn(f"waiting for other ranks ({100 * share['comm-wait']:.1f}\u202f%)", reported['closing_en'])
+                self.assertIn(f"exposed communication ({100 * share['comm']:.1f}\u202f%)", reported['closing_en'])
 
     def test_a_step_on_average_is_the_one_that_prices_are_shares_of(self):
         _, reported = self.reported('checkpoint')  # one slow step
@@ -79,7 +78,7 @@ class ProfileFaults(Case):
         self.assertNotIn('Healthy', reported['title_en'])
         self.assertIn('there is little waiting to fix', reported['title_en'])
 
-    def test_the_closing_sentence_names_every_line_that_no_finding_tells(self):
+    def test_the_closing_sentence_names_every_line(self):
         _, reported = self.reported('healthy')
         for part in reported['parts']:
             if part['id'] != 'compute' and part['share'] >= 0.01:
@@ -182,8 +181,8 @@ class ProfileFaults(Case):
             told = json.loads(run('explain', self.dir / 'run.json', '--json', '-q', check=0).out)
             idle = [f['lost_share'] for f in told['findings'] if f['id'] == 'device.idle']
             self.assertEqual(len(idle), kinds, told['closing_en'])
-            found = re.search(r'what the findings are about \(([\d.]+)\u202f%\)', told['closing_en'])
-            self.assertAlmostEqual(float(found[1]), 100 * sum(idle), delta=0.1)
+            for share in idle:
+                self.assertLess(min(abs(part['share'] - share) for part in told['parts']), 0.001)
 
     def test_one_short_kernel_is_one(self):
         path = self.write('one.json', self.launches(2, call_us=20, kernel_us=16, period_us=60))

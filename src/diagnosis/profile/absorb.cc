@@ -129,19 +129,15 @@ void name_largest(const ProfileFacts& facts, const ProfileAccount& account, std:
   if (!(x->weight > 0)) list.erase(list.begin() + (x - list.data()));
 }
 
-std::vector<std::string> absorb(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list) {
-  std::vector<std::string> covered;
+void absorb(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list) {
   const auto take_in = [&](auto&& owner_of) {
     const auto it = std::ranges::find_if(list, [&](Finding& finding) { return owner_of(finding) != nullptr; });
-    if (it == list.end()) return;
-    covered.push_back(line_id(*it));
-    list.erase(it);
+    if (it != list.end()) list.erase(it);
   };
   take_in([&](const Finding& finding) { return owner_of_copies(list, finding); });
   take_in([&](const Finding& finding) { return link_of_late_rank(list, finding); });
   take_in([&](Finding& finding) { return cause_of_step(facts, account, list, finding); });
   take_in([&](const Finding& finding) { return late_rank_of_own(facts, list, finding); });
-  return covered;
 }
 
 }  // namespace stageline

@@ -40,14 +40,8 @@ bool is_about(const Finding& finding, const RankLoss& loss);
 // of it is exposed.
 void name_largest(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list);
 
-// The id of a finding. Idle time of two kinds has one id, and "device.idle.streams" is that without a price: work that
-// was launched long before it began, or whose launch is unknown.
-inline std::string line_id(const Finding& x) {
-  return x.id == "device.idle" && !(x.price.saving_ns > 0) ? "device.idle.streams" : x.id;
-}
-
-// Returns the line_id()s of findings that others have taken in.
-std::vector<std::string> absorb(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list);
+// Removes the findings that others take in.
+void absorb(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list);
 
 // The first sentence about a profile, and its span as a bar.
 
@@ -60,9 +54,9 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
 // The shares of the bar's parts as they are printed, so that they add up to 100 %.
 std::vector<std::string> printed_shares(const Headline& headline);
 
-// Sets the sentence that closes the breakdown: the lines of the bar as a sum. Lines that findings with
-// line_id()s in `covered` are about are one part of it, and so are all others of less than 1 %.
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& covered, Headline& headline);
+// Sets the sentence that closes the breakdown: the lines of the bar as a sum, with their names and numbers. Lines
+// of less than 1 % are one part of it.
+void close_account(const std::vector<Finding>& list, Headline& headline);
 
 // Adds a warning if the trace contains several runs, so that the headline is about none of them. It also warns if the
 // trace is only a part of a file.

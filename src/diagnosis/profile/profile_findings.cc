@@ -324,10 +324,9 @@ std::string share_text(const Headline& headline, const Finding& finding) {
   return printed_shares(headline)[at - headline.parts.begin()];
 }
 
-// Says what every loss costs as time of a step, and what of the bar no finding covers.
-void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings& out) {
+// Says what every loss costs as time of a step, and how the bar adds up.
+void tell(const ProfileFacts& facts, Findings& out) {
   for (Finding& x : out.list) {
-    covered.push_back(line_id(x));
     if (!facts.accounted) continue;
     x.lost_ns_per_step = x.weight * facts.step_ns;
     if (!(x.weight > 0)) continue;
@@ -335,7 +334,7 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
     x.value_note = words(facts.step_count > 0 ? "note.step" : "profile.note.recording");
   }
   const bool has_parts = !out.headline.parts.empty(), devices = !facts.ranks.empty();
-  if (devices) close_account(out.list, covered, out.headline);
+  if (devices) close_account(out.list, out.headline);
   if (out.list.empty() && (devices || has_parts))
     out.list.push_back(nothing_found(devices ? "profile.nothing" : "profile.nothing.host"));
 }
@@ -373,15 +372,14 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
   const ProfileFacts facts = measure(trace, sums, account, ledger, job);
   Findings out;
   out.list = price(trace, facts, sums, account, ledger, job);
-  std::vector<std::string> covered;
-  if (facts.accounted) covered = absorb(facts, account, out.list);
+  if (facts.accounted) absorb(facts, account, out.list);
   sort_losses(facts, out.list);
   add_full_queue(facts, out.list);
   add_outside(facts, out.list);
   out.headline = account_for(trace, facts, sums, account);
   add_rollout_tail(trace, out.headline, out.list);
   add_waiting_phases(out.headline, out.list);
-  tell(facts, std::move(covered), out);
+  tell(facts, out);
   return out;
 }
 

@@ -77,21 +77,6 @@ bool drives_several_devices(const Trace& trace) {
   });
 }
 
-// Returns true when findings with this line_id() are about a line of the bar.
-bool tells(std::string_view id, std::string_view part) {
-  struct Pair {
-    std::string_view part, id;
-  };
-  static constexpr Pair kPairs[] = {
-#define ABOUT(part, id) {part, id},
-#include "diagnosis/profile/bar_findings.def"
-  };
-  // A wait runs the device dry. Pauses between work that had been launched are none of it.
-  if (id == "host.sync") return part.starts_with("idle-") && part != "idle-kernel" && part != "idle-other";
-  return std::any_of(std::begin(kPairs), std::end(kPairs),
-                     [&](const Pair& pair) { return pair.part == part && pair.id == id; });
-}
-
 }  // namespace
 
 std::vector<std::string> printed_shares(const Headline& headline) {
@@ -140,25 +125,21 @@ void warn_of_runs(const Trace& trace, Headline& headline) {
     headline.lead = words("profile.lead.far_apart", Args().set("lead", headline.lead));
 }
 
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& headline) {
+void close_account(const std::vector<Finding>& list, Headline& headline) {
   constexpr double kWorthALine = 0.01;
   std::vector<SpanPart> parts;
-  double found = 0, others = 0, computing = 0;
+  double others = 0, computing = 0;
   for (const SpanPart& part : headline.parts) {
     if (part.id == "graphs" && part.share >= kWorthALine) {
       headline.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
       return;
     }
-    if (std::ranges::any_of(reported, [&](const std::string& id) { return tells(id, part.id); }))
-      found += part.share;
-    else if (part.id == "compute" || part.share >= kWorthALine)
+    if (part.id == "compute" || part.share >= kWorthALine)
       parts.push_back(part);
     else
       others += part.share;
     computing += part.id == "compute" ? part.share : 0;
   }
-  const auto second = parts.begin() + std::min<ptrdiff_t>(1, std::ssize(parts));
-  if (found > 0) parts.insert(second, span_part("found", "profile.closing.found", found));
   if (others > 0) parts.push_back(span_part("others", "part.others", others));
   const bool any = std::ranges::any_of(list, [](const Finding& finding) { return finding.weight > 0; });
   Args args;

@@ -476,7 +476,13 @@ Text rate_of_exposed(const LedgerOfRun& run) {
   args.set("kind", kind_text(sum.route.kind)).set("ranks", sum.route.ranks).count("hosts", sum.route.hosts);
   args.set("rate", fixed(sum.bus_bytes / sum.took_ns, 1));
   args.set("expected", sum.expected_ns > 0 ? fixed(sum.bus_bytes / sum.expected_ns, 1) : "");
-  return words("profile.exposed.rate", args.flag("across", sum.route.hosts > 1));
+  Text rate = words("profile.exposed.rate", args.flag("across", sum.route.hosts > 1));
+  // Transfers that take far longer than they need are no matter of when they start, or of how much is sent.
+  constexpr double kFarFromEstimate = 2;
+  const double times = share_or_zero(sum.took_ns, sum.expected_ns);
+  if (times >= kFarFromEstimate)
+    rate += words("profile.exposed.advice.slow", Args().set("times", fixed(times, 1) + "×"));
+  return rate;
 }
 
 }  // namespace stageline

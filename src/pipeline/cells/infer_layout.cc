@@ -251,6 +251,9 @@ bool fill_layout(Trace& trace, int32_t stages) {
     layout = {stages, 1, "layout.stages"};
     // Ranks beyond one pipeline are replicas, unless warm-ups show that they are tensor-parallel peers.
     const Layout seen = from_warm_up(trace, facts_of(trace), order);
+    if (seen.stages > 1 && seen.stages != stages)
+      trace.diagnostics.add(problem::layout_stages_contradicted,
+                            Args().set("stages", int64_t{stages}).set("seen", int64_t{seen.stages}));
     if (seen.stages == stages)
       layout.peers = seen.peers;
     else
