@@ -360,6 +360,7 @@ class FileAccount {
 
 Error with_names(Error error, const Source& source) {
   constexpr size_t kMaxFiles = 10;
+  if (error.code == ErrorCode::kAmbiguous && source.roots.size() > 1) return error;  // its hint names them
   std::string names;
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (error.where.file == source.files[i].path) return error;

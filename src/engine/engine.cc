@@ -10,6 +10,7 @@
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/model_tables.h"
+#include "engine/one_run.h"
 #include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
 #include "exporters/overlay_file.h"
@@ -186,10 +187,16 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   const bool profiled =
       trace->cells.size() == 0 && std::ranges::any_of(trace->parts, [](const Part& p) { return p.event_count > 0; });
   if (profiled) leave_out_open_collective(*trace);
+  bool placed = true;
   if (profiled)
     find_cells(*trace, *rules, options);
   else if (!find_recorded_cells(*trace, *rules, options) && (trace->cells.size() > 0 || options.layout.pp > 0))
-    infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are not stages
+    placed = infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are not stages
+  for (const Diagnostic& d : trace->diagnostics.items())
+    if (d.name == "layout.stages_ignored" && !options.layout.explicit_order())
+      return make_error(ErrorCode::kUsage, d.message.en,
+                        "without --stages, the stages are inferred from the order of work");
+  TRY_OK(check_one_run(*source, *trace, placed));
   drop_impossible_times(*trace);
   trace->context_parallel = context_parallel_of(*trace, options.layout);
   TRY_OK(map_clocks(*trace, options.align));
@@ -200,6 +207,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
   TRY_OK(filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]));
   TRY_OK(check_one_clock(*trace, options.align));
+  if (options.align.mode != AlignMode::kNever && !options.align.trust_clocks) TRY_OK(check_one_time(*source, *trace));
   if (!links_stand(*trace, cells, parts)) link_cells(*trace);
   return trace;
 }

@@ -132,7 +132,11 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
     }
     if (found.size() > 1) {
       return input_error("source.two_readers", {first_root(source)},
-                         Args().set("one", found[0]->name).set("other", found[1]->name), ErrorCode::kAmbiguous);
+                         Args()
+                             .set("one", found[0]->name)
+                             .set("other", found[1]->name)
+                             .set("roots", source.roots.size() > 1 ? shell_words(source.roots) : ""),
+                         ErrorCode::kAmbiguous);
     }
   }
   return not_recognised(source);
