@@ -529,7 +529,7 @@ def merged(case):
             how['ignore'] = how.get('ignore', 'problem:') + r'|.*tensor_cores|ns:finding\.\d'
             one = {**one, 'findings': tuple(f for f in one.get('findings', ()) if f != 'tensor_cores.unused')}
             # nor of their links
-            one = {name: re.sub('NCCL estimates .*? for these sizes', 'the profile does not give the peak rate of these links', value) if name.startswith('text:comm.exposed') else value for name, value in one.items()}
+            one = {name: re.sub(r'NCCL estimates .*? for these sizes\.( First find why .*? these links\.)?', 'the profile does not give the peak rate of these links.', value) if name.startswith('text:comm.exposed') else value for name, value in one.items()}
         found += [f'{style}: {line}' for line in compare(one, told, **how)]
     return found
 
