@@ -5,8 +5,7 @@
 
 namespace stageline {
 
-// Gives freed memory back to the system. Does nothing where the C library is another than glibc.
-// Thread-safe.
+// Gives freed memory back to the system. Does nothing where the C library is another than glibc. Thread-safe.
 void return_freed_memory();
 
 // Does the same around work on large data, where the allocator would keep much memory. Memory freed in small pieces is

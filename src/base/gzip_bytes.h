@@ -12,9 +12,8 @@ inline constexpr size_t kGzipPiece = size_t{4} << 20;
 
 std::string gzip_bytes(std::string_view bytes);
 
-// Decompresses bytes in memory, which some formats embed in their own messages.
-// The first reads zlib or gzip data, the second zstd frames. nullopt: the data is damaged, or longer than `limit`
-// bytes.
+// Decompresses bytes in memory, which some formats embed in their own messages. The first reads zlib or gzip data, the
+// second zstd frames. nullopt: the data is damaged, or longer than `limit` bytes.
 std::optional<std::string> inflate_bytes(std::string_view bytes, size_t limit);
 std::optional<std::string> unzstd_bytes(std::string_view bytes, size_t limit);
 

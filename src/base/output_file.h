@@ -96,8 +96,7 @@ class OutputSet {
 };
 
 // Refuses from now on to replace files that no OutputFile wrote. `what_is` says what kind of measurement a file is
-// (readers/reader.h),
-// "" for others. nullptr allows all again.
+// (readers/reader.h), "" for others. nullptr allows all again.
 void protect_measurements(std::string (*what_is)(const std::string& path));
 
 // Adds the bytes that any OutputFile writes to `progress` (nullptr: to none), for a progress bar. Call it from one

@@ -40,8 +40,7 @@ class SqliteDb {
   // written.
   static Result<SqliteDb> open_write(const std::string& path);
   // Opens a file that exists (base/output_file.h made it), perhaps empty, to be filled in one go. It uses no journal
-  // and does not wait for the disk, because an unfinished file is worthless. Triggers of a copied database do not
-  // run.
+  // and does not wait for the disk, because an unfinished file is worthless. Triggers of a copied database do not run.
   static Result<SqliteDb> open_new(const std::string& path);
   // Does the same for an output that is not committed yet. Errors: kUsage when the half-done change or the log of an
   // earlier database is next to the final name. The next program that opens the new database would apply it.

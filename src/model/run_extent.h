@@ -1,5 +1,4 @@
-// Sizes and times of a run as users see them. Extent gives highest values, which mislead where labels are not 0, 1,
-// ….
+// Sizes and times of a run as users see them. Extent gives highest values, which mislead where labels are not 0, 1, ….
 #pragma once
 
 #include "model/trace.h"

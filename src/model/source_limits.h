@@ -5,8 +5,7 @@
 
 namespace stageline {
 
-// Limits on the numbers a source may claim. A row beyond a limit is left out
-// and counted.
+// Limits on the numbers a source may claim. A row beyond a limit is left out and counted.
 inline constexpr int64_t kMaxRankNumber = int64_t{1} << 24;
 inline constexpr int64_t kMaxStageNumber = int64_t{1} << 16;
 inline constexpr int64_t kMaxChunkNumber = int64_t{1} << 10;

@@ -5,8 +5,7 @@
 namespace stageline {
 namespace {
 
-// Returns the time between two recordings, in which devices may have worked: the span excludes it. `work` is a
-// union.
+// Returns the time between two recordings, in which devices may have worked: the span excludes it. `work` is a union.
 int64_t unrecorded_ns(const std::vector<Interval>& work, const Part& part, int64_t zero_ns) {
   int64_t sum = 0;
   for (size_t i = 1; i < work.size(); ++i)

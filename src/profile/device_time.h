@@ -27,8 +27,7 @@ struct DeviceTime {
 // In hta mode the span holds the time between two recordings too. O(n log n) in the rows.
 DeviceTime device_time(const TorchRun& run, const TorchRank& rank);
 
-// The profiler steps of a rank, on its host and on its devices.
-// Times count from the run's zero.
+// The profiler steps of a rank, on its host and on its devices. Times count from the run's zero.
 struct DeviceStep {
   int32_t rank = 0;
   int64_t number = 0;

@@ -2,10 +2,9 @@
 //
 //   slices ──▶ events by thread ──▶ tree (enclosing call) ──▶ same-name wrappers joined ──▶ self and device times
 //
-// An event is a host call (operator, annotation, Python frame, runtime or driver call, overhead), or a piece of
-// device work or another row of a device. It may also be a memory record outside all calls ("[memory]"). Source of
-// the rules: torch/autograd/profiler.py (_parse_kineto_results) and profiler_util.py. Differences:
-// docs/analyses/operators.md.
+// An event is a host call (operator, annotation, Python frame, runtime or driver call, overhead), or a piece of device
+// work or another row of a device. It may also be a memory record outside all calls ("[memory]"). Source of the rules:
+// torch/autograd/profiler.py (_parse_kineto_results) and profiler_util.py. Differences: docs/analyses/operators.md.
 #pragma once
 
 #include "model/trace.h"
@@ -16,11 +15,10 @@ struct FunctionEventOptions {
   // Python frames are events of their own. Without this they are left out before the tree is built, so the time between
   // operators belongs to the annotation around them, as in a capture without with_stack.
   bool python_frames = false;
-  // Repeats torch's bugs. Memory is charged to every call open at the time, on any thread (Stageline: of
-  // the record's thread). Calls outside all operators are on a thread of their own (Stageline: they
-  // count in the annotation around them). A joined wrapper's kernels are lost (Stageline: kept).
-  // Annotations of devices are their own work. Waits (cuda_sync) are device time of the operator
-  // (Stageline: not).
+  // Repeats torch's bugs. Memory is charged to every call open at the time, on any thread (Stageline: of the record's
+  // thread). Calls outside all operators are on a thread of their own (Stageline: they count in the annotation around
+  // them). A joined wrapper's kernels are lost (Stageline: kept). Annotations of devices are their own work. Waits
+  // (cuda_sync) are device time of the operator (Stageline: not).
   bool as_torch = false;
 };
 

@@ -60,9 +60,8 @@ struct HtaTotal {  // in microseconds
 std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options);
 
-// Counts equal sequences of names, such as the kernels of each call of an operator.
-// Sequences are stored one after another in one arena, so none allocates memory of its own; each has a number of the
-// caller's.
+// Counts equal sequences of names, such as the kernels of each call of an operator. Sequences are stored one after
+// another in one arena, so none allocates memory of its own; each has a number of the caller's.
 class NameSequences {
  public:
   struct Group {                        // sequences with equal heads and names

@@ -28,8 +28,7 @@ struct SlowGroup {
   std::vector<std::pair<const LedgerCall*, int64_t>> excess;
 };
 // Groups of which nine of ten collectives, or most in every step, take longer, and usually by a twentieth or more; who
-// loses most comes first.
-// O(n log n) in all instances.
+// loses most comes first. O(n log n) in all instances.
 std::vector<SlowGroup> slow_groups(const TorchRun& run, const Ledger& ledger);
 
 }  // namespace stageline

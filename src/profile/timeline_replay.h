@@ -24,8 +24,7 @@ struct TakenOut {
   std::vector<bool> wait_nodes;    // by node: its calls return at once
   std::vector<int64_t> device_ns;  // for each device item its new length; −1 keeps the recorded one
 };
-// Returns how long the window would be in that world, without what was not recorded. O(host items +
-// device work).
+// Returns how long the window would be in that world, without what was not recorded. O(host items + device work).
 int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
 
 // A collective or message that several ranks end together. The rank with the shortest operation came last, so clocks

@@ -1,7 +1,6 @@
-// VPP (interleaved 1F1B): micro-batches go in groups of g (p unless told otherwise); inside a group the
-// chunks are walked one after another, which gives the table T[k] = (micro-batch, chunk). The backward uses
-// the same table with the chunks mirrored. Rank r warms up with 2(p − 1 − r) + (v − 1)g forwards, then
-// alternates F and B, then drains.
+// VPP (interleaved 1F1B): micro-batches go in groups of g (p unless told otherwise); inside a group the chunks are
+// walked one after another, which gives the table T[k] = (micro-batch, chunk). The backward uses the same table with
+// the chunks mirrored. Rank r warms up with 2(p − 1 − r) + (v − 1)g forwards, then alternates F and B, then drains.
 //
 // Megatron warms up with one forward more when it overlaps a layer's expert-parallel messages with another micro-batch.
 // Then the F and the B of a steady pair are independent and can share one cell. Its table lists them one after the

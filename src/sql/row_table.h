@@ -1,6 +1,5 @@
 // Tables whose rows are in a list: cells, steps, answers of analyses. For "column = value" on whole numbers, an order
-// of the rows by that column is made at the first request (4 bytes per row). So joins do not pass over the whole
-// list.
+// of the rows by that column is made at the first request (4 bytes per row). So joins do not pass over the whole list.
 #pragma once
 
 #include <mutex>

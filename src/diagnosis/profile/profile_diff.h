@@ -13,10 +13,9 @@ namespace stageline {
 Result<RunDiff> diff_profiles(const Run& a, const Run& b, DiffItemsBy by);
 
 // The time that a profile would save without each loss alone, and without all of them. Definitions:
-// docs/analyses/what-if.md.
-// The losses that explain lists, with its own numbers; in front of them all together ("combined"), by one replay of
-// every rank without all of them. Errors: kUnavailable where launches are not linked to device work, so that nothing
-// can be replayed. O(slices) beyond the facts of explain.
+// docs/analyses/what-if.md. The losses that explain lists, with its own numbers; in front of them all together
+// ("combined"), by one replay of every rank without all of them. Errors: kUnavailable where launches are not linked to
+// device work, so that nothing can be replayed. O(slices) beyond the facts of explain.
 Result<FixList> profile_fixes(const Run& run);
 
 }  // namespace stageline

@@ -104,8 +104,7 @@ void add_pageable(const ProfileFacts& facts, std::vector<Finding>& out) {
   if (share < kPageableShare) return;
   Finding x;
   x.id = "copies.pageable";
-  // Hidden copies cost nothing. The share of these among the exposed copies was not recorded, so it is at most
-  // all.
+  // Hidden copies cost nothing. The share of these among the exposed copies was not recorded, so it is at most all.
   x.weight = std::min(share, share_or_zero(facts.whole.exposed_memory_ns, facts.whole.span_ns));
   x.value = percent(share);
   x.value_note = words("profile.note.devices");

@@ -19,9 +19,8 @@ namespace stageline {
 namespace ascend_db {
 namespace {
 
-// The text of a marked range.
-// The guide numbers micro-batch i of chunk c in DualPipeV as c·m + i, and it does spell "overlaping" in this way. The
-// chunks of DualPipe are directions, with micro-batches of their own.
+// The text of a marked range. The guide numbers micro-batch i of chunk c in DualPipeV as c·m + i, and it does spell
+// "overlaping" in this way. The chunks of DualPipe are directions, with micro-batches of their own.
 std::string guide_text(const AscendDbOptions& options, const Block& b) {
   const bool halves = options.schedule.name.starts_with("dualpipe");
   if (b.mark == Mark::kWeight || b.mark == Mark::kEmptyPop) return "{'name': 'WeightGradStore.pop'}";

@@ -44,8 +44,7 @@ struct FoundMarks {
 
 // Uses the first rule set that finds forward or backward work. Where what was found is not enough for a pipeline,
 // `diagnostics` says so ("cells.no_pipeline"). Work inside other work of its thread is taken as part of it
-// ("cells.nested"), and marks of the capture of a graph are dropped ("cells.captured").
-// O(slices + names · rules).
+// ("cells.nested"), and marks of the capture of a graph are dropped ("cells.captured"). O(slices + names · rules).
 FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayoutOptions& layout,
                       Diagnostics& diagnostics);
 
@@ -59,13 +58,12 @@ std::vector<CellMark> find_always_marks(const Trace& trace, const CellRules& rul
 std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMark>& marks);
 
 // Decides whether messages flow as in a pipeline. It is asked where the only names found are in use outside of
-// pipelines too.
-// A send carries the result of the work that began last before it. A pipeline has ends: on the first stage forwards
-// send and backwards do not, on the last stage the other way round, and over all ranks both directions are sent.
-// Without backward work it is enough that one rank sends and another does not. Rings of attention, exchanges between
-// pairs and reductions of gradients send after both directions on every rank. Also returns false when this cannot be
-// determined: for one middle rank alone, or several chunks per rank. `marks`: part after part, in any order within.
-// O(slices + marks log marks).
+// pipelines too. A send carries the result of the work that began last before it. A pipeline has ends: on the first
+// stage forwards send and backwards do not, on the last stage the other way round, and over all ranks both directions
+// are sent. Without backward work it is enough that one rank sends and another does not. Rings of attention, exchanges
+// between pairs and reductions of gradients send after both directions on every rank. Also returns false when this
+// cannot be determined: for one middle rank alone, or several chunks per rank. `marks`: part after part, in any order
+// within. O(slices + marks log marks).
 bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks);
 
 // Finds the meaning of a communication kernel in the pipeline where no annotation gives it: a message or a collective,

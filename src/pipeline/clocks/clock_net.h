@@ -70,10 +70,9 @@ std::string match_name_of(const Matches& matches, const Edge& edge, uint32_t tag
 //
 // Least absolute deviations over the whole graph give robust clocks, which a minority of wrong edges cannot move. They
 // are computed as least squares in which edges with large residuals get less and less weight. A wrong edge then has a
-// conspicuous residual.
-// Returns the residual of each edge, its distance from the robust clocks, in the edge's standard errors; 0 for edges
-// that are not used. With `slopes` it compares drifts, without it the offsets in the middle of the run. O(edges · steps
-// of least_squares()).
+// conspicuous residual. Returns the residual of each edge, its distance from the robust clocks, in the edge's standard
+// errors; 0 for edges that are not used. With `slopes` it compares drifts, without it the offsets in the middle of the
+// run. O(edges · steps of least_squares()).
 std::vector<double> residual_errors(size_t node_count, const std::vector<Edge>& edges, bool slopes);
 
 // Returns true when x is dropped rather than y. An edge that the user gave is never dropped if the other is not the

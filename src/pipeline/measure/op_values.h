@@ -1,6 +1,5 @@
-// Values of many operations, arranged by owner, and order statistics of them, both in parallel. In a large
-// run all threads would wait for one that appends to a list. Results do not depend on the number of
-// threads.
+// Values of many operations, arranged by owner, and order statistics of them, both in parallel. In a large run all
+// threads would wait for one that appends to a list. Results do not depend on the number of threads.
 #pragma once
 
 #include "base/parallel.h"

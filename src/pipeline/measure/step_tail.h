@@ -19,8 +19,7 @@ std::string_view tail_part_name(TailPart part);
 
 struct StepTail {
   ByEnum<TailPart, double, kTailParts> part_ns{};  // for each TailPart; together the step's span minus the pipeline's
-  // The longest time of any rank from first start to last end of cells other than messages, on the rank's own
-  // clock.
+  // The longest time of any rank from first start to last end of cells other than messages, on the rank's own clock.
   double longest_ns = 0;
 };
 

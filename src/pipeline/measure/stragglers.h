@@ -1,6 +1,5 @@
 // Finds ranks that delay others and classifies how: always, in some steps, by pauses, by late launches, or by their
-// load (long sequences, a heavy stage). diagnosis/causes computes the cost. Definitions:
-// docs/analyses/stragglers.md.
+// load (long sequences, a heavy stage). diagnosis/causes computes the cost. Definitions: docs/analyses/stragglers.md.
 #pragma once
 
 #include "pipeline/measure/run_coverage.h"

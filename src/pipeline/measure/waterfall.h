@@ -65,8 +65,7 @@ struct Waterfall {
 };
 
 // One stretch in which a rank waits: before one of its units, or after its last one until the pipeline ends. The same
-// replays divide it among its causes, rank by rank; summed over a stage's ranks this gives the stage's row in
-// `stages`.
+// replays divide it among its causes, rank by rank; summed over a stage's ranks this gives the stage's row in `stages`.
 struct WaterfallBubble {
   int32_t step = 0, part = 0;
   int64_t start_ns = 0, end_ns = 0;                 // common time; both are equal where only the replays wait

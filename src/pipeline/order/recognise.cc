@@ -274,10 +274,9 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
 
 bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == CellKind::kWeightGrad; }
 
-// A run that never splits a backward may still be nearest to a schedule made of split backwards, and then the place
-// of the splits is unknown. Among schedules whose forwards and backwards are equally near, the first one in the list
-// of schedules is taken. This does not apply to labels that count on in the second chunk, which only MindSpeed
-// writes.
+// A run that never splits a backward may still be nearest to a schedule made of split backwards, and then the place of
+// the splits is unknown. Among schedules whose forwards and backwards are equally near, the first one in the list of
+// schedules is taken. This does not apply to labels that count on in the second chunk, which only MindSpeed writes.
 void settle_unsplit(std::vector<Ranked>& all) {
   const auto splits = [](const Ranked& one) {
     const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);

@@ -5,9 +5,8 @@
 
 namespace stageline {
 
-// Facts of one slice keep their order. If many slices have a fact, and none has two, each fact finds its place
-// without comparisons. The place is the number of earlier slices with a fact, which a bit per slice records. O(n)
-// then.
+// Facts of one slice keep their order. If many slices have a fact, and none has two, each fact finds its place without
+// comparisons. The place is the number of earlier slices with a fact, which a bit per slice records. O(n) then.
 //
 //   slices with a fact   1 0 1 1 0 …      the fact of slice 3 stands at place 2
 template <class Fact> void order_facts(std::vector<Fact>& facts, size_t slice_count) {

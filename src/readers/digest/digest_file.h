@@ -10,9 +10,8 @@
 
 namespace stageline::digest {
 
-// A bound for all digests of a run together.
-// Shares the remaining memory among threads. A digest of a megabyte can unpack to gigabytes of columns, so room is
-// requested before they are made.
+// A bound for all digests of a run together. Shares the remaining memory among threads. A digest of a megabyte can
+// unpack to gigabytes of columns, so room is requested before they are made.
 class MemoryLeft {
  public:
   explicit MemoryLeft(int64_t bytes) : left_(bytes) {}

@@ -1,18 +1,16 @@
 // Parses events by predicting their shape.
 //
-// A trace of millions of events has a few dozen shapes: the same keys in the same order with the same
-// blanks between them. Cut at its values, an event is a list of literal texts; all events seen so far form
-// a tree of them:
+// A trace of millions of events has a few dozen shapes: the same keys in the same order with the same blanks between
+// them. Cut at its values, an event is a list of literal texts; all events seen so far form a tree of them:
 //
 //   {⏎    "ph": "X", "cat": "cpu_op", "name": "  ─name─  ", "pid":   ─pid─  , "tid":  …  ─dur─  ,⏎ "args": { …
 //                                                                                      └──  }⏎  }   (end)
 //   {⏎    "ph": "s", "id":  ─id─  , "pid":  …
 //
-// Parsing walks the tree: compare the literal (16 bytes at a time), read the value that must follow, go on with
-// the child that followed last time. No token is classified and no key is looked up. An event that fits no
-// branch is parsed by the general parser and then added to the tree, so the tree never decides what is valid.
-// An event that it accepts has the same fields as from the general parser (a test compares both on random
-// events).
+// Parsing walks the tree: compare the literal (16 bytes at a time), read the value that must follow, go on with the
+// child that followed last time. No token is classified and no key is looked up. An event that fits no branch is parsed
+// by the general parser and then added to the tree, so the tree never decides what is valid. An event that it accepts
+// has the same fields as from the general parser (a test compares both on random events).
 #pragma once
 
 #include "readers/common/rows/arg_keys.h"

@@ -184,8 +184,7 @@ class Tables {
 void read_ranges(Tables& tables);
 
 // One report of Nsight Systems, exported to SQLite: its processes as parts. Tables, columns and what becomes of them:
-// docs/formats/nsys.md.
-// Returns true if an SQLite file is such an export.
+// docs/formats/nsys.md. Returns true if an SQLite file is such an export.
 bool is_report(const std::string& path);
 
 // Errors: those of SqliteDb::open_read; kBadInput when it has no table that could be drawn.

@@ -60,8 +60,7 @@ bool is_tool_json(std::string_view head);
 Result<Record> read_tool_json(const std::string& path, Progress* progress);
 
 // The processes of a record of AMD's profilers while it is being read. Calls, device work, allocations and counters
-// come in any order; finish() joins and links them. Times are nanoseconds as in the file; a negative one is not a
-// time.
+// come in any order; finish() joins and links them. Times are nanoseconds as in the file; a negative one is not a time.
 
 // Renames copies: "MEMORY_COPY_HOST_TO_DEVICE" and "CopyHostToDevice" → "Memcpy HtoD". Other names are not changed.
 std::string copy_name(std::string_view name);

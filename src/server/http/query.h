@@ -1,5 +1,4 @@
-// A parsed request: the path and parameters of an HTTP target, with parameters read as numbers, lists and
-// windows.
+// A parsed request: the path and parameters of an HTTP target, with parameters read as numbers, lists and windows.
 #pragma once
 
 #include "base/vocabulary.h"

@@ -122,8 +122,7 @@ Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudge
   return std::move(wire).with_header(json.take());
 }
 
-// `first` is the run that notes and times belong to. Notes and errors of the analysis go to `told`, if it is
-// given.
+// `first` is the run that notes and times belong to. Notes and errors of the analysis go to `told`, if it is given.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
                               const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
   const bool huge = first.slice_count() > kMaxEventRows;

@@ -23,9 +23,8 @@ struct TrendInput {
 };
 
 // Compares several runs of one job, in order: the step time of each, the change from one run to the next (`stageline
-// diff`), and the run from which the level differs (base/change_points.h, as in `stageline history`).
-// {runs: [{title, path, change_share, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese],
-// diff}],
+// diff`), and the run from which the level differs (base/change_points.h, as in `stageline history`). {runs: [{title,
+// path, change_share, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese], diff}],
 //  changes: [{at, before_ns, after_ns, p}]}
 // `diff` is the output of `stageline diff --json` for this run and the previous one with a step time. It is {} for the
 // first run and for runs without a pipeline. step_ns is 0 for a run that could not be read or has no steps, and why_not

@@ -32,10 +32,9 @@ struct HistogramAnswer {
 Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& query);
 
 // Counters, and arrows between slices: messages of the pipeline, launches of device work, forward to backward, and the
-// source's own.
-// Answers /api/flows: arrows with at least one end in the lanes and the window. Launches are omitted if more than
-// kMaxLaunchSlices slices would have to be read; that number of arrows would hide everything anyway. O(links + slices
-// in the window). Errors: kUsage.
+// source's own. Answers /api/flows: arrows with at least one end in the lanes and the window. Launches are omitted if
+// more than kMaxLaunchSlices slices would have to be read; that number of arrows would hide everything anyway. O(links
+// + slices in the window). Errors: kUsage.
 inline constexpr size_t kMaxLaunchSlices = 500'000;
 Result<std::string> flows_answer(const Timeline& timeline, const Query& query);
 

@@ -5,8 +5,7 @@
 
 namespace stageline::rows {
 
-// One event of a Chrome trace, with the fields that Stageline needs.
-// Views are valid until the next event is parsed.
+// One event of a Chrome trace, with the fields that Stageline needs. Views are valid until the next event is parsed.
 struct Event {
   char phase = '\0';
   char binding = '\0';  // the member bp: "e" binds the end of a flow to the enclosing slice
