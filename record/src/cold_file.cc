@@ -40,10 +40,8 @@ bool ColdFile::open(const Settings& settings, const FileHeader& identity) {
   rotate_bytes_ = static_cast<uint64_t>(settings.rotate_mb) << 20;
   rotate_ns_ = static_cast<int64_t>(settings.rotate_s) * 1'000'000'000;
   char rank[16];
-  if (settings.rank >= 0)
-    snprintf(rank, sizeof rank, "r%05d", settings.rank);
-  else
-    snprintf(rank, sizeof rank, "rX");
+  if (settings.rank >= 0) snprintf(rank, sizeof rank, "r%05d", settings.rank);
+  else snprintf(rank, sizeof rank, "rX");
   // A process can record twice within a second; names are never used again.
   for (uint64_t second = identity.start_realtime_ns / 1'000'000'000, tries = 0; tries < 100; ++second, ++tries) {
     snprintf(stem_, sizeof stem_, "%s/%s.%s.p%u.%llu", settings.dir, settings.host, rank, identity.pid,

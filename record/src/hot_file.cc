@@ -72,12 +72,9 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   state.hot_path[0] = '\0';
   const char* wish = getenv("STAGELINE_HOT_DIR");
   const char* name = strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem;
-  if (wish && *wish)
-    snprintf(state.hot_path, sizeof state.hot_path, "%s/%s.slhot", wish, name);
-  else if (is_local(settings.dir))
-    snprintf(state.hot_path, sizeof state.hot_path, "%s.slhot", stem);
-  else
-    snprintf(state.hot_path, sizeof state.hot_path, "/dev/shm/%s.slhot", name);
+  if (wish && *wish) snprintf(state.hot_path, sizeof state.hot_path, "%s/%s.slhot", wish, name);
+  else if (is_local(settings.dir)) snprintf(state.hot_path, sizeof state.hot_path, "%s.slhot", stem);
+  else snprintf(state.hot_path, sizeof state.hot_path, "/dev/shm/%s.slhot", name);
   {
     const LimitQuiet quiet;
     fd = create_hot(state.hot_path, bytes, rings_at);

@@ -74,10 +74,8 @@ bool Lock::take(int64_t patience_ns) {
     const timespec nap = {0, tries < kYields + kShortNaps ? kShortNs : kLongNs};
     nanosleep(&nap, nullptr);
   }
-  if (taken)
-    before_ = before;
-  else
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (taken) before_ = before;
+  else pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = saved_errno;
   return taken;
 }

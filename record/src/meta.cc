@@ -31,10 +31,8 @@ void JsonText::text(const char* key, const char* value) {
   raw("%s\"%s\":\"", comma(), key);
   for (; *value; ++value) {
     const auto c = static_cast<unsigned char>(*value);
-    if (c < 0x20 || c >= 0x7f)
-      raw("\\u%04x", c);
-    else
-      raw(c == '"' || c == '\\' ? "\\%c" : "%c", c);
+    if (c < 0x20 || c >= 0x7f) raw("\\u%04x", c);
+    else raw(c == '"' || c == '\\' ? "\\%c" : "%c", c);
   }
   raw("\"");
 }

@@ -307,8 +307,7 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
     note_input_failure(path, what);
     return Error{code, what, {path}, reason == EACCES ? "chmod +r it, or read it as the user that owns it" : ""};
   }
-  if (path == "-")
-    note_input_file(path);
+  if (path == "-") note_input_file(path);
   else if (has_descriptor && impl->bytes == INT64_MAX)  // an archive has been noted
     note_input_descriptor(impl->fd, path);
   if (reads == Reads::kContent) note_content_read(path);

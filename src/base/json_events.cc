@@ -74,10 +74,8 @@ Result<std::vector<JsonSpan>> JsonEvents::next() {
     if (!got || *got == 0) {
       ended_ = true;
       if (!got) pending_ = std::make_unique<Error>(std::move(got).error());
-      if (state_ == State::kEvent)
-        cut_event(filled_, false, spans);
-      else if (layout_ == JsonLayout::kSequence)
-        finished_ = true;
+      if (state_ == State::kEvent) cut_event(filled_, false, spans);
+      else if (layout_ == JsonLayout::kSequence) finished_ = true;
       break;
     }
     scan(spans);
@@ -308,10 +306,8 @@ size_t after_closing_brace(std::string_view text, size_t open) {
   for (size_t i = open; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {

@@ -128,10 +128,8 @@ class Walker {
     return leave_place();
   }
   bool leave_place() {
-    if (open_.empty())
-      done_ = true;
-    else
-      path_.pop_back();
+    if (open_.empty()) done_ = true;
+    else path_.pop_back();
     return true;
   }
 

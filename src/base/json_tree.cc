@@ -46,10 +46,8 @@ std::string whole_part(std::string_view text, int64_t* at) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\')
-        ++i;
-      else if (c == '"')
-        in_string = false;
+      if (c == '\\') ++i;
+      else if (c == '"') in_string = false;
       continue;
     }
     if (c == '"') in_string = true;

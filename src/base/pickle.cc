@@ -115,12 +115,9 @@ class PickleReader {
     }
     at_ += count;
     const bool top = (value >> 63) != 0;
-    if (!fits || (negative && !top))
-      push(tree_.add_none());
-    else if (top && !negative)
-      push(tree_.add_unsigned(value));
-    else
-      push(tree_.add_integer(value));
+    if (!fits || (negative && !top)) push(tree_.add_none());
+    else if (top && !negative) push(tree_.add_unsigned(value));
+    else push(tree_.add_integer(value));
   }
 
   void push_real() {

@@ -205,12 +205,10 @@ std::string terminal_text(std::string_view text, bool lines) {
   if (plain) return std::string(text);
   std::string out = valid_utf8(text);
   for (size_t i = 0; i < out.size(); ++i)
-    if (!harmless(out[i]))
-      out[i] = ' ';
+    if (!harmless(out[i])) out[i] = ' ';
     else if (out[i] == '\xc2' && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xa0)
       out.replace(i, 2, "  ");  // C1 controls are two bytes in UTF-8, C2 80 … C2 9F; some terminals obey them
-    else if (turns_direction(std::string_view(out).substr(i)))
-      out.replace(i, 3, kReplacement);
+    else if (turns_direction(std::string_view(out).substr(i))) out.replace(i, 3, kReplacement);
   return out;
 }
 

@@ -75,10 +75,8 @@ template <class T, class Less> class TimSort {
       size_t left = lo, right = from;
       while (left < right) {
         const size_t middle = left + (right - left) / 2;
-        if (less_(pivot, a_[middle]))
-          right = middle;
-        else
-          left = middle + 1;
+        if (less_(pivot, a_[middle])) right = middle;
+        else left = middle + 1;
       }
       std::move_backward(a_ + left, a_ + from, a_ + from + 1);
       a_[left] = pivot;
@@ -122,10 +120,8 @@ template <class T, class Less> class TimSort {
     const ptrdiff_t n = nb;
     nb = static_cast<size_t>(gallop_left(a_[a + na - 1], a_ + b, n, n - 1));
     if (nb == 0) return;
-    if (na <= nb)
-      merge_low(a, na, b, nb);
-    else
-      merge_high(a, na, b, nb);
+    if (na <= nb) merge_low(a, na, b, nb);
+    else merge_high(a, na, b, nb);
   }
 
   // Returns where `key` goes in a[0, n) before its equals. The search starts at `hint`.
@@ -162,10 +158,8 @@ template <class T, class Less> class TimSort {
     }
     for (++last; last < at;) {
       const ptrdiff_t middle = last + (at - last) / 2;
-      if (stands_before(middle))
-        last = middle + 1;
-      else
-        at = middle;
+      if (stands_before(middle)) last = middle + 1;
+      else at = middle;
     }
     return at;
   }

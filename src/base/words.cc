@@ -52,10 +52,8 @@ void fill(std::string_view text, const Args& args, bool chinese, std::string& ou
     const Place place = place_at(text, open);
     if (place.end == 0) return;  // words_extremes_test.cc reports it
     const std::string_view value = args.of(place.name, chinese);
-    if (place.asks)
-      fill(value.empty() ? place.otherwise : place.then, args, chinese, out);
-    else
-      assert(args.has(place.name) && "a sentence asks for an argument that nobody gave"), out += value;
+    if (place.asks) fill(value.empty() ? place.otherwise : place.then, args, chinese, out);
+    else assert(args.has(place.name) && "a sentence asks for an argument that nobody gave"), out += value;
     at = place.end;
   }
 }

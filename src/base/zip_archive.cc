@@ -143,10 +143,8 @@ class Archive {
         if (number(extra, 0, 2) == 1 && *value == kLong32) *value = number(extra, at, 8), at += 8;
     }
     member.deflated = method == kDeflated;
-    if ((flags & kEncrypted) != 0)
-      member.fault = "damage.member_encrypted";
-    else if (method != kStored && method != kDeflated)
-      member.fault = "damage.member_method";
+    if ((flags & kEncrypted) != 0) member.fault = "damage.member_encrypted";
+    else if (method != kStored && method != kDeflated) member.fault = "damage.member_method";
     return local_at;
   }
 

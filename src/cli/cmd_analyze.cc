@@ -134,10 +134,8 @@ Result<int> run_analyze(const Arguments& given) {
     for (const Table& table : result->tables) {
       if (!first) out->write("\n");
       first = false;
-      if (format == "csv")
-        write_table_csv(table, [&](const std::string& text) { out->write(text); });
-      else
-        write_text(table, style, *terminal, *out);
+      if (format == "csv") write_table_csv(table, [&](const std::string& text) { out->write(text); });
+      else write_text(table, style, *terminal, *out);
     }
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");

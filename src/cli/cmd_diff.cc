@@ -75,8 +75,7 @@ Result<int> run_diff(const Arguments& arguments) {
       if (!table.empty() && t.name() != table) continue;
       if (!first) out->write("\n");
       first = false;
-      if (format == "csv")
-        out->write(format_table_csv(t));
+      if (format == "csv") out->write(format_table_csv(t));
       else
         out->write_painted(
             format_table_text(t, terminal->table_width, terminal->colour_out, SIZE_MAX, false, 0, terminal->chinese()));

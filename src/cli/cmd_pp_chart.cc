@@ -80,8 +80,7 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
   if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
     text += ", no links: COMMUNICATION_OP lists them, and only complete copies have that table";
-  else
-    text += ", " + counted(links, "linked operation", "linked operations");
+  else text += ", " + counted(links, "linked operation", "linked operations");
   if (made > 0) text += ", " + counted(made, "row", "rows") + " made in COMMUNICATION_OP";
   const bool in_place = options.to == PpChartOptions::To::kInPlace;
   text += "\n" + counted(written, "database", "databases") + " written " +

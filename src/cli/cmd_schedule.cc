@@ -27,10 +27,8 @@ std::string label_of(const ScheduleCell& cell, bool with_chunk) {
   for (const Action& a : cell.actions()) {
     append_item(text, std::string(kind_code(a.kind)) + std::to_string(a.micro_batch), "&");
     if (!with_chunk) continue;
-    if (a.chunk < 26)
-      text += static_cast<char>('a' + a.chunk);
-    else
-      text += "." + std::to_string(a.chunk);
+    if (a.chunk < 26) text += static_cast<char>('a' + a.chunk);
+    else text += "." + std::to_string(a.chunk);
   }
   return text;
 }
@@ -184,12 +182,10 @@ std::string published_for(const Answer& answer) {
   const int32_t min = answer.def->bubble_min_micro_batches ? answer.def->bubble_min_micro_batches(sizes) : 0;
   const std::string here = ", here are " + std::to_string(sizes.micro_batches);
   text += "; does not hold here: ";
-  if (sizes.micro_batches < min)
-    text += "it takes at least " + std::to_string(min) + " micro-batches" + here;
+  if (sizes.micro_batches < min) text += "it takes at least " + std::to_string(min) + " micro-batches" + here;
   else if (answer.def->grouped && group > 0 && sizes.micro_batches % group != 0)
     text += "it takes a multiple of " + std::to_string(group) + " micro-batches" + here;
-  else
-    text += "the order at these costs";
+  else text += "the order at these costs";
   return text + (text.ends_with("costs") ? " waits " : "; the order waits ") + ns_as_decimal(answer.bubble_ns, 6) +
          " ms";
 }

@@ -102,12 +102,10 @@ std::string version_json() {
 }  // namespace
 
 Result<int> run_version(const Arguments& arguments) {
-  if (arguments.has("json"))
-    fputs(version_json().c_str(), stdout);
+  if (arguments.has("json")) fputs(version_json().c_str(), stdout);
   else if (arguments.has("licences"))
     fputs((embedded_file("NOTICE") + "\n\n" + embedded_file("LICENSE")).c_str(), stdout);
-  else
-    puts("stageline " STAGELINE_VERSION);
+  else puts("stageline " STAGELINE_VERSION);
   return kExitGood;
 }
 

@@ -120,10 +120,8 @@ Result<int> run_what_if(const Arguments& arguments) {
     out->write(terminal_text(what_if_text(model, found->list, *terminal), true));
   } else {
     const std::vector<Table> tables = what_if_tables(model, found->list);
-    if (format == "csv")
-      out->write(format_table_csv(tables[1]));
-    else
-      out->write(what_if_json(found->list, tables) + "\n");
+    if (format == "csv") out->write(format_table_csv(tables[1]));
+    else out->write(what_if_json(found->list, tables) + "\n");
   }
   TRY_OK(out->commit());
   for (const Diagnostic& d : notes.items())

@@ -83,12 +83,9 @@ std::string analysis_help_text(const Analysis& analysis) {
 std::string troff(std::string_view text) {
   std::string out;
   for (const char c : text)
-    if (c == '\\')
-      out += "\\e";
-    else if (c == '-')
-      out += "\\-";
-    else
-      out += c;
+    if (c == '\\') out += "\\e";
+    else if (c == '-') out += "\\-";
+    else out += c;
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
@@ -146,8 +143,7 @@ std::vector<Flag> every_flag() {
     for (const Flag& own : command.own_flags) {
       const auto same =
           std::ranges::find_if(flags, [&](const Flag& f) { return std::string_view(f.name) == own.name; });
-      if (same == flags.end())
-        flags.push_back(own);
+      if (same == flags.end()) flags.push_back(own);
       else if (own.choices[0] != '\0' && std::string_view(same->choices).find(own.choices) == std::string_view::npos)
         append_item(same->choices, own.choices, ",");
     }
@@ -274,14 +270,10 @@ Result<int> run_help(const Arguments& arguments) {
 
 Result<int> run_completion(const Arguments& arguments) {
   const std::string& shell = arguments.operands[0];
-  if (shell == "bash")
-    fputs(bash_completion().c_str(), stdout);
-  else if (shell == "zsh")
-    fputs(zsh_completion().c_str(), stdout);
-  else if (shell == "fish")
-    fputs(fish_completion().c_str(), stdout);
-  else
-    return make_error(ErrorCode::kUsage, "no completion for \"" + shell + "\"", "bash, zsh or fish");
+  if (shell == "bash") fputs(bash_completion().c_str(), stdout);
+  else if (shell == "zsh") fputs(zsh_completion().c_str(), stdout);
+  else if (shell == "fish") fputs(fish_completion().c_str(), stdout);
+  else return make_error(ErrorCode::kUsage, "no completion for \"" + shell + "\"", "bash, zsh or fish");
   return kExitGood;
 }
 

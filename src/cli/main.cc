@@ -54,8 +54,7 @@ int fail_unknown(const std::vector<std::string>& words) {
       const bool joined = words[i].starts_with("--mode=");
       if (joined || words[i] == "-m" || words[i] == "--mode")
         mode = dashed(joined ? words[i].substr(7) : i + 1 < words.size() ? words[++i] : "");
-      else
-        rest += " " + words[i];
+      else rest += " " + words[i];
     }
     std::string same = hint_for_mode(mode);
     if (mode == "pp-chart") same += rest;

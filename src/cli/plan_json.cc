@@ -140,8 +140,7 @@ std::string plan_json(const PlanAnswer& answer) {
   json.key("infeasible");
   if (answer.found.shortfall && answer.found.plans.empty())
     append_shortfall_json(json, answer, *answer.found.shortfall);
-  else
-    json.null();
+  else json.null();
   json.end_object();
   return json.take() + "\n";
 }

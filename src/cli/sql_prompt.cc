@@ -116,10 +116,8 @@ class Prompt {
       ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
     } else {
       append_item(statement_, line, "\n");
-      if (trim(statement_).ends_with(";"))
-        ask(std::exchange(statement_, std::string()));
-      else if (trim(statement_).empty())
-        statement_.clear();
+      if (trim(statement_).ends_with(";")) ask(std::exchange(statement_, std::string()));
+      else if (trim(statement_).empty()) statement_.clear();
     }
     return true;
   }
@@ -224,14 +222,10 @@ LineEditor::Event LineEditor::escape(unsigned char byte) {
     if (place_ > 0) recall(place_ - 1);
   } else if (last == "[B" || last == "OB") {
     if (place_ < history_.size()) recall(place_ + 1);
-  } else if (last == "[C" || last == "OC")
-    move(1);
-  else if (last == "[D" || last == "OD")
-    move(-1);
-  else if (last == "[H" || last == "OH" || last == "[1~")
-    cursor_ = 0;
-  else if (last == "[F" || last == "OF" || last == "[4~")
-    cursor_ = text_.size();
+  } else if (last == "[C" || last == "OC") move(1);
+  else if (last == "[D" || last == "OD") move(-1);
+  else if (last == "[H" || last == "OH" || last == "[1~") cursor_ = 0;
+  else if (last == "[F" || last == "OF" || last == "[4~") cursor_ = text_.size();
   else if (last == "[3~" && cursor_ < text_.size()) {
     const size_t at = cursor_;
     move(1);

@@ -59,12 +59,9 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& re
   double found_ns = 0, others_ns = 0;
   for (const AccountPart& part : account.parts) {
     const bool schedule = part.id == "schedule";
-    if (part.id == "named" || reported.contains(part.id))
-      found_ns += part.ns;
-    else if (schedule || part.ns >= kMinLost * causes.step_ns)
-      sum.push_back(part);
-    else
-      others_ns += part.ns;
+    if (part.id == "named" || reported.contains(part.id)) found_ns += part.ns;
+    else if (schedule || part.ns >= kMinLost * causes.step_ns) sum.push_back(part);
+    else others_ns += part.ns;
   }
   const double shown_ns = kMinShown * causes.step_ns;
   if (found_ns >= shown_ns) sum.insert(sum.begin() + 1, {"named", "", words("account.named"), found_ns});

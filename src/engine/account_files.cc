@@ -26,10 +26,8 @@ std::string without_numbers(std::string name) {
     const std::string_view hash =
         std::string_view(name).substr(i, std::min(name.size(), name.find_first_not_of("0123456789abcdef", i)) - i);
     const bool is_hash = hash.size() >= 8 && hash.find_first_of(kDigits) != hash.npos;
-    if (is_hash || digits > 0)
-      shape += '#';
-    else
-      shape += name[i];
+    if (is_hash || digits > 0) shape += '#';
+    else shape += name[i];
     i += std::max<size_t>(1, is_hash ? hash.size() : digits);
   }
   return shape;
@@ -218,10 +216,8 @@ class Skipped {
     if (static_cast<size_t>(++count_) > kMaxNamed) return;
     if (first_.empty()) first_ = path;
     const auto at = std::ranges::find_if(by_reason_, [&](const auto& one) { return one.first == why; });
-    if (at == by_reason_.end())
-      by_reason_.emplace_back(why, rel);
-    else
-      at->second += ", " + rel;
+    if (at == by_reason_.end()) by_reason_.emplace_back(why, rel);
+    else at->second += ", " + rel;
   }
   // Reports them together with `more` that have no names.
   void report(int64_t more, Diagnostics& diagnostics) const {
@@ -252,10 +248,8 @@ class FileAccount {
   // Finds the files that a reader left, by what it read and named.
   void sort_by_reader(size_t i) {
     const std::string& path = source_.files[i].path;
-    if (was_read(path) || named_.contains(path))
-      add_shapes(source_.files[i]);
-    else
-      rest_.push_back(i);
+    if (was_read(path) || named_.contains(path)) add_shapes(source_.files[i]);
+    else rest_.push_back(i);
   }
 
   // Reports a file that is damaged, and finds those that belong to no part.
@@ -285,8 +279,7 @@ class FileAccount {
       if (entry.leads_nowhere && all_wanted_ && (shapes_.contains(shape) || folders_.contains(shape)))
         trace_.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words("damage.leads_nowhere")),
                                {entry.path});
-      else
-        skipped_.add(entry.path, entry.rel, entry.why);
+      else skipped_.add(entry.path, entry.rel, entry.why);
     }
     skipped_.report(source_.passed_count - std::ssize(source_.passed), trace_.diagnostics);
   }
@@ -398,10 +391,8 @@ void account_files(const Source& source, bool all_wanted, bool by_reader, Trace&
   }
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (lost.contains(source.files[i].path)) continue;
-    if (by_reader)
-      account.sort_by_reader(i);
-    else
-      account.sort_by_parts(i, of_parts);
+    if (by_reader) account.sort_by_reader(i);
+    else account.sort_by_parts(i, of_parts);
   }
   account.report_rest();
   if (all_wanted) account.report_uneven();

@@ -188,8 +188,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
       trace->cells.size() == 0 && std::ranges::any_of(trace->parts, [](const Part& p) { return p.event_count > 0; });
   if (profiled) leave_out_open_collective(*trace);
   bool placed = true;
-  if (profiled)
-    find_cells(*trace, *rules, options);
+  if (profiled) find_cells(*trace, *rules, options);
   else if (!find_recorded_cells(*trace, *rules, options) && (trace->cells.size() > 0 || options.layout.pp > 0))
     placed = infer_layout(*trace, options.layout);  // ranks without cells, as of a flight recorder, are not stages
   for (const Diagnostic& d : trace->diagnostics.items())

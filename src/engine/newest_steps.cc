@@ -49,10 +49,8 @@ std::vector<std::string> newest_files(const Source& source) {
   for (const SourceFile& file : source.files) {
     const size_t end = file.path.rfind(".slrec");
     const size_t dot = end == std::string::npos ? end : file.path.rfind('.', end - 1);
-    if (dot != std::string::npos)
-      by_recording[file.path.substr(0, dot)].push_back(file.path);
-    else if (file.path.ends_with(".slhot"))
-      out.push_back(file.path);
+    if (dot != std::string::npos) by_recording[file.path.substr(0, dot)].push_back(file.path);
+    else if (file.path.ends_with(".slhot")) out.push_back(file.path);
   }
   for (auto& [stem, files] : by_recording) {
     sort_stably(files, [](const std::string& a, const std::string& b) {
@@ -266,19 +264,15 @@ void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std
   std::map<std::string_view, const Awaited*> newest;  // files are in the order in which they were begun
   std::set<std::string_view> in_memory;
   for (const Awaited& file : files)
-    if (file.path.ends_with(".slhot"))
-      in_memory.insert(recording_of(file.path));
-    else
-      newest[recording_of(file.path)] = &file;
+    if (file.path.ends_with(".slhot")) in_memory.insert(recording_of(file.path));
+    else newest[recording_of(file.path)] = &file;
   const int32_t under_way = last_of_all(parts);
   for (const auto& [part, steps] : parts) {
     if (steps.second != under_way || (done.size() < parts.size() && done.contains(part))) continue;
     const std::string_view recording = recording_of(trace.parts[part].source);
     const auto file = newest.find(recording);
-    if (in_memory.contains(recording) || file == newest.end())
-      in_memory_ = true;
-    else
-      awaited_.push_back(*file->second);
+    if (in_memory.contains(recording) || file == newest.end()) in_memory_ = true;
+    else awaited_.push_back(*file->second);
   }
 }
 
@@ -338,10 +332,8 @@ Look NewestSteps::look(int32_t after, size_t count, bool early) {
   look.last_may_grow = !parts.empty() && done.size() == parts.size();
   look.steps = measured_steps(*trace, first_whole, ended ? INT64_MAX : int64_t{look.under_way} + look.last_may_grow);
   look.trace = std::move(*trace);
-  if (look.steps.empty())
-    look.trace.cells = {};
-  else
-    filter_trace(look.trace, {}, look.steps.front().step, look.steps.back().step);
+  if (look.steps.empty()) look.trace.cells = {};
+  else filter_trace(look.trace, {}, look.steps.front().step, look.steps.back().step);
   link_cells(look.trace);  // filtering drops links
   return look;
 }

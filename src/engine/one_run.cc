@@ -40,10 +40,8 @@ std::vector<int64_t> shapes_of(const Trace& trace) {
   std::vector<std::set<int32_t>> chunks(trace.parts.size());
   std::vector<int64_t> shapes(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i)
-    if (trace.cells.kind[i] == CellKind::kForward)
-      chunks[trace.cells.part[i]].insert(trace.cells.chunk[i]);
-    else if (trace.cells.kind[i] == CellKind::kWeightGrad)
-      shapes[trace.cells.part[i]] = 1;
+    if (trace.cells.kind[i] == CellKind::kForward) chunks[trace.cells.part[i]].insert(trace.cells.chunk[i]);
+    else if (trace.cells.kind[i] == CellKind::kWeightGrad) shapes[trace.cells.part[i]] = 1;
   for (size_t p = 0; p < shapes.size(); ++p) shapes[p] += 2 * std::ssize(chunks[p]);
   return shapes;
 }

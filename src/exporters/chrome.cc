@@ -212,10 +212,8 @@ class ChromeWriter {
   void queue_flow_ends(uint32_t cell, uint32_t track) {
     for (const uint32_t link : links_.out_of(cell)) {
       const FlowTimes times = flow_times(trace_.cells, trace_.links[link]);
-      if (times.possible)
-        flow_ends_.push({times.s_ns, false, link, track});
-      else
-        ++flows_left_out_;
+      if (times.possible) flow_ends_.push({times.s_ns, false, link, track});
+      else ++flows_left_out_;
     }
     for (const uint32_t link : links_.into(cell)) {
       const FlowTimes times = flow_times(trace_.cells, trace_.links[link]);

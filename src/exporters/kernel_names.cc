@@ -59,12 +59,9 @@ std::string kernel_label(std::string_view name) {
   std::string out;
   int depth = 0;
   for (const char c : text)
-    if (c == '<' || c == '(')
-      ++depth;
-    else if (c == '>' || c == ')')
-      depth = std::max(0, depth - 1);
-    else if (depth == 0)
-      out += c;
+    if (c == '<' || c == '(') ++depth;
+    else if (c == '>' || c == ')') depth = std::max(0, depth - 1);
+    else if (depth == 0) out += c;
   if (out.starts_with("at::native::")) out.erase(0, 12);
   while (out.starts_with("::")) out.erase(0, 2);  // left over from an unnamed namespace
   while (!out.empty() && out.back() == ' ') out.pop_back();

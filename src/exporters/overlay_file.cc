@@ -28,10 +28,8 @@ struct Member {
 
 size_t after_string(std::string_view text, size_t open) {
   for (size_t i = open + 1; i < text.size(); ++i)
-    if (text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
-      return i + 1;
+    if (text[i] == '\\') ++i;
+    else if (text[i] == '"') return i + 1;
   return text.size();
 }
 
@@ -45,12 +43,9 @@ Member member_of(std::string_view event, std::string_view wanted) {
     const size_t value = event.find_first_not_of(" \t\r\n:", key_end);
     if (value == std::string_view::npos) return member;
     size_t end = std::string_view::npos;
-    if (event[value] == '{' || event[value] == '[')
-      end = after_closing_brace(event, value);
-    else if (event[value] == '"')
-      end = after_string(event, value);
-    else
-      end = event.find_first_of(" \t\r\n,}", value);
+    if (event[value] == '{' || event[value] == '[') end = after_closing_brace(event, value);
+    else if (event[value] == '"') end = after_string(event, value);
+    else end = event.find_first_of(" \t\r\n,}", value);
     if (end == std::string_view::npos) return member;
     if (event.substr(key + 1, key_end - key - 2) == wanted) return {key, value, end, true};
     at = end;
@@ -179,10 +174,8 @@ class OverlayWriter {
   // Keeps the text that closes the frame of the first file. It is written after the events of the other files.
   void add_to_tail(std::string_view bytes) {
     if (!first_) return;
-    if (last_)
-      write(bytes);
-    else
-      frame_end_ += bytes;
+    if (last_) write(bytes);
+    else frame_end_ += bytes;
   }
 
   // `close` is the position of the bracket that closes the array.
@@ -234,10 +227,8 @@ std::string changed_event(std::string_view event, std::string_view extra, bool d
       size_t from = args.key, to = args.end;
       const size_t before = out.find_last_not_of(kBlanks, from - 1);
       const size_t after = out.find_first_not_of(kBlanks, to);
-      if (out[before] == ',')
-        from = before;
-      else if (after != std::string::npos && out[after] == ',')
-        to = after + 1;
+      if (out[before] == ',') from = before;
+      else if (after != std::string::npos && out[after] == ',') to = after + 1;
       out.erase(from, to - from);
     }
     args = member_of(out, "args");

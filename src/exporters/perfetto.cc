@@ -193,8 +193,7 @@ class PerfettoWriter : PerfettoPackets {
     const uint64_t key = name_key(cell);
     uint64_t iid = 0;
     bool is_new = false;
-    if (const auto known = interned_.find(key); key != 0 && known != interned_.end())
-      iid = known->second;
+    if (const auto known = interned_.find(key); key != 0 && known != interned_.end()) iid = known->second;
     else if (key != 0 && interned_.size() < kMaxInternedNames)
       iid = interned_.size() + 1, is_new = interned_.emplace(key, iid).second;
     const std::string_view operation_name = operation_of(cell);

@@ -99,10 +99,8 @@ class SliceWriter : PerfettoPackets {
     const uint64_t name = intern_new(s, i);
     const size_t event = out_.begin(packet::kTrackEvent);
     out_.number(track_event::kType, kBegin);
-    if (name != 0)
-      out_.number(track_event::kNameIid, name);
-    else
-      out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
+    if (name != 0) out_.number(track_event::kNameIid, name);
+    else out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     if (!s.category_id.empty()) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) write_arrows(s, lane, i);
     write_facts(part, i);

@@ -69,12 +69,9 @@ void write_table(Output& out, const Table& table, std::set<std::string>& taken) 
           continue;
         }
         const std::string_view type = sql_type(table.columns()[c].type);
-        if (type == "TEXT")
-          insert.text(block.text(r, c));
-        else if (type == "REAL")
-          insert.real(block.real(r, c));
-        else
-          insert.integer(block.integer(r, c));
+        if (type == "TEXT") insert.text(block.text(r, c));
+        else if (type == "REAL") insert.real(block.real(r, c));
+        else insert.integer(block.integer(r, c));
       }
       insert.next();
     }

@@ -208,10 +208,8 @@ void append_csv_rows(std::string& out, const Table& table, size_t begin, size_t 
       if (c > 0) out += ',';
       if (table.is_null(r, c)) continue;
       const ColumnType type = table.columns()[c].type;
-      if (is_integral(type))
-        append_integer(out, table.integer(r, c));
-      else if (type == ColumnType::kText)
-        append_csv_field(out, table.text(r, c));
+      if (is_integral(type)) append_integer(out, table.integer(r, c));
+      else if (type == ColumnType::kText) append_csv_field(out, table.text(r, c));
       else  // an infinite ratio is not an unknown one; JSON cannot write it, but CSV can
         out += std::isfinite(table.real(r, c)) ? table.raw_text(r, c) : repr_double(table.real(r, c));
     }
@@ -230,16 +228,11 @@ void write_columns(JsonWriter& json, const Table& table) {
 void write_value(JsonWriter& json, const Table& table, size_t row, size_t column, int64_t origin_ns,
                  size_t max_bytes = std::string_view::npos) {
   const ColumnType type = table.columns()[column].type;
-  if (table.is_null(row, column))
-    json.null();
-  else if (type == ColumnType::kTime)
-    json.value(sum_or_limit(table.integer(row, column), -origin_ns));
-  else if (is_integral(type))
-    json.value(table.integer(row, column));
-  else if (type == ColumnType::kText)
-    json.value(cut_text(table.text(row, column), max_bytes));
-  else
-    json.value(table.real(row, column));
+  if (table.is_null(row, column)) json.null();
+  else if (type == ColumnType::kTime) json.value(sum_or_limit(table.integer(row, column), -origin_ns));
+  else if (is_integral(type)) json.value(table.integer(row, column));
+  else if (type == ColumnType::kText) json.value(cut_text(table.text(row, column), max_bytes));
+  else json.value(table.real(row, column));
 }
 
 std::vector<std::string> header_of(const Table& table, bool chinese) {
@@ -287,8 +280,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
   if (width_columns > 0 && last_wraps)
     fit_columns(table, width, width_columns - kMinWrapColumns - static_cast<int>(kGap.size()), columns - 1);
-  else if (width_columns > 0)
-    fit_columns(table, width, width_columns, columns);
+  else if (width_columns > 0) fit_columns(table, width, width_columns, columns);
   int before_last = 0;
   for (size_t c = 0; c + 1 < columns; ++c) before_last += width[c] + static_cast<int>(kGap.size());
   const int room = width_columns - before_last;
@@ -305,8 +297,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   for (size_t r = 0; r < rows; ++r) {
     for (size_t c = 0; c < columns; ++c) {
       if (c > 0) out += kGap;
-      if (c == last && wrap)
-        append_wrapped(out, shown(r, c), room, before_last);
+      if (c == last && wrap) append_wrapped(out, shown(r, c), room, before_last);
       else
         append_aligned(
             out,

@@ -11,10 +11,8 @@ namespace {
 
 // Writes a pid as the source has it: a number stays a number.
 void append_id(std::string& out, const std::string& text) {
-  if (parse_int(text))
-    out += text;
-  else
-    append_json_string(out, text);
+  if (parse_int(text)) out += text;
+  else append_json_string(out, text);
 }
 
 struct Counter {
@@ -75,10 +73,8 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   const auto held = torch_rank(*run, input.options.part);
   const TorchRank& rank = *held;
   TraceOverlay overlay{.part = input.options.part};
-  if (input.options.hta)
-    TRY_OK(add_hta(*run, rank, overlay.new_events));
-  else
-    add_exact(*run, rank, overlay.new_events);
+  if (input.options.hta) TRY_OK(add_hta(*run, rank, overlay.new_events));
+  else add_exact(*run, rank, overlay.new_events);
   if (overlay.new_events.empty())
     return make_error(
         ErrorCode::kBadInput,

@@ -11,10 +11,8 @@ std::string numbered(const std::string& name, size_t row) {
 
 std::string track_name(const Part& part, int lane, bool with_dp) {
   std::string name = "rank " + std::to_string(part.rank);
-  if (lane != 0)
-    name += " · " + std::string(lane_name(lane));
-  else if (part.stage != kUnknown)
-    name += " · stage " + std::to_string(part.stage);
+  if (lane != 0) name += " · " + std::string(lane_name(lane));
+  else if (part.stage != kUnknown) name += " · stage " + std::to_string(part.stage);
   if (with_dp && part.dp != kUnknown) name += " · dp " + std::to_string(part.dp);
   return name;
 }

@@ -32,10 +32,8 @@ template <LaunchRule kRule> struct GraphFact {
   static Value make(const Run& run) {
     RunGraph made;
     Result<StepGraph> graph = build_step_graph(run.trace(), sums_of(run), made.notes, kRule);
-    if (graph)
-      made.graph = std::make_shared<const StepGraph>(std::move(*graph));
-    else
-      made.error = std::move(graph).error();
+    if (graph) made.graph = std::make_shared<const StepGraph>(std::move(*graph));
+    else made.error = std::move(graph).error();
     return made;
   }
 };

@@ -147,14 +147,10 @@ std::string digest(std::string_view text) {
 }
 
 void append_cell(JsonWriter& json, const sql::SqlValue& value) {
-  if (const auto* text = std::get_if<std::string_view>(&value))
-    json.value(clean_text(*text));
-  else if (const auto* whole = std::get_if<int64_t>(&value))
-    json.value(*whole);
-  else if (const auto* real = std::get_if<double>(&value))
-    json.value(*real);
-  else
-    json.null();
+  if (const auto* text = std::get_if<std::string_view>(&value)) json.value(clean_text(*text));
+  else if (const auto* whole = std::get_if<int64_t>(&value)) json.value(*whole);
+  else if (const auto* real = std::get_if<double>(&value)) json.value(*real);
+  else json.null();
 }
 
 void CappedRows::begin(const std::vector<sql::ResultColumn>& all) {

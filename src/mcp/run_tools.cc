@@ -91,14 +91,10 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
     if (sink.count == rows) break;
     std::vector<sql::SqlValue> values;
     for (size_t c = 0; c < table.columns().size(); ++c)
-      if (table.is_null(row, c))
-        values.emplace_back();
-      else if (table.column(c).index() == 0)
-        values.emplace_back(table.integer(row, c));
-      else if (table.column(c).index() == 1)
-        values.emplace_back(table.real(row, c));
-      else
-        values.emplace_back(std::string_view(table.text(row, c)));
+      if (table.is_null(row, c)) values.emplace_back();
+      else if (table.column(c).index() == 0) values.emplace_back(table.integer(row, c));
+      else if (table.column(c).index() == 1) values.emplace_back(table.real(row, c));
+      else values.emplace_back(std::string_view(table.text(row, c)));
     if (!sink.row(values)) break;
   }
   const int64_t left = static_cast<int64_t>(table.row_count()) - sink.count;
@@ -133,10 +129,8 @@ Result<std::string> Tools::explain(const Value& arguments) {
         .field("command", clean_text(finding_command(f, (*run)->paths), 1000));
     const FindingEvidence evidence = evidence_of(f);
     json.key("evidence");
-    if (evidence.analysis.empty())
-      json.null();
-    else
-      json.begin_object().field("analysis", evidence.analysis).field("table", evidence.table).end_object();
+    if (evidence.analysis.empty()) json.null();
+    else json.begin_object().field("analysis", evidence.analysis).field("table", evidence.table).end_object();
   });
   json.field("closing", pick(closing_words(e))).field("why_not", clean_text(e.why_not, 1000));
   json.field("handle", handle_of(**run, "explain", arguments)).end_object();

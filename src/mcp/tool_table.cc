@@ -146,10 +146,8 @@ void append_answer_schema(JsonWriter& json, const Tool& tool) {
     if (colon == std::string_view::npos) continue;
     const std::string_view name = member.substr(0, colon);
     std::string_view type = member.substr(colon + 1);
-    if (type.ends_with("~"))
-      type.remove_suffix(1);
-    else
-      always.push_back(name);
+    if (type.ends_with("~")) type.remove_suffix(1);
+    else always.push_back(name);
     json.key(name).raw(schema_of(type));
   }
   json.key("cannot_answer").raw("{\"const\":true}");
@@ -170,10 +168,8 @@ Status check_arguments(const Tool& tool, const Value& given) {
   for (const Argument& argument : tool.arguments) {
     const Value value = given[argument.name];
     const std::string name = std::string(tool.name) + ": " + argument.name;
-    if (!value.is_none())
-      TRY_OK(check_value(argument, name, value));
-    else if (argument.required)
-      return wrong(name + " is missing", argument.help);
+    if (!value.is_none()) TRY_OK(check_value(argument, name, value));
+    else if (argument.required) return wrong(name + " is missing", argument.help);
   }
   return {};
 }

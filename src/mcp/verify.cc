@@ -58,8 +58,7 @@ std::optional<Value> at_pointer(Value value, std::string_view pointer) {
     for (size_t i = 0; i < part.size(); ++i)
       if (part[i] == '~' && i + 1 < part.size() && (part[i + 1] == '0' || part[i + 1] == '1'))
         name += part[++i] == '0' ? '~' : '/';
-      else
-        name += part[i];
+      else name += part[i];
     if (value.is_list()) {
       const auto index = parse_int(name);
       if (!index || *index < 0 || *index >= std::ssize(value)) return std::nullopt;
@@ -207,12 +206,9 @@ Result<std::string> Tools::verify(const Value& arguments) {
     }
     const char* verdict = found ? verdict_on(claim, *found, why) : "cannot_tell";
     json.begin_object().field("text", clean_text(given["text"].text(), 500)).field("verdict", verdict).key("number");
-    if (!found)
-      json.null();
-    else if (found->value.tag() == ValueTag::kText)
-      json.value(clean_text(found->value.text()));
-    else
-      json.raw(canonical_json(found->value));
+    if (!found) json.null();
+    else if (found->value.tag() == ValueTag::kText) json.value(clean_text(found->value.text()));
+    else json.raw(canonical_json(found->value));
     if (found) json.field("unit", found->unit).field("at", clean_text(found->at));
     json.field("from", claim.sql.empty() ? clean_text(claim.handle, 60) : clean_text(claim.sql))
         .field("why", clean_text(why, 1000));

@@ -101,10 +101,8 @@ int assign_rows(const std::vector<int64_t>& start_ns, const std::vector<int64_t>
     size_t r = 0;
     while (r < free_at.size() && free_at[r] > start_ns[i]) ++r;
     if (r == free_at.size()) {
-      if (free_at.size() < static_cast<size_t>(max_rows))
-        free_at.push_back(end_ns[i]);
-      else
-        r = free_at.size() - 1;
+      if (free_at.size() < static_cast<size_t>(max_rows)) free_at.push_back(end_ns[i]);
+      else r = free_at.size() - 1;
     }
     free_at[r] = std::max(free_at[r], end_ns[i]);
     row[i] = static_cast<int>(r);

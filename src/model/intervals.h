@@ -47,8 +47,7 @@ inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   for (const Interval& next : intervals)
     if (kept > 0 && next.start <= intervals[kept - 1].end)
       intervals[kept - 1].end = std::max(intervals[kept - 1].end, next.end);
-    else
-      intervals[kept++] = next;
+    else intervals[kept++] = next;
   intervals.resize(kept);
   return intervals;
 }
@@ -65,10 +64,8 @@ inline int64_t shared_length(const std::vector<Interval>& a, const std::vector<I
   int64_t sum = 0;
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     sum += std::max<int64_t>(0, std::min(a[i].end, b[k].end) - std::max(a[i].start, b[k].start));
-    if (a[i].end < b[k].end)
-      ++i;
-    else
-      ++k;
+    if (a[i].end < b[k].end) ++i;
+    else ++k;
   }
   return sum;
 }
@@ -79,10 +76,8 @@ inline std::vector<Interval> shared_of(const std::vector<Interval>& a, const std
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     const int64_t start = std::max(a[i].start, b[k].start), end = std::min(a[i].end, b[k].end);
     if (start < end) out.push_back({start, end});
-    if (a[i].end < b[k].end)
-      ++i;
-    else
-      ++k;
+    if (a[i].end < b[k].end) ++i;
+    else ++k;
   }
   return out;
 }

@@ -57,10 +57,8 @@ class Declared {
     for (const dom::element& item : dom::array(from)) {
       if (std::string_view set; !item.get(set)) {
         const auto known = sets_.find(set);
-        if (known == sets_.end())
-          flaws.push_back(id + ": no column set is named " + std::string(set));
-        else
-          add_columns(id, known->second, to);
+        if (known == sets_.end()) flaws.push_back(id + ": no column set is named " + std::string(set));
+        else add_columns(id, known->second, to);
         continue;
       }
       const std::string type = declared_text(item, 2);

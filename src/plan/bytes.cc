@@ -95,10 +95,8 @@ void add_shapes(const Model& m, const LayerKind& kind, const Layout& l, Shapes& 
   const auto add_mlp = [&](double f) {
     if (f > 0) shapes.insert({gate * f, h}), shapes.insert({h, f});
   };
-  if (kind.moe)
-    add_mlp(m.moe->ffn / l.etp), add_mlp(m.moe->shared / t);
-  else
-    add_mlp(m.ffn / t);
+  if (kind.moe) add_mlp(m.moe->ffn / l.etp), add_mlp(m.moe->shared / t);
+  else add_mlp(m.ffn / t);
 }
 
 }  // namespace
@@ -201,10 +199,8 @@ std::vector<RankHeld> held_moments(const Schedule& schedule) {
       const auto actions = schedule.ranks[r][i].actions();
       for (const Action& a : actions) {
         const auto chunk = static_cast<int16_t>(a.chunk);
-        if (a.kind == CellKind::kForward)
-          ++held[chunk], now.forward_chunk = chunk;
-        else if (a.kind != CellKind::kWeightGrad)
-          now.chunk = chunk;
+        if (a.kind == CellKind::kForward) ++held[chunk], now.forward_chunk = chunk;
+        else if (a.kind != CellKind::kWeightGrad) now.chunk = chunk;
       }
       now.held = held, now.waiting = waiting;
       note(now);

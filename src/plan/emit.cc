@@ -104,8 +104,7 @@ std::string torchtitan(const Wish& w, const Candidate& c) {
   if (w.rates.memory.sharding == Sharding::kDistributed)
     out = "# torchtitan shards all states (FSDP) or none; --optimizer distributed has no flag there\n" + out;
   if (l.pp == 1) return out + torchtitan_recompute(c);
-  if (known != std::end(names))
-    out += "--parallelism.pipeline_parallel_schedule " + std::string(known->second) + "\n";
+  if (known != std::end(names)) out += "--parallelism.pipeline_parallel_schedule " + std::string(known->second) + "\n";
   else
     out += "--parallelism.pipeline_parallel_schedule_csv order.csv  # stageline schedule " + c.schedule +
            " --format torch\n";

@@ -167,16 +167,11 @@ std::vector<LayerForm> read_pattern(Sizes& s, Model& m, std::string_view pattern
   m.hybrid = true;
   for (const char letter : pattern) {
     if (letter == '|' || letter == '/') continue;
-    if (letter == 'M')
-      layers.push_back({Mixer::kMamba, false, false});
-    else if (letter == 'G')
-      layers.push_back({Mixer::kDelta, false, false});
-    else if (letter == '*')
-      layers.push_back({Mixer::kAttention, false, false});
-    else if (letter == '-')
-      layers.push_back({Mixer::kNone, false, true});
-    else if (letter == 'E')
-      layers.push_back({Mixer::kNone, true, true});
+    if (letter == 'M') layers.push_back({Mixer::kMamba, false, false});
+    else if (letter == 'G') layers.push_back({Mixer::kDelta, false, false});
+    else if (letter == '*') layers.push_back({Mixer::kAttention, false, false});
+    else if (letter == '-') layers.push_back({Mixer::kNone, false, true});
+    else if (letter == 'E') layers.push_back({Mixer::kNone, true, true});
     else if (layers.push_back({Mixer::kNone, false, false}); unknown.insert(letter).second)
       m.notes.push_back("layers " + valid_utf8(std::string(1, letter)));
   }
@@ -287,10 +282,8 @@ void read_mixers(Sizes& s, Model& m, const std::string& type, std::vector<LayerF
     if (list.size() != layers.size()) return s.fail("layer_types has " + std::to_string(list.size()) + " layers");
     for (size_t i = 0; i < layers.size(); ++i) {
       const std::string_view one = list.item(i).text();
-      if (one == "linear_attention")
-        layers[i].mixer = Mixer::kDelta;
-      else if (one == "sliding_attention")
-        layers[i].mixer = Mixer::kWindow;
+      if (one == "linear_attention") layers[i].mixer = Mixer::kDelta;
+      else if (one == "sliding_attention") layers[i].mixer = Mixer::kWindow;
       else if (one != "full_attention")
         return s.fail("the layer type \"" + valid_utf8(std::string(one)) + "\" is not known");
     }
@@ -463,10 +456,8 @@ LayerParameters layer_parameters(const Model& m, const LayerKind& kind) {
   }
   const double h = m.hidden, a = m.heads, q = m.kv_heads, d = m.head_dim, f = m.ffn;
   out.attention = mixer_weights(m, kind);
-  if (m.mla)
-    out.small = m.mla->q_rank + m.mla->kv_rank;
-  else
-    out.small = (m.qk_norm ? 2 * d : 0) + (m.qkv_bias ? d * (a + 2 * q) : 0) + (m.bias ? h : 0);
+  if (m.mla) out.small = m.mla->q_rank + m.mla->kv_rank;
+  else out.small = (m.qk_norm ? 2 * d : 0) + (m.qkv_bias ? d * (a + 2 * q) : 0) + (m.bias ? h : 0);
   out.small += 2 * h * m.norm_parts;
   const double w = m.mlp_weights();
   if (kind.moe) {

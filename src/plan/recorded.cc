@@ -170,10 +170,8 @@ RecordedTimes times_of_run(const RecordedRun& run, const std::vector<uint8_t>& k
     if (more <= kSlow || std::ranges::count(usual, s)) continue;
     const int32_t rank = run.stages.owner[s];
     const auto known = std::ranges::find(out.slow, rank, &std::pair<int32_t, double>::first);
-    if (known == out.slow.end())
-      out.slow.emplace_back(rank, more);
-    else
-      known->second = std::max(known->second, more);
+    if (known == out.slow.end()) out.slow.emplace_back(rank, more);
+    else known->second = std::max(known->second, more);
   }
   out.stages.assign(stages, {});
   for (size_t s = 0; s < stages; ++s)

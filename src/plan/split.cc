@@ -24,10 +24,8 @@ class Search {
 
   SplitAnswer run(const Budget& budget) {
     if (layers_ < stages_ * p_.min_layers) return answer_;
-    if (p_.per_rank)
-      run_with({});
-    else
-      run_one_choice();
+    if (p_.per_rank) run_with({});
+    else run_one_choice();
     answer_.work = budget.work - left_;
     return answer_;
   }
@@ -77,10 +75,8 @@ class Search {
   void run_with(const std::optional<Recompute>& fixed) {
     fixed_ = fixed;
     seen_.clear();
-    if (p_.schedule.sizes.chunks == 1)
-      search_one_chunk();
-    else
-      search_chunks();
+    if (p_.schedule.sizes.chunks == 1) search_one_chunk();
+    else search_chunks();
   }
 
   // ---- one chunk a rank

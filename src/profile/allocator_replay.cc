@@ -38,12 +38,10 @@ struct State {
   bool is_known = true;                // false once an event could not be undone
 
   void undo(const AllocatorEvent& event) {
-    if (event.action == AllocatorAction::kAlloc)
-      is_known &= blocks.erase(event.address) > 0;
+    if (event.action == AllocatorAction::kAlloc) is_known &= blocks.erase(event.address) > 0;
     else if (event.action == AllocatorAction::kFreeCompleted)
       blocks[event.address] = rounded_up(event.bytes, kMinBlock);
-    else if (takes_segment(event.action))
-      unmap(event.address, event.bytes);
+    else if (takes_segment(event.action)) unmap(event.address, event.bytes);
     else if (const bool unmap = event.action == AllocatorAction::kSegmentUnmap; gives_segment(event.action))
       segments[event.address] = {event.bytes, event.stream, unmap,
                                  unmap ? event.bytes % kSharedSegment == 0 : event.bytes != kSmallSegment};

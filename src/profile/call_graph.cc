@@ -245,8 +245,7 @@ CallGraph hta_call_stack(const TorchRank& rank) {
   for (ThreadRows& thread : rows_by_thread(rank)) {
     if (stack_device(rank, thread) == StackDevice::kDevice)
       for (const int32_t row : thread.rows) graph.depth[row] = -1;
-    else
-      nest_call_stack(rank, thread.rows, graph.parent, graph.preorder);
+    else nest_call_stack(rank, thread.rows, graph.parent, graph.preorder);
   }
   for (const int32_t row : graph.preorder) {
     const int32_t up = graph.parent[row];

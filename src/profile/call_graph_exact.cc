@@ -97,10 +97,8 @@ class Builder {
       const int32_t launch = on_stream && work.partner >= 0 && graph_.has(work.partner) ? work.partner : -1;
       int32_t at = launch;
       while (at >= 0 && at != owner && graph_.edge[at] == CallEdge::kCall) at = parent(at);
-      if (launch >= 0 && (owner < 0 || at == owner))
-        graph_.parent[i] = launch;
-      else if (owner >= 0)
-        graph_.parent[i] = owner;
+      if (launch >= 0 && (owner < 0 || at == owner)) graph_.parent[i] = launch;
+      else if (owner >= 0) graph_.parent[i] = owner;
     }
   }
 

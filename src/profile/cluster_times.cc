@@ -31,12 +31,9 @@ ClusterTimes cluster_times(const TorchRun& run, const TorchRank& rank, const std
     ClusterStep& t = steps[row.iteration];
     t.work.add(row.start_ns, row.end_ns());
     const Interval i{row.start_ns, row.end_ns()};
-    if (row.kernel == KernelClass::kComputation)
-      t.compute.push_back(i);
-    else if (row.kernel == KernelClass::kCommunication)
-      t.communication.push_back(i);
-    else
-      t.memory.push_back(i);
+    if (row.kernel == KernelClass::kComputation) t.compute.push_back(i);
+    else if (row.kernel == KernelClass::kCommunication) t.communication.push_back(i);
+    else t.memory.push_back(i);
   }
   for (const CommunicationOp& op : ops) {
     ClusterStep& t = steps[op.step];

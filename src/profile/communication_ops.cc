@@ -131,10 +131,8 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
   std::vector<CommunicationOp*> all;
   for (std::vector<CommunicationOp>& rank : ranks)
     for (CommunicationOp& op : rank)
-      if (op.messages || op.leaves_early)
-        ++out.not_matched;
-      else
-        all.push_back(&op);
+      if (op.messages || op.leaves_early) ++out.not_matched;
+      else all.push_back(&op);
   out.begin.push_back(0);
   each_same(
       all, [](const CommunicationOp* op) { return op->key(); },

@@ -403,14 +403,11 @@ class TimelineBuilder {
 
   // Adds a stretch of the host to its owner's pieces.
   void add_piece(int64_t start, int64_t end, OwnerKey key, IdleCause owner) {
-    if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key)
-      out_.pieces.back().dur_ns += end - start;
-    else
-      out_.pieces.push_back({key, end - start});
+    if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key) out_.pieces.back().dur_ns += end - start;
+    else out_.pieces.push_back({key, end - start});
     if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == start)
       out_.owners.back().end_ns = end;
-    else
-      out_.owners.push_back({start, end, owner});
+    else out_.owners.push_back({start, end, owner});
   }
 
   // Adds to an owner the gaps of the device that lie in a stretch of the host. Stretches come in order.

@@ -161,10 +161,8 @@ class ArgumentReader {
   }
 
   void take(Filling& filling, size_t row, std::string_view json) {
-    if (row == kNoRow)
-      filling.code(json);
-    else
-      filling.set(row, rows_, json);
+    if (row == kNoRow) filling.code(json);
+    else filling.set(row, rows_, json);
   }
 
   void read_arguments(od::value& value, std::string_view text, size_t row) {

@@ -59,10 +59,8 @@ class Matcher {
     std::vector<int32_t> members;       // indices of parts
     std::vector<int32_t> without_dump;  // ranks
     for (const int32_t r : group.ranks)
-      if (const auto at = part_of_.find(r); at != part_of_.end())
-        members.push_back(at->second);
-      else
-        without_dump.push_back(r);
+      if (const auto at = part_of_.find(r); at != part_of_.end()) members.push_back(at->second);
+      else without_dump.push_back(r);
     std::map<int64_t, std::vector<Call>> by_sequence;
     std::map<std::pair<int32_t, int32_t>, std::pair<std::vector<Call>, std::vector<Call>>> messages;  // key: (src, dst)
     for (size_t p = 0; p < trace_.parts.size(); ++p)
@@ -160,10 +158,8 @@ class Matcher {
   static std::vector<Call> last_of_batches(const std::vector<Call>& calls) {
     std::vector<Call> last;
     for (const Call& c : calls)
-      if (last.empty() || last.back().part != c.part)
-        last.push_back(c);
-      else if (c.call->record_id > last.back().call->record_id)
-        last.back() = c;
+      if (last.empty() || last.back().part != c.part) last.push_back(c);
+      else if (c.call->record_id > last.back().call->record_id) last.back() = c;
     return last;
   }
 
@@ -174,10 +170,8 @@ class Matcher {
     bool known = true;
     for (const int32_t p : members) {
       if (present.contains(p)) continue;
-      if (overwritten(p, calls))
-        known = false;
-      else
-        problem.culprits.push_back(rank(p));
+      if (overwritten(p, calls)) known = false;
+      else problem.culprits.push_back(rank(p));
     }
     return known;
   }

@@ -283,12 +283,9 @@ std::vector<bool> hta_run_facts(TorchRun& run) {
     ++step_symbols;
     steps.insert(profiler_step_number(name));
   }
-  if (mtia)
-    run.device_type = "MTIA";
-  else if (nvidia)
-    run.device_type = "NVIDIA GPU";
-  else if (amd)
-    run.device_type = "AMD GPU";
+  if (mtia) run.device_type = "MTIA";
+  else if (nvidia) run.device_type = "NVIDIA GPU";
+  else if (amd) run.device_type = "AMD GPU";
   run.listed_steps.assign(steps.begin(), steps.end());
   run.drops_last_step = step_symbols >= 2;
   return held;
@@ -330,10 +327,8 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   const IdSlots slots = correlations_of(rank.rows);
   link_partners(rank.rows, gpu_side, slots);
   set_iterations(run, part, rank.rows);
-  if (run.drops_last_step && run.device_type == "MTIA")
-    keep_mtia_steps(run, part, rank.rows, gpu_side, slots);
-  else if (run.drops_last_step)
-    drop_last_step(run, rank.rows, gpu_side, slots);
+  if (run.drops_last_step && run.device_type == "MTIA") keep_mtia_steps(run, part, rank.rows, gpu_side, slots);
+  else if (run.drops_last_step) drop_last_step(run, rank.rows, gpu_side, slots);
   return rank;
 }
 

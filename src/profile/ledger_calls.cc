@@ -153,10 +153,8 @@ class CallReader {
     const bool has_elements = fact.in_elements > 0 || fact.out_elements > 0;
     const int64_t bytes =
         has_elements ? message_bytes(kind, fact.group_size, fact.in_elements, fact.out_elements, element) : fact.bytes;
-    if (first)
-      call.bytes = bytes;
-    else
-      call.bytes = call.bytes < 0 || bytes < 0 ? -1 : sum_or_limit(call.bytes, bytes);
+    if (first) call.bytes = bytes;
+    else call.bytes = call.bytes < 0 || bytes < 0 ? -1 : sum_or_limit(call.bytes, bytes);
     if (kind == CollectiveKind::kSendRecv) take_message(fact, bytes, call);
     if (kind == CollectiveKind::kAllToAllV && first && element > 0) {
       call.sent_to = split_bytes(trace_.names.text(fact.in_split), fact.in_elements, element, call.rows_sent);

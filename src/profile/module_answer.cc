@@ -127,10 +127,8 @@ class Answer {
       int32_t before = -1;
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (root_[i] != i) continue;
-        if (name(i) != kAccumulate)
-          before = backward_module_[i];
-        else if (backward_module_[i] < 0)
-          backward_module_[i] = before;
+        if (name(i) != kAccumulate) before = backward_module_[i];
+        else if (backward_module_[i] < 0) backward_module_[i] = before;
       }
     }
   }
@@ -148,10 +146,8 @@ class Answer {
       if (!kept_[i]) continue;
       const int32_t backward = root_[i] == kNoSliceIndex ? -1 : backward_module_[root_[i]];
       if (is_device_work(category(i))) {
-        if (backward >= 0)
-          sums_[backward].self_backward_device_ns += s_.dur_ns[i];
-        else if (module_[i] >= 0)
-          sums_[module_[i]].self_device_ns += s_.dur_ns[i];
+        if (backward >= 0) sums_[backward].self_backward_device_ns += s_.dur_ns[i];
+        else if (module_[i] >= 0) sums_[module_[i]].self_device_ns += s_.dur_ns[i];
         continue;
       }
       if (root_[i] == i && backward >= 0) sums_[backward].self_backward_host_ns += s_.dur_ns[i];

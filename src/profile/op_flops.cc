@@ -58,10 +58,8 @@ std::vector<int64_t> numbers_of(std::string_view text) {
   const char* const end = at + text.size();
   int64_t value = 0;
   while (at < end)
-    if (read_number(at, end, value))
-      out.push_back(value);
-    else
-      ++at;
+    if (read_number(at, end, value)) out.push_back(value);
+    else ++at;
   return out;
 }
 

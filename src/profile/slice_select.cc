@@ -182,10 +182,8 @@ class Selector {
     std::map<std::pair<uint32_t, StringId>, std::vector<uint32_t>> found;  // key: step and name
     for (uint32_t i = 0; i < mask.size(); ++i) {
       if (!fits[slices_.name_id[i]]) continue;
-      if (condition.occurrence)
-        found[{step_index(i), slices_.name_id[i]}].push_back(i);
-      else
-        mask[i] = 1;
+      if (condition.occurrence) found[{step_index(i), slices_.name_id[i]}].push_back(i);
+      else mask[i] = 1;
     }
     for (auto& [of, slices] : found) {
       sort_stably(slices, [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
@@ -209,12 +207,9 @@ class Selector {
       for (chain.clear(); answer == kOpen && mask[at] == kOpen;) {
         chain.push_back(at);
         const uint32_t above = slices_.parent[at];
-        if (above == kNoSliceIndex || chain.size() > mask.size())
-          answer = kNo;
-        else if (wanted[above])
-          answer = kYes;
-        else
-          at = above;
+        if (above == kNoSliceIndex || chain.size() > mask.size()) answer = kNo;
+        else if (wanted[above]) answer = kYes;
+        else at = above;
       }
       if (answer == kOpen) answer = mask[at];
       for (const uint32_t link : chain) mask[link] = answer;

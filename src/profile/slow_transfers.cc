@@ -49,10 +49,8 @@ std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const st
     if (t.message || t.number < 0) continue;
     const double expected = median.at(like_of(t)) * t.bytes;
     Links& of = calls[{t.group, t.kind, t.step, t.number}];
-    if (t.time_ns >= threshold * expected)
-      of.slow.insert({t.src, t.dst});
-    else
-      of.some_fast = true;
+    if (t.time_ns >= threshold * expected) of.slow.insert({t.src, t.dst});
+    else of.some_fast = true;
   }
   std::set<Call> out;
   for (const auto& [call, of] : calls)

@@ -90,8 +90,7 @@ class Sorter {
       return;
     }
     if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
-    if (run_.is(row.name, TbRun::kDeviceCollective))
-      host_collectives_.push_back(at);
+    if (run_.is(row.name, TbRun::kDeviceCollective)) host_collectives_.push_back(at);
     else if (event == TbEvent::kOperator) {  // ranges around everything say nothing of what the host does
       if (host_ops_.size() <= row.lane) host_ops_.resize(row.lane + size_t{1});
       host_ops_[row.lane].push_back({at, run_.is(row.name, TbRun::kHostCall)});

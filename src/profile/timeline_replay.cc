@@ -105,12 +105,10 @@ class TimelineReplay {
   void end_call(size_t i) {
     const auto& item = t_.host[i];
     const int64_t returns_at_once = start_[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
-    if (!out_.wait_nodes.empty() && out_.wait_nodes[item.node])
-      end_[i] = returns_at_once;
+    if (!out_.wait_nodes.empty() && out_.wait_nodes[item.node]) end_[i] = returns_at_once;
     else if (item.waits_for >= 0)
       end_[i] = std::max(returns_at_once, work_end_[item.waits_for] + (item.end_ns - t_.device[item.waits_for].end_ns));
-    else
-      end_[i] = start_[i] + (item.end_ns - item.start_ns) - shorter_[i];
+    else end_[i] = start_[i] + (item.end_ns - item.start_ns) - shorter_[i];
   }
 
   // Returns when a place within call `i`, which was reached at `anchor_ns`, is reached now.

@@ -319,16 +319,12 @@ class Block {
       reported = "ifnull(sum(aggregate_count), 0)";
     } else if (one && end == close && is_number(one->field)) {
       const std::string& number = one->column.name;
-      if (name == "count")
-        reported = "ifnull(sum(aggregate_known_" + number + "), 0)";
-      else if (name == "sum")
-        reported = "sum(aggregate_sum_" + number + ")";
+      if (name == "count") reported = "ifnull(sum(aggregate_known_" + number + "), 0)";
+      else if (name == "sum") reported = "sum(aggregate_sum_" + number + ")";
       else if (name == "avg")
         reported = "(1.0 * sum(aggregate_sum_" + number + ") / sum(aggregate_known_" + number + "))";
-      else if (name == "min" || name == "max")
-        reported = name + "(aggregate_" + name + "_" + number + ")";
-      else
-        return false;
+      else if (name == "min" || name == "max") reported = name + "(aggregate_" + name + "_" + number + ")";
+      else return false;
       numbers_.insert(number);
     } else if (one && end == close && is_key(one->field) && (name == "count" || name == "min" || name == "max")) {
       keys_.insert(one->column.name);

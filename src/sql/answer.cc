@@ -57,10 +57,8 @@ void AnswerTable::add(Column& column, const SqlValue& value) {
       break;
     case SqlType::kText: {
       const size_t before = column.bytes.size();
-      if (const auto* text = std::get_if<std::string_view>(&value))
-        column.bytes += valid_utf8(*text);
-      else if (!is_null)
-        column.bytes += number_text(value);
+      if (const auto* text = std::get_if<std::string_view>(&value)) column.bytes += valid_utf8(*text);
+      else if (!is_null) column.bytes += number_text(value);
       column.ends.push_back(column.bytes.size());
       bytes_ += static_cast<int64_t>(column.bytes.size() - before);
     }
@@ -102,8 +100,7 @@ bool CsvSink::row(const std::vector<SqlValue>& values) {
     if (c > 0) text_ += ',';
     if (const auto* text = std::get_if<std::string_view>(&values[c]))
       text->empty() ? text_ += "\"\"" : (append_csv_field(text_, valid_utf8(*text)), text_);
-    else if (values[c].index() != 0)
-      text_ += number_text(values[c]);
+    else if (values[c].index() != 0) text_ += number_text(values[c]);
   }
   text_ += '\n';
   if (text_.size() >= kBytesPerWrite) end();
@@ -138,12 +135,9 @@ bool JsonSink::row(const std::vector<SqlValue>& values) {
   ++rows_;
   for (size_t c = 0; c < values.size(); ++c) {
     if (c > 0) text_ += ',';
-    if (const auto* text = std::get_if<std::string_view>(&values[c]))
-      append_json_string(text_, *text);
-    else if (const auto* real = std::get_if<double>(&values[c]))
-      text_ += json_double(*real);
-    else
-      text_ += values[c].index() == 0 ? "null" : number_text(values[c]);
+    if (const auto* text = std::get_if<std::string_view>(&values[c])) append_json_string(text_, *text);
+    else if (const auto* real = std::get_if<double>(&values[c])) text_ += json_double(*real);
+    else text_ += values[c].index() == 0 ? "null" : number_text(values[c]);
   }
   text_ += ']';
   if (text_.size() >= kBytesPerWrite) {

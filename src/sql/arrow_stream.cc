@@ -176,10 +176,8 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
       std::string bits((count + 7) / 8, '\0');
       int64_t nulls = 0;
       for (size_t i = 0; i < count; ++i)
-        if (column.valid[begin + i])
-          bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << (i % 8));
-        else
-          ++nulls;
+        if (column.valid[begin + i]) bits[i / 8] = static_cast<char>(bits[i / 8] | 1 << (i % 8));
+        else ++nulls;
       nodes.push_back(count);
       nodes.push_back(nulls);
       add(bits.data(), nulls == 0 ? 0 : bits.size());

@@ -44,10 +44,8 @@ void replace(sqlite3_context* context, int count, sqlite3_value** values) {
   sqlite3_str_append(out, rest.data(), static_cast<int>(rest.size()));
   if (static_cast<size_t>(sqlite3_str_length(out)) > max || sqlite3_str_errcode(out) == SQLITE_TOOBIG)
     sqlite3_result_error_toobig(context);
-  else if (sqlite3_str_errcode(out) != SQLITE_OK)
-    sqlite3_result_error_nomem(context);
-  else
-    sqlite3_result_text64(context, sqlite3_str_value(out), sqlite3_str_length(out), SQLITE_TRANSIENT, SQLITE_UTF8);
+  else if (sqlite3_str_errcode(out) != SQLITE_OK) sqlite3_result_error_nomem(context);
+  else sqlite3_result_text64(context, sqlite3_str_value(out), sqlite3_str_length(out), SQLITE_TRANSIENT, SQLITE_UTF8);
   sqlite3_free(sqlite3_str_finish(out));
 }
 
@@ -177,12 +175,9 @@ void print(sqlite3_context* context, int count, sqlite3_value** values) {
     is_refused = directive.is_too_wide;
     if (is_refused || directive.kind == '\0' || !append_directive(out, directive, argument)) break;
   }
-  if (is_refused)
-    sqlite3_result_error(context, "a width or precision in a format is at most 10000", -1);
-  else if (sqlite3_str_errcode(out) == SQLITE_TOOBIG)
-    sqlite3_result_error_toobig(context);
-  else if (sqlite3_str_errcode(out) != SQLITE_OK)
-    sqlite3_result_error_nomem(context);
+  if (is_refused) sqlite3_result_error(context, "a width or precision in a format is at most 10000", -1);
+  else if (sqlite3_str_errcode(out) == SQLITE_TOOBIG) sqlite3_result_error_toobig(context);
+  else if (sqlite3_str_errcode(out) != SQLITE_OK) sqlite3_result_error_nomem(context);
   else
     sqlite3_result_text64(context, sqlite3_str_length(out) > 0 ? sqlite3_str_value(out) : "", sqlite3_str_length(out),
                           SQLITE_TRANSIENT, SQLITE_UTF8);

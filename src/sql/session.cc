@@ -98,10 +98,8 @@ struct Session::Watch {
     if ((limits.cancelled && limits.cancelled->load(std::memory_order_relaxed)) ||
         (limits.progress && limits.progress->cancelled()))
       why = Why::kCancelled;
-    else if (limits.timeout.count() > 0 && std::chrono::steady_clock::now() >= until)
-      why = Why::kTime;
-    else if (sqlite_memory() - memory_before > limits.max_memory)
-      why = Why::kMemory;
+    else if (limits.timeout.count() > 0 && std::chrono::steady_clock::now() >= until) why = Why::kTime;
+    else if (sqlite_memory() - memory_before > limits.max_memory) why = Why::kMemory;
     return why != Why::kNothing;
   }
   Error error() const {
@@ -281,10 +279,8 @@ struct Session::Question {
       }
       if (place == 0 || place > sqlite3_bind_parameter_count(prepared)) continue;
       const auto& value = parameters[i].value;
-      if (const auto* number = std::get_if<int64_t>(&value))
-        sqlite3_bind_int64(prepared, place, *number);
-      else if (const auto* real = std::get_if<double>(&value))
-        sqlite3_bind_double(prepared, place, *real);
+      if (const auto* number = std::get_if<int64_t>(&value)) sqlite3_bind_int64(prepared, place, *number);
+      else if (const auto* real = std::get_if<double>(&value)) sqlite3_bind_double(prepared, place, *real);
       else if (const auto* words = std::get_if<std::string>(&value))
         sqlite3_bind_text64(prepared, place, words->data(), words->size(), SQLITE_STATIC, SQLITE_UTF8);
     }

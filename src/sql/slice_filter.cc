@@ -107,8 +107,7 @@ Status add_condition(SliceFilter& filter, const Trace& trace, Field field, uint8
     narrow(op, value, filter.*range->low, filter.*range->high);
   else if (const auto* integer = std::get_if<Integer>(&condition->target))
     keep(filter.**integer, value, filter.nothing);
-  else
-    keep(filter.*std::get<Words>(condition->target), value, filter.nothing);
+  else keep(filter.*std::get<Words>(condition->target), value, filter.nothing);
   return {};
 }
 

@@ -28,8 +28,7 @@ void SliceScan::start(int mode) {
     for (size_t p = 0; p < trace_->parts.size(); ++p)
       if (wants_part(p)) parts.push_back(p);
     if (mode & kBackwards) std::ranges::reverse(parts);
-    if (mode & kByName)
-      order_by_name(parts, (mode & kBackwards) != 0);
+    if (mode & kByName) order_by_name(parts, (mode & kBackwards) != 0);
     else
       for (const size_t p : parts) add_lanes(p);
   }
@@ -199,10 +198,8 @@ bool SliceScan::fill() {
     while (at_ < s.end) {
       const size_t count = std::min(batch_, s.end - at_);
       if (batch_ < kMaxBatchRows) batch_ *= 2;
-      if (s.rows)
-        std::copy_n(s.rows->begin() + at_, count, batch_rows_.begin());
-      else
-        std::iota(batch_rows_.begin(), batch_rows_.begin() + count, static_cast<uint32_t>(at_));
+      if (s.rows) std::copy_n(s.rows->begin() + at_, count, batch_rows_.begin());
+      else std::iota(batch_rows_.begin(), batch_rows_.begin() + count, static_cast<uint32_t>(at_));
       at_ += count;
       found_count_ = passing(s, count);
       if (found_count_ == 0) continue;

@@ -221,12 +221,9 @@ class SumsCursor : public Cursor {
   Status filter(int, const std::vector<Pushed>& given) override {
     std::vector<Pushed> conditions;
     for (const Pushed& p : given) {
-      if (p.column == layout_.keys_column())
-        keys_ = fields_of(layout_, text_of(p.value));
-      else if (p.column == layout_.keys_column() + 1)
-        numbers_ = fields_of(layout_, text_of(p.value));
-      else
-        conditions.push_back(p);
+      if (p.column == layout_.keys_column()) keys_ = fields_of(layout_, text_of(p.value));
+      else if (p.column == layout_.keys_column() + 1) numbers_ = fields_of(layout_, text_of(p.value));
+      else conditions.push_back(p);
       if (p.column < layout_.count_column() && !is_key(layout_.specs[p.column].field) &&
           sqlite3_value_type(p.value) != SQLITE_INTEGER)
         return make_error(ErrorCode::kUnavailable, "only whole numbers are compared before adding up");

@@ -47,10 +47,8 @@ class SliceCursor : public Cursor {
   bool at_end() const override { return found_ >= rows_.size(); }
   void next() override {
     if (++found_ < rows_.size()) return;
-    if (first_.empty())
-      fill();
-    else
-      show_first(++shown_);
+    if (first_.empty()) fill();
+    else show_first(++shown_);
   }
   void column(sqlite3_context* out, int column) const override {
     const uint32_t slice = rows_[found_];
@@ -148,10 +146,8 @@ class SliceTable : public TableSource {
     Wanted* limit = nullptr;
     for (Wanted& w : plan.wanted) {
       if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT || w.op == SQLITE_INDEX_CONSTRAINT_OFFSET) {
-        if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT && w.usable)
-          limit = &w;
-        else
-          skips = true;
+        if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT && w.usable) limit = &w;
+        else skips = true;
         continue;
       }
       all_taken = all_taken && w.usable && w.column >= 0;

@@ -72,8 +72,7 @@ class Adder {
     first_.assign(codes(), kNone);
     if (const std::vector<uint32_t>* rows = data_.chosen_rows(p_))
       add_rows(begin, end, [rows](size_t r) -> size_t { return (*rows)[r]; });
-    else
-      add_rows(begin, end, [](size_t r) { return r; });
+    else add_rows(begin, end, [](size_t r) { return r; });
     return std::move(sums_);
   }
 
@@ -157,14 +156,11 @@ class Adder {
   }
 
   template <class RowAt> void add_rows(size_t begin, size_t end, RowAt row_at) {
-    if (asked_.by == By::kName && filter_ == Filter::kNone)
-      add_all<By::kName, Filter::kNone>(begin, end, row_at);
+    if (asked_.by == By::kName && filter_ == Filter::kNone) add_all<By::kName, Filter::kNone>(begin, end, row_at);
     else if (asked_.by == By::kName && filter_ == Filter::kCategory)
       add_all<By::kName, Filter::kCategory>(begin, end, row_at);
-    else if (asked_.by == By::kName)
-      add_all<By::kName, Filter::kAny>(begin, end, row_at);
-    else
-      add_all<By::kRank, Filter::kAny>(begin, end, row_at);
+    else if (asked_.by == By::kName) add_all<By::kName, Filter::kAny>(begin, end, row_at);
+    else add_all<By::kRank, Filter::kAny>(begin, end, row_at);
   }
 
   template <By by, Filter filter, class RowAt> void add_all(size_t begin, size_t end, RowAt row_at) {
@@ -250,10 +246,8 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
   std::vector<Total> out;
   for (const auto& [key, sums] : all) {
     if (sums.count == 0) continue;
-    if (asked.by == By::kName)
-      out.push_back({key / 8, static_cast<KernelClass>(key % 8), sums});
-    else
-      out.push_back({key, asked.by == By::kClass ? static_cast<KernelClass>(key) : KernelClass::kNone, sums});
+    if (asked.by == By::kName) out.push_back({key / 8, static_cast<KernelClass>(key % 8), sums});
+    else out.push_back({key, asked.by == By::kClass ? static_cast<KernelClass>(key) : KernelClass::kNone, sums});
   }
   return out;
 }

@@ -71,10 +71,8 @@ void run_program(InjectedLibrary& library, Cupti& cupti, Truth& truth) {
       if (work.call_id) cupti.call(driver, work.call_id, correlation_of(step, w), thread, call, call + kCallUs * kUs);
       cupti.call(false, kNoWork, 5000 + static_cast<uint32_t>(step), thread, call, call + kUs);
       cupti.fake->correlation = correlation_of(step, w);
-      if (work.bytes < 0)
-        cupti.kernel(work.name, start, start + work.dur_us * kUs, 0, work.stream);
-      else
-        cupti.copy(1, work.bytes, start, start + work.dur_us * kUs, work.stream);
+      if (work.bytes < 0) cupti.kernel(work.name, start, start + work.dur_us * kUs, 0, work.stream);
+      else cupti.copy(1, work.bytes, start, start + work.dur_us * kUs, work.stream);
     }
 }
 

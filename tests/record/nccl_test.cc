@@ -48,14 +48,10 @@ const recording::Row* row_named(const recording::Recording& r, const std::string
 
 // Algorithm and protocol as NCCL says them, in numbers or in texts.
 template <class Coll> void set_how(Coll& coll) {
-  if constexpr (std::is_same_v<decltype(coll.algo), uint8_t>)
-    coll.algo = 1, coll.proto = 2;
-  else
-    coll.algo = "RING", coll.proto = "SIMPLE";
-  if constexpr (requires { coll.max_channels; })
-    coll.max_channels = 24;
-  else
-    coll.channels = 3;
+  if constexpr (std::is_same_v<decltype(coll.algo), uint8_t>) coll.algo = 1, coll.proto = 2;
+  else coll.algo = "RING", coll.proto = "SIMPLE";
+  if constexpr (requires { coll.max_channels; }) coll.max_channels = 24;
+  else coll.channels = 3;
 }
 
 // Versions 1 to 3 report the host's calls.

@@ -167,8 +167,7 @@ TEST_CASE("diff: a split that is missing is the order's doing, and no backward's
         sum += group.effect_ns;
         if (group.cause == DiffCause::kSchedule)
           CHECK(group.effect_ns == doctest::Approx(diff->change_ns).epsilon(1e-3));
-        else
-          CHECK(std::abs(group.effect_ns) < 1e-3 * std::abs(diff->change_ns));
+        else CHECK(std::abs(group.effect_ns) < 1e-3 * std::abs(diff->change_ns));
       }
       CHECK(sum == doctest::Approx(diff->change_ns));
     }

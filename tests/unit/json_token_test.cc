@@ -62,10 +62,8 @@ TEST_CASE("tokens of damaged JSON stay inside the text") {
   for (size_t cut = 0; cut <= whole.size(); ++cut) {
     for (const char replacement : {'\0', ',', ':', '[', ']', '{', '}', '"', '1'}) {
       std::string text = whole;
-      if (replacement == '\0')
-        text.resize(cut);
-      else if (cut < text.size())
-        text[cut] = replacement;
+      if (replacement == '\0') text.resize(cut);
+      else if (cut < text.size()) text[cut] = replacement;
       const size_t size = text.size();
       walk(parser, large + std::string(64, ' '), large.size());
       walk(parser, text + std::string(64, ' '), size);

@@ -20,10 +20,8 @@ std::string dump(const rows::Event& e) {
   const auto put = [&](const char* name, const auto& value) {
     out += name;
     out += '=';
-    if constexpr (std::is_convertible_v<decltype(value), std::string_view>)
-      out += std::string_view(value);
-    else
-      out += std::to_string(value);
+    if constexpr (std::is_convertible_v<decltype(value), std::string_view>) out += std::string_view(value);
+    else out += std::to_string(value);
     out += ' ';
   };
   put("ph", static_cast<int>(e.phase));
@@ -176,10 +174,8 @@ class Writer {
   std::string broken(std::string event) {
     const size_t at = static_cast<size_t>(below(static_cast<int>(event.size())));
     const char bytes[] = "\"\\{}[],:0x\n-.eE ";
-    if (chance(3))
-      event.erase(at, 1 + static_cast<size_t>(below(4)));
-    else
-      event[at] = bytes[below(17)];
+    if (chance(3)) event.erase(at, 1 + static_cast<size_t>(below(4)));
+    else event[at] = bytes[below(17)];
     return event;
   }
 

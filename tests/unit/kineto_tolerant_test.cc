@@ -113,10 +113,8 @@ TEST_CASE("tolerant parser: agrees with the strict one on real traces and their 
                                                   "\"",  " ",       "\"ts\":", "\xc3\xa9", "\\\"", "-",      "."};
           const size_t at = random() % mutant.size();
           const std::string_view piece = kPieces[random() % std::size(kPieces)];
-          if (random() % 2 == 0)
-            mutant.insert(at, piece);
-          else
-            mutant.replace(at, std::min(piece.size(), mutant.size() - at), piece);
+          if (random() % 2 == 0) mutant.insert(at, piece);
+          else mutant.replace(at, std::min(piece.size(), mutant.size() - at), piece);
           differ.compare(mutant);
           rows::Event any;
           differ.tolerant.parse(mutant, any);  // whatever it is, it is survived

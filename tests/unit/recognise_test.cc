@@ -322,12 +322,9 @@ TEST_CASE("recognise: the edit distance equals the textbook's") {
     b = a;
     for (int edits = pick(0, 12); edits > 0 && !b.empty(); --edits) {
       const auto at = b.begin() + pick(0, static_cast<int>(b.size()) - 1);
-      if (pick(0, 2) == 0)
-        b.erase(at);
-      else if (pick(0, 1) == 0)
-        b.insert(at, WorkToken{pick(0, 5)});
-      else
-        at->micro_batch = pick(0, 5);
+      if (pick(0, 2) == 0) b.erase(at);
+      else if (pick(0, 1) == 0) b.insert(at, WorkToken{pick(0, 5)});
+      else at->micro_batch = pick(0, 5);
     }
     std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
     for (size_t i = 0; i <= a.size(); ++i)
@@ -406,10 +403,8 @@ void swap_forwards(Trace& trace, int32_t step, int32_t stage, int32_t a, int32_t
   for (size_t i = 0; i < cells.size(); ++i) {
     if (cells.step[i] != step || trace.parts[cells.part[i]].stage != stage || cells.kind[i] != CellKind::kForward)
       continue;
-    if (cells.micro_batch[i] == a)
-      cells.micro_batch[i] = b;
-    else if (cells.micro_batch[i] == b)
-      cells.micro_batch[i] = a;
+    if (cells.micro_batch[i] == a) cells.micro_batch[i] = b;
+    else if (cells.micro_batch[i] == b) cells.micro_batch[i] = a;
   }
 }
 

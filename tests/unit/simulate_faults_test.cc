@@ -112,10 +112,8 @@ TEST_CASE("messages: where a cell's result is, and no compute cell moves") {
       const bool forward = c.kind == CellKind::kSendForward || c.kind == CellKind::kRecvForward;
       balance[{c.step, forward ? CellKind::kForward : CellKind::kBackward, c.micro_batch, c.end_ns}] += send ? 1 : -1;
       sends += send ? 1 : 0;
-      if (send)
-        CHECK(c.end_ns - c.start_ns == 300'000);
-      else
-        CHECK(c.end_ns - c.start_ns >= 300'000);
+      if (send) CHECK(c.end_ns - c.start_ns == 300'000);
+      else CHECK(c.end_ns - c.start_ns >= 300'000);
     }
     CHECK(sends > 0);
     CHECK(std::all_of(balance.begin(), balance.end(), [](const auto& entry) { return entry.second == 0; }));

@@ -53,10 +53,8 @@ template <class Valid> void mark_nulls(FrameData& data, size_t count, const Vali
   std::vector<uint8_t> bits((count + 7) / 8, 0);
   int64_t nulls = 0;
   for (size_t i = 0; i < count; ++i)
-    if (valid(i))
-      bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | 1u << (i % 8));
-    else
-      ++nulls;
+    if (valid(i)) bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | 1u << (i % 8));
+    else ++nulls;
   if (nulls == 0) return;
   data.nulls = nulls;
   data.valid = std::make_shared<const std::vector<uint8_t>>(std::move(bits));
@@ -103,10 +101,8 @@ class TableFrame : public Frame {
       out.owner = joined;
       return out;
     }
-    if (const auto* integers = std::get_if<0>(&table_->column(column)))
-      out.values = integers->data();
-    else
-      out.values = std::get<1>(table_->column(column)).data();
+    if (const auto* integers = std::get_if<0>(&table_->column(column))) out.values = integers->data();
+    else out.values = std::get<1>(table_->column(column)).data();
     mark_nulls(out, rows, [&](size_t i) { return !table_->is_null(i, column); });
     return out;
   }
@@ -426,8 +422,7 @@ class CellFrame : public Frame {
       for (size_t k = 0; k < kCellKindCount; ++k) texts->add(kind_code(static_cast<CellKind>(k)));
     else if (fields_[column] == 10)
       for (StringId id = 0; id < trace.names.size(); ++id) texts->add(trace.names.text(id));
-    else
-      return nullptr;
+    else return nullptr;
     return texts;
   }
 

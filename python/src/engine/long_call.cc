@@ -61,10 +61,8 @@ bool wait_for(std::function<void()> body, const std::shared_ptr<Wait>& wait, con
       std::unique_lock lock(wait->mutex);
       // Once the reading was told to stop, its end is near and worth waiting for.
       const auto is_done = [&] { return wait->done; };
-      if (broken)
-        wait->ended.wait(lock, is_done);
-      else
-        wait->ended.wait_for(lock, kSlice, is_done);
+      if (broken) wait->ended.wait(lock, is_done);
+      else wait->ended.wait_for(lock, kSlice, is_done);
       done = wait->done;
     }
     PyEval_RestoreThread(state);

@@ -512,10 +512,8 @@ Table sentences_in_python(const Table& table) {
     for (size_t c = 0; c < table.columns().size(); ++c)
       if (const auto* texts = std::get_if<std::vector<std::string>>(&table.column(c)))
         row.emplace_back(Text{python_text((*texts)[r]), python_text(table.chinese((*texts)[r]))});
-      else if (const auto* whole = std::get_if<std::vector<int64_t>>(&table.column(c)))
-        row.emplace_back((*whole)[r]);
-      else
-        row.emplace_back(table.real(r, c));
+      else if (const auto* whole = std::get_if<std::vector<int64_t>>(&table.column(c))) row.emplace_back((*whole)[r]);
+      else row.emplace_back(table.real(r, c));
     out.add_row(std::move(row));
   }
   return out;

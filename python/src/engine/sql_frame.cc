@@ -49,10 +49,8 @@ class SqlFrame : public Frame {
     }
     std::vector<uint8_t> bits((rows + 7) / 8, 0);
     for (size_t i = 0; i < rows; ++i)
-      if (c.valid[begin + i])
-        bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | 1u << (i % 8));
-      else
-        ++out.nulls;
+      if (c.valid[begin + i]) bits[i / 8] = static_cast<uint8_t>(bits[i / 8] | 1u << (i % 8));
+      else ++out.nulls;
     if (out.nulls > 0) out.valid = std::make_shared<const std::vector<uint8_t>>(std::move(bits));
     return out;
   }

@@ -135,10 +135,8 @@ void record_kernels() {
                          : kernels >= most  ? "STAGELINE_KERNELS_MAX is reached"
                                             : nullptr;
     if (!reason && is_wanted() != in_session) {
-      if (in_session)
-        end_session(kernels);
-      else
-        reason = begin_session();
+      if (in_session) end_session(kernels);
+      else reason = begin_session();
       in_session = !in_session && !reason;
       begun |= in_session;
     } else if (in_session) {

@@ -190,16 +190,12 @@ slr_str name_of(const wchar_t* text) {
   for (; *text && n + 4 <= kMaxText; ++text) {
     const auto c = static_cast<uint32_t>(*text);
     const auto put = [&](uint32_t byte) { utf8[n++] = static_cast<char>(byte); };
-    if (c < 0x80)
-      put(c);
-    else if (c < 0x800)
-      put(0xc0 | c >> 6), put(0x80 | (c & 0x3f));
-    else if (c < 0x10000)
-      put(0xe0 | c >> 12), put(0x80 | (c >> 6 & 0x3f)), put(0x80 | (c & 0x3f));
+    if (c < 0x80) put(c);
+    else if (c < 0x800) put(0xc0 | c >> 6), put(0x80 | (c & 0x3f));
+    else if (c < 0x10000) put(0xe0 | c >> 12), put(0x80 | (c >> 6 & 0x3f)), put(0x80 | (c & 0x3f));
     else if (c < 0x110000)
       put(0xf0 | c >> 18), put(0x80 | (c >> 12 & 0x3f)), put(0x80 | (c >> 6 & 0x3f)), put(0x80 | (c & 0x3f));
-    else
-      put('?');
+    else put('?');
   }
   return slr_intern(utf8, n);
 }

@@ -88,10 +88,8 @@ void take_call(const Functions& cupti, const uint8_t* record, bool driver) {
 
 void note_work(const Functions& cupti, uint32_t correlation) {
   Call& call = calls[correlation & (kCalls - 1)];
-  if (call.state == kNone || call.correlation != correlation)
-    call = {correlation, 0, 0, 0, 0, false, kWorked};
-  else if (call.state == kCalled)
-    write_call(cupti, call);
+  if (call.state == kNone || call.correlation != correlation) call = {correlation, 0, 0, 0, 0, false, kWorked};
+  else if (call.state == kCalled) write_call(cupti, call);
 }
 
 }  // namespace slr::cupti

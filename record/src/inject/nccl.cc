@@ -134,10 +134,8 @@ Comm* comm_of(uint64_t hash, const char* name, int rank, int ranks) {
     entry.device = static_cast<int16_t>(rank >= 0 && rank <= INT16_MAX ? rank : -1);
     entry.thread_id = static_cast<uint32_t>(ranks > 0 ? ranks : 0);
     entry.stream_id = hash;
-    if (name && *name)
-      snprintf(entry.name, sizeof entry.name, "NCCL %.40s", name);
-    else
-      snprintf(entry.name, sizeof entry.name, "NCCL %08x", static_cast<unsigned>(hash ^ hash >> 32));
+    if (name && *name) snprintf(entry.name, sizeof entry.name, "NCCL %.40s", name);
+    else snprintf(entry.name, sizeof entry.name, "NCCL %08x", static_cast<unsigned>(hash ^ hash >> 32));
     comm.lane = add_lane(entry, nullptr);
     comm.least[0] = comm.least[1] = INT64_MAX;
     comm.hash.store(hash);

@@ -130,10 +130,8 @@ void name_os_thread_a(uint32_t thread, const char* text) {
   if (const auto next = behind<void (*)(uint32_t, const char*)>(their_core[kNameOsThreadA])) next(thread, text);
   if (!text) return;
   const int saved_errno = errno;
-  if (thread == static_cast<uint32_t>(syscall(SYS_gettid)) && injection_is_on())
-    slr_name_thread(text);
-  else
-    name_lane_of_thread(thread, text);
+  if (thread == static_cast<uint32_t>(syscall(SYS_gettid)) && injection_is_on()) slr_name_thread(text);
+  else name_lane_of_thread(thread, text);
   errno = saved_errno;
 }
 

@@ -26,8 +26,7 @@ Result<GraphTables> hta_rows(const TorchRun& run, const TorchRank& rank, const W
       const TorchRow& row = rank.rows[i];
       const size_t node = node_of(i);
       int64_t parent = kNullInteger;
-      if (row.stream != -1)
-        parent = row.partner_index;
+      if (row.stream != -1) parent = row.partner_index;
       else if (stack.parent[node] != CallGraph::kAbsent)
         parent = stack.parent[node] < 0 ? -1 : index_of(stack.parent[node]);
       table.add_row({int64_t{rank.rank}, int64_t{row.index}, parent,
@@ -129,12 +128,10 @@ void append(Table& to, const Table& from) {
     row.reserve(from.columns().size());
     for (size_t c = 0; c < from.columns().size(); ++c) {
       const ColumnType type = from.columns()[c].type;
-      if (type == ColumnType::kText)
-        row.emplace_back(from.text(r, c));
+      if (type == ColumnType::kText) row.emplace_back(from.text(r, c));
       else if (type == ColumnType::kInteger || type == ColumnType::kDuration || type == ColumnType::kTime)
         row.emplace_back(from.integer(r, c));
-      else
-        row.emplace_back(from.real(r, c));
+      else row.emplace_back(from.real(r, c));
     }
     to.add_row(std::move(row));
   }

@@ -49,10 +49,8 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
     const int64_t number = run.ranks[run.parts[k]];
     std::map<std::tuple<std::string, std::string, std::string>, std::vector<int64_t>> sums;
     for (const CommunicationOp& op : ranks[k])
-      if (msprof)
-        sums[{hccl_type(text_of(run, op.name)), "", ""}].push_back(op.dur_ns);
-      else
-        sums[{text_of(run, op.group), text_of(run, op.description), text_of(run, op.kind)}].push_back(op.dur_ns);
+      if (msprof) sums[{hccl_type(text_of(run, op.name)), "", ""}].push_back(op.dur_ns);
+      else sums[{text_of(run, op.group), text_of(run, op.description), text_of(run, op.kind)}].push_back(op.dur_ns);
     std::vector<Line> lines;
     for (auto& [key, ns] : sums) {
       const auto& [first, second, third] = key;
@@ -170,8 +168,7 @@ Table group_work_table(const TorchRun& run, const Ops& ranks, bool msprof) {
     const auto& [type, members, group, purpose] = key;
     std::string list = members;
     std::erase_if(list, [](char c) { return c == '[' || c == ']' || c == ' '; });
-    if (msprof)
-      table.add_row({type, "(" + list + ")", hccl_group_digits(group), group, purpose});
+    if (msprof) table.add_row({type, "(" + list + ")", hccl_group_digits(group), group, purpose});
     else
       table.add_row(
           {group, purpose, list, type, work.count, work.bytes_known ? work.bytes : kNullInteger, work.sum_ns});

@@ -188,10 +188,8 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   for (const uint32_t node : a.graph.path) overlay.extra_args.emplace(row_of(node).index, "\"critical\":1");
   const auto member = [](std::string& out, const char* key, const std::string& text) {
     out += std::string(",\"") + key + "\":";
-    if (parse_int(text))
-      out += text;
-    else
-      append_json_string(out, text);
+    if (parse_int(text)) out += text;
+    else append_json_string(out, text);
   };
   int64_t id = 0;
   for (const PathEdge& edge : a.graph.edges) {

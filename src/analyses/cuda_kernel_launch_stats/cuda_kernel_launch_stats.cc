@@ -95,10 +95,8 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
     const TorchRow& row = rank.rows[i];
     if (!row.on_device) continue;
     if (!options.memory && (row.category == Category::kMemcpy || row.category == Category::kMemset)) continue;
-    if (row.partner < 0)
-      ++out.orphans;
-    else
-      pairs.emplace_back(row.partner, static_cast<int32_t>(i));
+    if (row.partner < 0) ++out.orphans;
+    else pairs.emplace_back(row.partner, static_cast<int32_t>(i));
   }
   const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[i]; };
   sort_stably(pairs, [&](const auto& a, const auto& b) {

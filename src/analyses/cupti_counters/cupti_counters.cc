@@ -276,8 +276,7 @@ Result<AnalysisResult> run_cupti_counter_data_with_operators(const AnalysisInput
   std::vector<Status> read(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
     ranks[k] = counters_of_rank(*torch, torch->parts[k], input.hta);
-    if (!ranks[k].ranges.empty())
-      read[k] = read_counters(ranks[k]);
+    if (!ranks[k].ranges.empty()) read[k] = read_counters(ranks[k]);
     else if (!input.hta && input.trace->format == "ascend" && ranks[k].part->source.ends_with(".db"))
       read[k] = read_task_counters(*torch, *torch_rank(*torch, torch->parts[k]), ranks[k]);
   });

@@ -142,10 +142,8 @@ Table exact_symbols(const TorchRun& run) {
     std::ranges::sort(list);
     size_t kept = 0;
     for (const auto& entry : list)
-      if (kept > 0 && list[kept - 1].first == entry.first)
-        list[kept - 1].second += entry.second;
-      else
-        list[kept++] = entry;
+      if (kept > 0 && list[kept - 1].first == entry.first) list[kept - 1].second += entry.second;
+      else list[kept++] = entry;
     list.resize(kept);
   };
   parallel_for(run.parts.size(), [&](size_t k) {

@@ -184,8 +184,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     const int64_t rank = torch->ranks[torch->parts[k]];
     const double device = ranks[k].device_ns;
     for (const Pattern& p : ranks[k].patterns)
-      if (input.hta)
-        table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
+      if (input.hta) table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
       else
         table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns, share_of(p.kernel_ns, device), p.op_ns, p.wall_ns,
                        p.gap_ns});

@@ -208,10 +208,8 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, *options); });
   AnalysisResult result = answer_of(*torch);
-  if (input.hta)
-    result.add(hta_types(ranks), hta_kernels(*torch, ranks, *options));
-  else
-    result.add(exact_types(ranks), exact_kernels(*torch, ranks, *options), exact_types_by_rank(ranks));
+  if (input.hta) result.add(hta_types(ranks), hta_kernels(*torch, ranks, *options));
+  else result.add(exact_types(ranks), exact_kernels(*torch, ranks, *options), exact_types_by_rank(ranks));
   return result;
 }
 

@@ -141,8 +141,7 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
       const TorchRow& row = rank.rows[i];
       if (!row.on_device) continue;
       Kernel kernel{.row = row};
-      if (row.partner >= 0)
-        kernel.annotation = around[rank.rows[row.partner].slice];
+      if (row.partner >= 0) kernel.annotation = around[rank.rows[row.partner].slice];
       else if (const int32_t found = index.last_touched(row.start_ns, row.end_ns()); found >= 0)
         kernel.annotation = rank.rows[annotations[found]].slice;
       kernels.push_back(kernel);

@@ -89,10 +89,8 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
     std::vector<Point> merged;
     for (Point& p : points) {
       p.time_ns = std::max<int64_t>(0, p.time_ns - zero);
-      if (!merged.empty() && merged.back().time_ns == p.time_ns)
-        merged.back() = p;
-      else
-        merged.push_back(p);
+      if (!merged.empty() && merged.back().time_ns == p.time_ns) merged.back() = p;
+      else merged.push_back(p);
     }
     return merged;
   }

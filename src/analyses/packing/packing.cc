@@ -132,10 +132,8 @@ class Packing {
       for (const auto& [batch, load] : loads) replicas_[step][batch.first].add(load);
     for (auto& [place, fit] : fits_) {
       fit.solve();
-      if (fit.explains())
-        price_.add({std::abs(fit.ns.tokens), fit.ns.squares});
-      else
-        fit.ns = {};
+      if (fit.explains()) price_.add({std::abs(fit.ns.tokens), fit.ns.squares});
+      else fit.ns = {};
     }
   }
 

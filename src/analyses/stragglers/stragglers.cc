@@ -103,10 +103,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   }
   int64_t alone = 0;
   for (const StragglerWorker& worker : s.workers) alone += std::isnan(worker.ratio) ? 1 : 0;
-  if (s.workers.empty())
-    result.notes.add(problem::stragglers_no_places);
-  else if (alone > 0)
-    result.notes.add(problem::stragglers_no_peers, {}, alone);
+  if (s.workers.empty()) result.notes.add(problem::stragglers_no_places);
+  else if (alone > 0) result.notes.add(problem::stragglers_no_peers, {}, alone);
   // Prices are computed on the graph in which a busy rank does not count as a delay; S_w and delays on the graph that
   // `slowdown` uses.
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);

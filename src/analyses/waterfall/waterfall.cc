@@ -148,8 +148,7 @@ Table frontier_table(const Frontier& frontier) {
 
 void add_notes(const Waterfall& w, Diagnostics& notes) {
   constexpr double kOverlapShare = 0.001;
-  if (w.clock_free)
-    notes.add(problem::waterfall_clock_free);
+  if (w.clock_free) notes.add(problem::waterfall_clock_free);
   else if (w.latency.by_messages + w.latency.by_gaps > 0)
     notes.add(w.latency.by_gaps == 0       ? problem::waterfall_latency
               : w.latency.by_messages == 0 ? problem::waterfall_latency_gaps

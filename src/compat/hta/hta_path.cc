@@ -108,10 +108,8 @@ class Builder {
     return graph_.edges.back();
   }
   void attribute(PathEdge& edge, int32_t parent) {
-    if (edge.kind == Kind::kKernelKernel || !is_end(edge.from))
-      edge.row = graph_.nodes[edge.from].row;
-    else
-      edge.row = is_end(edge.to) ? graph_.nodes[edge.to].row : parent;
+    if (edge.kind == Kind::kKernelKernel || !is_end(edge.from)) edge.row = graph_.nodes[edge.from].row;
+    else edge.row = is_end(edge.to) ? graph_.nodes[edge.to].row : parent;
   }
   bool locks(uint32_t node) const { return lock_[row_of(node).name] != 0; }
 
@@ -127,10 +125,8 @@ class Builder {
         while (!open.empty()) {
           const uint32_t from = open.back();
           open.pop_back();
-          if (graph_.nodes[from].row == graph_.nodes[n].row)
-            attribute(add(from, n, Kind::kOperator), PathEdge::kRoot);
-          else
-            add(from, n, Kind::kDependency);
+          if (graph_.nodes[from].row == graph_.nodes[n].row) attribute(add(from, n, Kind::kOperator), PathEdge::kRoot);
+          else add(from, n, Kind::kDependency);
         }
         if (last != kNoNode && is_end(last)) add(last, n, Kind::kDependency);
       }
@@ -299,10 +295,8 @@ class Builder {
     for (const int32_t i : device) times.push_back(is_sync(i) ? row(i).end_ns() : row(i).start_ns);
     for (const uint32_t k : numpy_order(times)) {
       const int32_t i = device[k];
-      if (is_sync(i))
-        sync_edges(row(i));
-      else if (start_[i] != kNoNode)
-        kernel_edge(i);
+      if (is_sync(i)) sync_edges(row(i));
+      else if (start_[i] != kNoNode) kernel_edge(i);
     }
   }
 
@@ -331,8 +325,7 @@ class Builder {
     if (call_end == kNoNode) return;
     if (name(sync) == "Context Sync")
       for (const auto& [stream, node] : last_kernel_) add(node, call_end, Kind::kSync);
-    else if (const uint32_t node = last_kernel(sync.stream); node != kNoNode)
-      add(node, call_end, Kind::kSync);
+    else if (const uint32_t node = last_kernel(sync.stream); node != kNoNode) add(node, call_end, Kind::kSync);
   }
 
   void kernel_edge(int32_t i) {

@@ -101,10 +101,8 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
     if (only_step && trace.cells.step[i] != *only_step) continue;
     const Cell cell = trace.cells.at(i);
     DualPipeVRow row;
-    if (const auto what = what_of(cell.kind))
-      row.what = *what;
-    else
-      continue;
+    if (const auto what = what_of(cell.kind)) row.what = *what;
+    else continue;
     const int32_t number = number_of(cell, plan.micro_batches);
     bool known = number >= 0;
     (row.what == What::kForward ? row.forward : row.backward) = number;
@@ -241,10 +239,8 @@ CellLabels label_cells(const Trace& trace, int32_t part, std::span<const uint32_
     const Block& block = blocks[i];
     std::string name = block.known ? block.row.name() : plain_name(block.row.what);
     int32_t type = block.row.what == What::kForward || block.row.what == What::kOverlap ? 0 : 1;
-    if (plan.dualpipev)
-      type = before = phase_of(phases, block, before);
-    else if (block.known && block.row.what == What::kForward)
-      name += "F";
+    if (plan.dualpipev) type = before = phase_of(phases, block, before);
+    else if (block.known && block.row.what == What::kForward) name += "F";
     out.unlabelled += !block.known;
     out.blocks.rows[i] = {block.start_ns, block.end_ns, out.blocks.name_id(name), type};
   }

@@ -40,8 +40,7 @@ Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTable
     tables.blocks.rows.push_back({row.start_ns, row.end_ns, names[type], type});
   }
   rank.unlabelled = tables.blocks.rows.size();
-  if (!ranges->missing.empty())
-    rank.remarks.push_back("the database has no " + ranges->missing);
+  if (!ranges->missing.empty()) rank.remarks.push_back("the database has no " + ranges->missing);
   else if (tables.blocks.rows.empty())
     rank.remarks.emplace_back("no forward or backward range has a task on the device");
   return {};
@@ -79,22 +78,17 @@ std::vector<PeerOp> peers_of(const std::vector<MarkedOp>& ops, const Membership&
   for (size_t i = 0; i < ops.size(); ++i) {
     const MarkedOp& op = ops[i];
     PeerOp peer;
-    if (op.op_name == "HcclSend")
-      peer.kind = PeerOp::Kind::kSend;
-    else if (op.op_name == "HcclRecv" || op.op_name == "HcclReceive")
-      peer.kind = PeerOp::Kind::kReceive;
-    else if (op.op_name == "HcclBatchSendRecv")
-      peer.kind = PeerOp::Kind::kBatch;
-    else
-      continue;
+    if (op.op_name == "HcclSend") peer.kind = PeerOp::Kind::kSend;
+    else if (op.op_name == "HcclRecv" || op.op_name == "HcclReceive") peer.kind = PeerOp::Kind::kReceive;
+    else if (op.op_name == "HcclBatchSendRecv") peer.kind = PeerOp::Kind::kBatch;
+    else continue;
     const auto place = membership.place.find(op.group);
     const auto size = membership.size.find(op.group);
     int64_t other = op.peer;
     if (place != membership.place.end() && other < 0 && size != membership.size.end() && size->second == 2)
       other = 1 - place->second;
     if (place == membership.place.end() || other < 0) {
-      if (place == membership.place.end() || peer.kind == PeerOp::Kind::kBatch)
-        ++lost;
+      if (place == membership.place.end() || peer.kind == PeerOp::Kind::kBatch) ++lost;
       else
         nameless.push_back({static_cast<int64_t>(i), op.start_ns, op.end_ns, peer.kind == PeerOp::Kind::kSend,
                             place->second, op.group});

@@ -95,12 +95,9 @@ Result<std::unordered_map<int64_t, Word, SeededHash>> messages_of(const SqliteDb
   SqliteRows rows = rows_of(db, "STRING_IDS", {"id", "value"}, &missing);
   while (rows.next()) {
     const std::string_view text = rows.text(1);
-    if (contains_like(text, "forward"))
-      words.emplace(rows.integer(0), Word::kForward);
-    else if (contains_like(text, "backward"))
-      words.emplace(rows.integer(0), Word::kBackward);
-    else if (contains_like(text, "WeightGradStore", "pop"))
-      words.emplace(rows.integer(0), Word::kPop);
+    if (contains_like(text, "forward")) words.emplace(rows.integer(0), Word::kForward);
+    else if (contains_like(text, "backward")) words.emplace(rows.integer(0), Word::kBackward);
+    else if (contains_like(text, "WeightGradStore", "pop")) words.emplace(rows.integer(0), Word::kPop);
   }
   if (!rows.ok()) return rows.status().error();
   return words;

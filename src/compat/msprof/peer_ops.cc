@@ -28,14 +28,11 @@ bool take(std::string_view& text, std::string_view word) {
 OpName parse_name(std::string_view text, bool batches) {
   OpName name;
   if (!take(text, "hcom_")) return name;
-  if (take(text, "send") || take(text, "Send"))
-    name.kind = PeerOp::Kind::kSend;
+  if (take(text, "send") || take(text, "Send")) name.kind = PeerOp::Kind::kSend;
   else if (take(text, "receive") || take(text, "Receive") || take(text, "recv") || take(text, "Recv"))
     name.kind = PeerOp::Kind::kReceive;
-  else if (batches && (take(text, "batchSendRecv") || take(text, "BatchSendRecv")))
-    name.kind = PeerOp::Kind::kBatch;
-  else
-    return name;
+  else if (batches && (take(text, "batchSendRecv") || take(text, "BatchSendRecv"))) name.kind = PeerOp::Kind::kBatch;
+  else return name;
   name.ok = take(text, "__") && take_digits(text, &name.tag) && take(text, "_") && take_digits(text) &&
             take(text, "_") && take_digits(text) && text.empty();
   return name;

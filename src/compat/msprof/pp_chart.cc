@@ -39,10 +39,8 @@ void finish_rank(const PpChartOptions& options, const RankDatabase& database, co
   rank.links = to_link ? std::ssize(tables.links) : 0;
   if (tables.empty()) return;
   Result<std::string> written = write_rank(options, database, tables);
-  if (written)
-    rank.written = std::move(*written);
-  else
-    rank.error = std::move(written).error();
+  if (written) rank.written = std::move(*written);
+  else rank.error = std::move(written).error();
 }
 
 HostWindow host_window(const SqliteDb& db, const std::optional<int64_t>& step, PpChartRank& rank) {
@@ -93,10 +91,8 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
   std::vector<RankDatabase> kept;
   for (const int32_t rank : *options.ranks) {
     const auto at = std::ranges::find_if(found.ranks, [&](const RankDatabase& d) { return d.rank == rank; });
-    if (at != found.ranks.end())
-      kept.push_back(*at);
-    else
-      notes.add(problem::ascend_no_such_rank, Args().set("rank", std::to_string(rank)));
+    if (at != found.ranks.end()) kept.push_back(*at);
+    else notes.add(problem::ascend_no_such_rank, Args().set("rank", std::to_string(rank)));
   }
   if (kept.empty())
     return make_error(ErrorCode::kUsage,

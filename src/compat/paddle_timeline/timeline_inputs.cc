@@ -52,10 +52,8 @@ std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagno
   std::vector<int32_t> unique;
   std::set<int32_t> seen;
   for (const int32_t device : devices)
-    if (seen.insert(device).second)
-      unique.push_back(device);
-    else
-      diagnostics.add(problem::paddle_repeated_device);
+    if (seen.insert(device).second) unique.push_back(device);
+    else diagnostics.add(problem::paddle_repeated_device);
   return unique;
 }
 

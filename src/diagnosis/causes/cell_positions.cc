@@ -93,10 +93,8 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
       return other.stage == position.stage && other.chunk == position.chunk && alike(other.within, course);
     });
     for (const size_t p : places) shape[p] = course, number[p] = static_cast<uint8_t>(same - out.list.begin() + 1);
-    if (same == out.list.end())
-      out.list.push_back(std::move(position));
-    else
-      same->kind = CellKind::kOther;
+    if (same == out.list.end()) out.list.push_back(std::move(position));
+    else same->kind = CellKind::kOther;
   };
   for (const auto& [kind, places] : of_kind) take(places, true);
   std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> of_stage;  // by stage and chunk

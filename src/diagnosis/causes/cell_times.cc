@@ -248,10 +248,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   std::vector<RoutingStep> of_step(g.steps.size());
   parallel_for(g.steps.size(), [&](size_t s) {
     // The reason of a long step is another matter. Factor 0 means that its work is unknown.
-    if (counts_[s])
-      of_step[s] = routing_of(g.steps[s], usual, factor);
-    else
-      std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
+    if (counts_[s]) of_step[s] = routing_of(g.steps[s], usual, factor);
+    else std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
   });
   std::vector<const Points*> points, replicas;
   double squares = 0, means = 0, count = 0;

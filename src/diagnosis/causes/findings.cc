@@ -362,10 +362,8 @@ Findings find_findings(const Run& run) {
   std::vector<Finding>& waits = replayed ? result.others : result.list;
   if (!facts.contradictory) add_bubble(facts, recognition, waits);
   if (!coverage.repeats()) {
-    if (facts.sums.outliers.size() == facts.sums.incomplete.size())
-      add_uneven_steps(facts, result.list);
-    else if (!steps_reported)
-      add_outlier_steps(facts, result.list);
+    if (facts.sums.outliers.size() == facts.sums.incomplete.size()) add_uneven_steps(facts, result.list);
+    else if (!steps_reported) add_outlier_steps(facts, result.list);
   }
   add_causality(facts, result.list);
   if (!facts.contradictory) {

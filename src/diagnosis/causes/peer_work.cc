@@ -141,10 +141,8 @@ void PeerWork::find_devices() {
     if (outside == ratios_.end()) continue;
     if (!outside->second.sure()) continue;
     const double excess = outside->second.value - 1;
-    if (median_of(std::move(values)) - 1 >= kOfDevice * excess)
-      devices_[part] = outside->second.value;
-    else
-      sources_[part] = outside->second;
+    if (median_of(std::move(values)) - 1 >= kOfDevice * excess) devices_[part] = outside->second.value;
+    else sources_[part] = outside->second;
   }
   for (const auto& [key, ratio] : ratios_) {
     Ratio own = ratio;

@@ -81,8 +81,7 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
   for (const auto& [id, group] : groups_of(priced.all))
     if (priced.all[group.front()].cause.together.role == Together::Role::kEqual)
       add_worlds_of_equals(group, priced, worlds);
-    else
-      add_worlds_of_leader(group, priced, worlds);
+    else add_worlds_of_leader(group, priced, worlds);
   // A rank that waits for its sends does not wait for those that take no time. Work that was not read keeps its time.
   const CauseWorld at_once =
       [&graph = search.scene.graph, whole = search.scene.coverage.whole(), chunked = search.scene.times.chunks() > 1,

@@ -106,8 +106,7 @@ class LateLinks {
       if (late.count == 0) continue;
       if (is_message_late(key, late) || is_message_late_in_whole_steps(key, late))
         slow_links[link_of(scene_, key)].push_back(key);
-      else
-        left.push_back(key);
+      else left.push_back(key);
     }
     for (auto& [link, keys] : slow_links) {
       for (const WorkerWay& key : left)

@@ -276,10 +276,8 @@ std::vector<DiffGroup> merged_groups(const RunDiff& diff) {
   DiffGroup rest;
   rest.error_ns = std::nan("");
   for (const DiffGroup& g : diff.groups)
-    if ((g.sure || g.cause == DiffCause::kSchedule) && reported.size() < kMaxReportedCount)
-      reported.push_back(g);
-    else
-      rest.effect_ns += g.effect_ns;
+    if ((g.sure || g.cause == DiffCause::kSchedule) && reported.size() < kMaxReportedCount) reported.push_back(g);
+    else rest.effect_ns += g.effect_ns;
   reported.push_back(rest);
   return reported;
 }

@@ -82,8 +82,7 @@ class Group {
       };
       if (const double device = std::min(row, outside); device >= kSlow)
         add("rank:", "expert_cause.device", device, own(device, device));
-      else if (row >= kSlow)
-        add("kernel rank ", "expert_cause.kernel", row, own(row, 1));
+      else if (row >= kSlow) add("kernel rank ", "expert_cause.kernel", row, own(row, 1));
       else if (outside >= kSlow)
         add("sequences rank ", "expert_cause.sequences", outside, own(1, outside), ratio(i, &Member::sent));
       if (rows >= kHot && often(i) >= kOften) {

@@ -55,12 +55,9 @@ class Differ {
     if (a_.headline.host_alone != b_.headline.host_alone)
       diff_.changes.push_back(words("diff.profile.devices", Args().flag("b", a_.headline.host_alone)));
     if (a_.requests > 0) diff_.changes.push_back(words("diff.profile.requests"));
-    if (joined_)
-      diff_.changes.push_back(words("diff.profile.joined"));
-    else if (a_.steps == 0)
-      diff_.changes.push_back(words("diff.profile.whole"));
-    else if (change_.steps() < 2)
-      diff_.changes.push_back(words("diff.profile.one_step"));
+    if (joined_) diff_.changes.push_back(words("diff.profile.joined"));
+    else if (a_.steps == 0) diff_.changes.push_back(words("diff.profile.whole"));
+    else if (change_.steps() < 2) diff_.changes.push_back(words("diff.profile.one_step"));
   }
 
   void add_parts() {

@@ -274,10 +274,8 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
                            const ProfileAccount& account, const LedgerOfRun* ledger, JobOnce& job) {
   std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
-  if (facts.accounted)
-    add_loss_findings(facts, account, job, list);
-  else
-    add_idle(facts, list);
+  if (facts.accounted) add_loss_findings(facts, account, job, list);
+  else add_idle(facts, list);
   if (ledger) add_transfer_findings(*ledger, facts, job, list);
   if (!facts.only_communication) add_exposed_communication(facts, sums, ledger, list);
   add_exposed_copies(facts, list);

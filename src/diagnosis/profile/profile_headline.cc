@@ -28,10 +28,8 @@ void add_span_parts(const ProfileFacts& facts, const ProfileAccount& account, He
   part("comm-wait", facts.comm_wait_ns);
   part(facts.only_communication ? "transfer" : "comm", facts.whole.exposed_comm_ns - facts.comm_wait_ns);
   part("memory", facts.whole.exposed_memory_ns);
-  if (facts.accounted)
-    add_idle_parts(account, headline);
-  else
-    part("idle", facts.whole.idle_ns);
+  if (facts.accounted) add_idle_parts(account, headline);
+  else part("idle", facts.whole.idle_ns);
 }
 
 // "3 steps", for a number above zero.
@@ -134,10 +132,8 @@ void close_account(const std::vector<Finding>& list, Headline& headline) {
       headline.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
       return;
     }
-    if (part.id == "compute" || part.share >= kWorthALine)
-      parts.push_back(part);
-    else
-      others += part.share;
+    if (part.id == "compute" || part.share >= kWorthALine) parts.push_back(part);
+    else others += part.share;
     computing += part.id == "compute" ? part.share : 0;
   }
   if (others > 0) parts.push_back(span_part("others", "part.others", others));

@@ -118,10 +118,8 @@ class TransferFindings {
     add_slow_groups(out);
     Change small, awaited, bucket;
     for (const Calls& calls : calls_) {
-      if (has_latency(calls) && !is_awaited(calls))
-        small.add(calls, without_latency(calls));
-      else if (has_latency(calls) && calls.measured && job().usable())
-        awaited.add(calls, all_latency(calls));
+      if (has_latency(calls) && !is_awaited(calls)) small.add(calls, without_latency(calls));
+      else if (has_latency(calls) && calls.measured && job().usable()) awaited.add(calls, all_latency(calls));
       if (JobReplay::Shorter list = in_pieces(calls); !list.empty()) bucket.add(calls, std::move(list));
     }
     add_change(small, Batch::kSmall, out);
@@ -430,8 +428,7 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
   args.flag("one_host", on_one_machine(trace, cause.src, cause.dst));
   args.count("count", cause.links).set("lost", time_per_step(facts, cause.lost_ns));
   const bool one_end = key.first != "link";
-  if (one_end)
-    x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(key.second)}}};
+  if (one_end) x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(key.second)}}};
   else
     x.places = {
         {.kind = PlaceKind::kLink, .ranks = {static_cast<int32_t>(cause.src), static_cast<int32_t>(cause.dst)}}};

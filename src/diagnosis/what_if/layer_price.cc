@@ -22,10 +22,8 @@ Text layer_words(const CausePrice& price, const FixList& list, const Text& bytes
   const double saving_ns = price.fix.saving_ns;
   if (!(saving_ns > 0) || layers.empty() || price.unmovable) return {};
   Args args;
-  if (price.falls_short())
-    args.set("than_even", words(price.fix_brings_little() ? "layers.little" : "layers.less"));
-  else if (price.saving_ns > 0 && saving_ns > price.saving_ns)
-    args.set("than_even", words("layers.more"));
+  if (price.falls_short()) args.set("than_even", words(price.fix_brings_little() ? "layers.little" : "layers.less"));
+  else if (price.saving_ns > 0 && saving_ns > price.saving_ns) args.set("than_even", words("layers.more"));
   args.set("now", grouped(kAssumedLayers));
   args.set("less", amount(saving_ns, step_ns)).set("bytes", bytes);
   const bool quoted = layers.size() <= kMaxQuoted, chunks = layers.size() > static_cast<size_t>(stages);

@@ -79,22 +79,18 @@ Result<OrderPlan> compile_schedule(Schedule schedule) {
       const int32_t stage = virtual_stage(schedule, rank, action.chunk);
       const bool down = action.kind == CellKind::kForward;
       uint32_t after = kNoCell;
-      if (down)
-        after = stage == 0 ? kNoCell : forward[at(stage - 1, action.micro_batch)];
+      if (down) after = stage == 0 ? kNoCell : forward[at(stage - 1, action.micro_batch)];
       else if (action.kind == CellKind::kWeightGrad || static_cast<size_t>(stage) + 1 == stages)
         after = (action.kind == CellKind::kWeightGrad ? backward : forward)[at(stage, action.micro_batch)];
-      else
-        after = backward[at(stage + 1, action.micro_batch)];
+      else after = backward[at(stage + 1, action.micro_batch)];
       c.after[a] = after;
       if (after != kNoCell && plan.cells[after].stage != rank) c.edge[a] = 2 * rank + (down ? 0 : 1);
     }
     plan.cells.push_back(c);
     for (const Action& action : cell.actions()) {
       const size_t slot = at(virtual_stage(schedule, rank, action.chunk), action.micro_batch);
-      if (action.kind == CellKind::kForward)
-        forward[slot] = index;
-      else if (action.kind != CellKind::kWeightGrad)
-        backward[slot] = index;
+      if (action.kind == CellKind::kForward) forward[slot] = index;
+      else if (action.kind != CellKind::kWeightGrad) backward[slot] = index;
     }
     last[r] = index;
     return UnitCosts{}.of(cell);

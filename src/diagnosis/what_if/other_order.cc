@@ -51,10 +51,8 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
       model.left_ = true;
     }
   model.collect(lists, graph, trace.cells.size());
-  if (model.pipelines_.empty())
-    model.why_not_ = words("order.incomplete", Args().set("schedule", best.name));
-  else
-    model.measure(graph);
+  if (model.pipelines_.empty()) model.why_not_ = words("order.incomplete", Args().set("schedule", best.name));
+  else model.measure(graph);
   return model;
 }
 

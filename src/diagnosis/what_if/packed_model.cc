@@ -227,10 +227,8 @@ class PackedModel {
     if constexpr (Pack::kReads)
       if (there) value.emplace();
     if (!there) return;
-    if constexpr (std::is_floating_point_v<typename std::remove_cvref_t<T>::value_type>)
-      p.real(*value);
-    else
-      p.whole(*value);
+    if constexpr (std::is_floating_point_v<typename std::remove_cvref_t<T>::value_type>) p.real(*value);
+    else p.whole(*value);
   }
 
   template <class Pack, class Scale> static void scale(Pack& p, Scale& s) {

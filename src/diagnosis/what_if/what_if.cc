@@ -175,10 +175,8 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     Recognition recognition = recognise(trace, &lists);
     w.order_ = OrderModel::of(trace, *w.graph_, std::move(recognition), &lists);
   }
-  if (!w.order_.known())
-    notes.add(problem::what_if_no_schedule, Args().set("why_not", w.order_.why_not()));
-  else
-    w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
+  if (!w.order_.known()) notes.add(problem::what_if_no_schedule, Args().set("why_not", w.order_.why_not()));
+  else w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
   w.launch_ns_ = launch_delays(*w.graph_);
   if (use == WhatIfUse::kAll) {
     w.fair_ns_ = fair_times(*w.graph_);  // first, since it takes memory that the others keep

@@ -44,10 +44,8 @@ class MessageEnds {
     if (graph_.group(op) != kNoGroup) {
       const GraphGroup& group = graph_.groups[graph_.group(op)];
       for (uint32_t other = group.begin; other < group.end; ++other)
-        if (is_receive(graph_.kind[other]))
-          to = graph_.part[other], kind = graph_.kind[other];
-        else
-          from = graph_.part[other];
+        if (is_receive(graph_.kind[other])) to = graph_.part[other], kind = graph_.kind[other];
+        else from = graph_.part[other];
     } else if (graph_.cell[op] == kNoCell && !graph_.waits(op).empty()) {
       from = graph_.part[graph_.waits(op).front()];
     }

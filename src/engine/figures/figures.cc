@@ -63,10 +63,8 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
     }
     std::vector<Figure> members = spec->of(run);
     const auto at = std::ranges::find_if(members, [&](const Figure& f) { return f.name == name; });
-    if (at != members.end())
-      out.push_back({spec, std::move(*at)});
-    else
-      out.push_back({spec, {.name = name, .why_unknown = words("figure.no_member")}});
+    if (at != members.end()) out.push_back({spec, std::move(*at)});
+    else out.push_back({spec, {.name = name, .why_unknown = words("figure.no_member")}});
   }
   return out;
 }

@@ -31,14 +31,10 @@ std::vector<Figure> finding(const SharedRun& run) {
   for (const Finding& f : explained_run(*run).findings) {
     const std::string name = "finding." + std::to_string(++number) + ".";
     Figure cost{.name = name + "lost"}, saving{.name = name + "saving"};
-    if (f.is_time)
-      cost.value = f.lost_ns_per_step, cost.error = f.uncertainty_ns;
-    else
-      cost.why_unknown = words("figure.no_time");
-    if (f.price.saving_ns > 0)
-      saving.value = f.price.saving_ns;
-    else
-      saving.why_unknown = words("figure.not_priced");
+    if (f.is_time) cost.value = f.lost_ns_per_step, cost.error = f.uncertainty_ns;
+    else cost.why_unknown = words("figure.no_time");
+    if (f.price.saving_ns > 0) saving.value = f.price.saving_ns;
+    else saving.why_unknown = words("figure.not_priced");
     out.push_back(std::move(cost));
     out.push_back(std::move(saving));
   }

@@ -38,10 +38,8 @@ std::vector<Figure> part(const SharedRun& run) {
   std::vector<Figure> out;
   for (const SpanPart& part : e.parts) {
     Figure figure{.name = "part." + part.id};
-    if (e.parts_of_ns > 0)
-      figure.value = part.share * e.parts_of_ns;
-    else
-      figure.why_unknown = words("figure.no_steps");
+    if (e.parts_of_ns > 0) figure.value = part.share * e.parts_of_ns;
+    else figure.why_unknown = words("figure.no_steps");
     out.push_back(std::move(figure));
   }
   return out;

@@ -270,10 +270,8 @@ std::vector<Group> groups_of(const RankGrid& grid, int32_t rank) {
   for (const Kind& kind : kinds()) {
     int32_t members = 1, number = 0;
     for (const GridDim dim : {GridDim::kDp, GridDim::kCp, GridDim::kTp, GridDim::kPp})
-      if (has(kind, dim))
-        members *= grid.of(dim);
-      else
-        number = number * grid.of(dim) + grid.coordinate(rank, dim);
+      if (has(kind, dim)) members *= grid.of(dim);
+      else number = number * grid.of(dim) + grid.coordinate(rank, dim);
     // When context parallelism is 1, "dp" and "dp_cp" have the same ranks, and one communicator serves both.
     const bool same = std::string_view(kind.name) == "dp" && grid.of(GridDim::kCp) == 1;
     if ((members > 1 && !same) || groups.empty()) {

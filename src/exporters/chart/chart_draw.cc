@@ -13,10 +13,8 @@ struct Painter {
   const ChartFonts& fonts;
 
   void source(Rgb c, double alpha = 1) const {
-    if (alpha >= 1)
-      cairo_set_source_rgb(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0);
-    else
-      cairo_set_source_rgba(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0, alpha);
+    if (alpha >= 1) cairo_set_source_rgb(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0);
+    else cairo_set_source_rgba(cr, c.r / 255.0, c.g / 255.0, c.b / 255.0, alpha);
   }
   void fill(const ChartRect& r, Rgb colour, double alpha = 1) const {
     source(colour, alpha);
@@ -53,10 +51,8 @@ struct Painter {
       // Each line begins at the top edge (or right of it) and goes down to the left.
       const double x0 = std::min(offset, r.w), y0 = offset - x0;
       const double y1 = std::min(offset, r.h), x1 = offset - y1;
-      if (falling)
-        line(r.x + r.w - x0, r.y + y0, r.x + r.w - x1, r.y + y1);
-      else
-        line(r.x + x0, r.y + y0, r.x + x1, r.y + y1);
+      if (falling) line(r.x + r.w - x0, r.y + y0, r.x + r.w - x1, r.y + y1);
+      else line(r.x + x0, r.y + y0, r.x + x1, r.y + y1);
     }
   }
 
@@ -97,8 +93,7 @@ struct Painter {
     // The pattern moves the colour away from the text's colour, so that the text only gains contrast.
     source(mix(colour, text_on(colour).r > 128 ? Rgb{0, 0, 0} : kWhite, 0.24));
     cairo_set_line_width(cr, 1.1);
-    if (diagonal)
-      hatch_path(r, 7, true);
+    if (diagonal) hatch_path(r, 7, true);
     else
       for (double y = 4; y < r.h - 1; y += 5) line(r.x, r.y + y, r.x + r.w, r.y + y);
     cairo_stroke(cr);

@@ -280,10 +280,8 @@ struct Builder {
       bar_end = x1;
       if (step.step == kUnknown) continue;
       ChartRect* last = out.step_bars.empty() ? nullptr : &out.step_bars.back();
-      if (last && x1 - x0 < 3 && x0 - (last->x + last->w) < 1)
-        last->w = x1 - last->x;
-      else if (x1 > x0)
-        out.step_bars.push_back({x0, y, x1 - x0, h});
+      if (last && x1 - x0 < 3 && x0 - (last->x + last->w) < 1) last->w = x1 - last->x;
+      else if (x1 > x0) out.step_bars.push_back({x0, y, x1 - x0, h});
       if (step.step % every != 0) continue;
       for (const bool full : {true, false}) {
         ChartText label =
@@ -339,8 +337,7 @@ struct Builder {
       const double x0 = to_x(step.start_ns), x1 = to_x(step.end_ns);
       if (!spans.empty() && x0 <= spans.back().x + spans.back().w + 0.5)
         spans.back().w = std::max(spans.back().w, x1 - spans.back().x);
-      else
-        spans.push_back({x0, 0, x1 - x0, 0});
+      else spans.push_back({x0, 0, x1 - x0, 0});
     }
     // With thousands of steps on thousands of rows there would be too many rectangles. The gaps between steps are then
     // narrower than a pixel, and are dropped first.

@@ -44,10 +44,8 @@ struct Panels {
   // Lines across a panel at round values from 0, with `label` left of them.
   template <class Label> void grid(const ChartRect& panel, double max, Label label) const {
     double step = std::pow(10, std::floor(std::log10(max)));
-    if (max / step < 2)
-      step /= 5;
-    else if (max / step < 5)
-      step /= 2;
+    if (max / step < 2) step /= 5;
+    else if (max / step < 5) step /= 2;
     for (double at = 0; at <= max; at += step) {
       const double y = panel.y + panel.h * (1 - at / max);
       add(Paint::kLine, panel.x, y, panel.w, 0, theme.line);

@@ -10,16 +10,11 @@ namespace {
 std::string xml_escaped(const std::string& text) {
   std::string escaped;
   for (const char c : text)
-    if (c == '&')
-      escaped += "&amp;";
-    else if (c == '<')
-      escaped += "&lt;";
-    else if (c == '>')
-      escaped += "&gt;";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      escaped += ' ';
-    else
-      escaped += c;
+    if (c == '&') escaped += "&amp;";
+    else if (c == '<') escaped += "&lt;";
+    else if (c == '>') escaped += "&gt;";
+    else if (static_cast<unsigned char>(c) < 0x20) escaped += ' ';
+    else escaped += c;
   return escaped;
 }
 

@@ -196,16 +196,11 @@ std::string parse_set(std::string_view rest, RuleSet& set) {
   if (set.name.empty()) return "a set without a name";
   while (!rest.empty()) {
     const std::string_view word = next_word(rest);
-    if (word == "needs-stages")
-      set.needs_stages = true;
-    else if (word == "only-ranges")
-      set.only_ranges = true;
-    else if (word == "split-b")
-      set.split_b = true;
-    else if (word == "always")
-      set.always = true;
-    else
-      return quoted(word) + " after the name of a set, where needs-stages, only-ranges, split-b or always may stand";
+    if (word == "needs-stages") set.needs_stages = true;
+    else if (word == "only-ranges") set.only_ranges = true;
+    else if (word == "split-b") set.split_b = true;
+    else if (word == "always") set.always = true;
+    else return quoted(word) + " after the name of a set, where needs-stages, only-ranges, split-b or always may stand";
   }
   return {};
 }

@@ -298,10 +298,8 @@ class PartReader {
     for (uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
     for (const uint32_t i : order) {
       Stretch stretch = at(i);
-      if (i < forward_.size())
-        stretch.forward = place[i];
-      else if (stretch.forward != kNoStretch)
-        stretch.forward = place[stretch.forward];
+      if (i < forward_.size()) stretch.forward = place[i];
+      else if (stretch.forward != kNoStretch) stretch.forward = place[stretch.forward];
       out_.stretches.push_back(stretch);
     }
     for (uint32_t i = 0; i < out_.stretches.size(); ++i) {

@@ -81,10 +81,8 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   std::vector<size_t> runs;  // lengths of runs of equal warm-up
   for (size_t i = 0; i < facts.size(); ++i) {
     if (facts[i].warm_up < 0) return {};
-    if (i > 0 && facts[i].warm_up == facts[i - 1].warm_up)
-      ++runs.back();
-    else
-      runs.push_back(1);
+    if (i > 0 && facts[i].warm_up == facts[i - 1].warm_up) ++runs.back();
+    else runs.push_back(1);
   }
   if (runs.size() < 2) return {};
   size_t peers = 0;
@@ -254,10 +252,8 @@ bool fill_layout(Trace& trace, int32_t stages) {
     if (seen.stages > 1 && seen.stages != stages)
       trace.diagnostics.add(problem::layout_stages_contradicted,
                             Args().set("stages", int64_t{stages}).set("seen", int64_t{seen.stages}));
-    if (seen.stages == stages)
-      layout.peers = seen.peers;
-    else
-      std::iota(order.begin(), order.end(), size_t{0});
+    if (seen.stages == stages) layout.peers = seen.peers;
+    else std::iota(order.begin(), order.end(), size_t{0});
   } else {
     if (stages > 0)
       trace.diagnostics.add(problem::layout_stages_ignored,

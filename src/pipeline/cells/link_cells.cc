@@ -88,10 +88,8 @@ void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, 
     for (; stop < end && stop->key == place.key->key; ++stop)
       if (cells.end_ns[stop->cell] > cells.end_ns[place.last]) place.last = stop->cell;
     if (before.key && before.key->way() == place.key->way() && next_to(*before.key, *place.key)) {
-      if (place.key->direction() == Direction::kDown)
-        take(before.last, place.first);
-      else
-        take(place.last, before.first);
+      if (place.key->direction() == Direction::kDown) take(before.last, place.first);
+      else take(place.last, before.first);
     }
     before = place;
   }

@@ -194,13 +194,10 @@ class RangeCellMaker {
       notes.add(problem::cells_empty_pop, Args().set("rank", std::to_string(trace_.parts[r.empty_pop_part].rank)), {},
                 r.empty_pops);
     if (r.out_of_range > 0) notes.add(problem::cells_bad_number, {}, r.out_of_range);
-    if (!found_.lists.any_recorded)
-      notes.add(problem::cells_steps_ranges);
-    else if (own_steps_ > 0)
-      notes.add(problem::cells_steps_missing, {}, own_steps_);
+    if (!found_.lists.any_recorded) notes.add(problem::cells_steps_ranges);
+    else if (own_steps_ > 0) notes.add(problem::cells_steps_missing, {}, own_steps_);
     if (outside_ > 0) notes.add(problem::cells_outside_steps, {}, outside_);
-    if (labels.proven())
-      say_schedule(labels);
+    if (labels.proven()) say_schedule(labels);
     else
       notes.add(problem::cells_unproven, Args().set("why_not", labels.why_not), {},
                 std::max<int64_t>(labels.unknown, 1));

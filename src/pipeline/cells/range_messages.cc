@@ -188,8 +188,7 @@ class PartMessages {
         const bool inside = k >= o && k < o + n;
         if (inside && possible(*ops[k], *needs[d + k - o]) && (peers_known || only_one(ops, needs, k, d + k - o)))
           add(*ops[k], ops[k]->way == Way::kSend, *needs[d + k - o]);
-        else
-          add_plain(*ops[k]);
+        else add_plain(*ops[k]);
       }
       return;
     }

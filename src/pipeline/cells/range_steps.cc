@@ -153,10 +153,8 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
   for (size_t p = 0; p < parts.size(); ++p) {
     std::vector<RowList> cut;
     for (const RowList& list : parts[p])
-      if (list.guessed && usual > 0)
-        cut_stretch(rows.parts[p], list, usual, cut.empty(), cut);
-      else
-        cut.push_back(list);
+      if (list.guessed && usual > 0) cut_stretch(rows.parts[p], list, usual, cut.empty(), cut);
+      else cut.push_back(list);
     parts[p] = std::move(cut);
     max_lists = std::max(max_lists, parts[p].size());
   }

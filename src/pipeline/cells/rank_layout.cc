@@ -28,10 +28,8 @@ GroupKind group_kind(std::string_view description) {
   std::string word;
   for (const char c : description) {
     const char low = to_lower(c);
-    if ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9'))
-      word += low;
-    else
-      words.insert(std::exchange(word, {}));
+    if ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9')) word += low;
+    else words.insert(std::exchange(word, {}));
   }
   words.insert(word);
   const auto has = [&](std::string_view w) { return words.find(w) != words.end(); };

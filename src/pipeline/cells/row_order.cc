@@ -85,10 +85,8 @@ RowOrder::Verdict RowOrder::check() const {
     Bounds& bounds = between[{std::min(a, b), std::max(a, b), static_cast<uint32_t>(after.way)}];
     ++bounds.pairs;
     const int64_t room = after.start_ns - before.end_ns;  // cannot overflow, since times are sane
-    if (a < b)
-      bounds.max = std::min(bounds.max, room);
-    else
-      bounds.min = std::max(bounds.min, -room);
+    if (a < b) bounds.max = std::min(bounds.max, room);
+    else bounds.min = std::max(bounds.min, -room);
   }
   for (const auto& [clocks, bounds] : between)
     if (bounds.min != INT64_MIN && bounds.max != INT64_MAX && bounds.min > bounds.max + 2 * kSameHostSlackNs)

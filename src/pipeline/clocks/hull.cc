@@ -23,10 +23,8 @@ void Hull::push(const Point& c) {
 }
 
 void Hull::add(const Point& point) {
-  if (!points_.empty() && point.t < points_.back().t)
-    late_.push_back(point);
-  else
-    push(point);
+  if (!points_.empty() && point.t < points_.back().t) late_.push_back(point);
+  else push(point);
 }
 
 void Hull::finish() {
@@ -58,10 +56,8 @@ double Hull::support(double b, Point* where) const {
   while (low < high) {
     const size_t middle = (low + high) / 2;
     const Point &p = points_[middle], &q = points_[middle + 1];
-    if (q.y - p.y < b * (q.t - p.t))
-      low = middle + 1;
-    else
-      high = middle;
+    if (q.y - p.y < b * (q.t - p.t)) low = middle + 1;
+    else high = middle;
   }
   if (where) *where = points_[low];
   return points_[low].y - b * points_[low].t;
@@ -92,10 +88,8 @@ Slopes admissible_slopes(const Bounds& bounds, double limit) {
     Point u, l;
     bounds.upper.support(b, &u);
     bounds.negated_lower.support(-b, &l);
-    if (l.t > u.t)
-      low = b;  // d room / d b = l.t − u.t
-    else
-      high = b;
+    if (l.t > u.t) low = b;  // d room / d b = l.t − u.t
+    else high = b;
   }
   slopes.roomiest = low + (high - low) / 2;
   if (bounds.room(slopes.roomiest) < 0) {
@@ -123,10 +117,8 @@ double highest_at(const Hull& upper, double t, double low, double high) {
     const double b = low + (high - low) / 2;
     Point at;
     upper.support(b, &at);
-    if (t > at.t)
-      low = b;
-    else
-      high = b;
+    if (t > at.t) low = b;
+    else high = b;
   }
   const double b = low + (high - low) / 2;
   return upper.support(b) + b * t;

@@ -96,8 +96,7 @@ class Blocked {
       for (const Span& span : spans)
         if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns)
           spans[kept - 1].end_ns = std::max(spans[kept - 1].end_ns, span.end_ns);
-        else
-          spans[kept++] = span;
+        else spans[kept++] = span;
       spans.resize(kept);
       int64_t sum = 0;
       for (Span& span : spans) {
@@ -372,10 +371,8 @@ class Finder {
                    wait.launch_ns,
                    wait.blocked_ns};
     int64_t longest = late - wait.gap_ns;  // how late it would be, had it started as soon as it could
-    if (wait.token != kNone && longest > 0)
-      found.reason = wait.on_rank ? LateReason::kRank : LateReason::kProducer;
-    else
-      longest = 0;
+    if (wait.token != kNone && longest > 0) found.reason = wait.on_rank ? LateReason::kRank : LateReason::kProducer;
+    else longest = 0;
     const auto consider = [&](int64_t ns, LateReason reason) {
       if (ns <= longest) return;
       longest = ns;
@@ -403,8 +400,7 @@ class Finder {
       const uint32_t row = lists_.cell[at];
       if (run_.theory.has(row))
         own.longer_ns += cells_.dur_ns(row) - static_cast<double>(run_.theory.end_ns[row] - run_.theory.start_ns[row]);
-      else
-        own.longer_ns += cells_.dur_ns(row);
+      else own.longer_ns += cells_.dur_ns(row);
       const Wait& wait = waits_[at - base_];
       own.message_ns += wait.message_ns;
       own.launch_ns += wait.launch_ns;

@@ -408,8 +408,7 @@ class LinkFinder {
                        : boundary != out_.boundaries.end()     ? LinkReading::kBoundary
                        : edge.saving_share >= kMinLinkWorth    ? LinkReading::kCell
                                                                : LinkReading::kCheap;
-      else if (edge.slow_steps > 0)
-        edge.reading = LinkReading::kSometimes;
+      else if (edge.slow_steps > 0) edge.reading = LinkReading::kSometimes;
       if (!slow[e] && edge.median_ns < 0) edge.reading = LinkReading::kNegative;
     }
   }

@@ -232,8 +232,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   if (trace_.chunks_are_pieces) chunks = 1;
   stages_ = std::max({1, extent.stage_count, trace_.pipeline_stages});
   if (chunks == 1) {
-    if (const int32_t stages = stages_by_warm_up(); stages > stages_)
-      stages_ = stages, by_warm_up_ = true;
+    if (const int32_t stages = stages_by_warm_up(); stages > stages_) stages_ = stages, by_warm_up_ = true;
     else if (!trace_.chunks_are_pieces && stages_ == extent.stage_count && sends_beyond(stages_))
       ++stages_, by_messages_ = true;
   }
@@ -444,10 +443,8 @@ bool RunCoverage::list_cells(const StepRange& range, bool numbered, Lists& lists
     // The first layer of the model has no input with a gradient: torch leaves it empty.
     const bool empty = cells.kind[i] == CellKind::kInputGrad &&
                        (chunk == 0 ? part.stage == 0 : way_of(chunk) == 1 && part.stage == stages_ - 1);
-    if (cells.end_ns[i] > cells.start_ns[i])
-      ++count.timed;
-    else if (!empty)
-      ++count.untimed;
+    if (cells.end_ns[i] > cells.start_ns[i]) ++count.timed;
+    else if (!empty) ++count.untimed;
     const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
     int32_t number = cells.micro_batch[i];
     if (number == kUnknown) {

@@ -191,10 +191,8 @@ void judge_gaps(const PipelineSums& sums, StepPeriods& out) {
   // An outlier overlaps its neighbours by a part of its own length.
   const auto next_to_outlier = [&](int32_t step) { return sums.is_outlier(step) || sums.is_outlier(step - 1); };
   for (size_t i = 0; i < all.size(); ++i)
-    if (all.size() > 2 && all[i] > limit && !shaped)
-      out.long_gaps.push_back(i);
-    else if (all[i] >= 0 || !next_to_outlier(out.gaps[i].step))
-      usual.push_back(all[i]);
+    if (all.size() > 2 && all[i] > limit && !shaped) out.long_gaps.push_back(i);
+    else if (all[i] >= 0 || !next_to_outlier(out.gaps[i].step)) usual.push_back(all[i]);
   if (!usual.empty()) out.usual_ns = mean_of(usual);
 }
 
@@ -204,10 +202,8 @@ int32_t longest_part(const std::map<int32_t, double>& by_part) {
   constexpr double kFarLonger = 2;
   std::pair<double, int32_t> longest{0, kUnknown}, next = longest;
   for (const auto& [part, ns] : by_part)
-    if (ns > longest.first)
-      next = std::exchange(longest, {ns, part});
-    else if (ns > next.first)
-      next = {ns, part};
+    if (ns > longest.first) next = std::exchange(longest, {ns, part});
+    else if (ns > next.first) next = {ns, part};
   return longest.first >= kFarLonger * next.first ? longest.second : kUnknown;
 }
 

@@ -286,16 +286,11 @@ class Finder {
       const RankDelays& own = delays_.ranks[worker.part];
       const bool alone = std::isnan(worker.ratio);
       const bool slow = !alone && worker.ratio >= 1 + std::max(kStragglerRatio - 1, kErrors * worker.error);
-      if (slow && worker.slow_steps >= kStragglerSteps * worker.steps)
-        worker.verdict = StragglerVerdict::kPersistent;
-      else if (own.late)
-        worker.verdict = StragglerVerdict::kLateLaunch;
-      else if (worker.pauses >= kMinPauses)
-        worker.verdict = StragglerVerdict::kPauses;
-      else if (worker.slow_steps > 0)
-        worker.verdict = StragglerVerdict::kSometimes;
-      else if (alone)
-        worker.verdict = StragglerVerdict::kAlone;
+      if (slow && worker.slow_steps >= kStragglerSteps * worker.steps) worker.verdict = StragglerVerdict::kPersistent;
+      else if (own.late) worker.verdict = StragglerVerdict::kLateLaunch;
+      else if (worker.pauses >= kMinPauses) worker.verdict = StragglerVerdict::kPauses;
+      else if (worker.slow_steps > 0) worker.verdict = StragglerVerdict::kSometimes;
+      else if (alone) worker.verdict = StragglerVerdict::kAlone;
     }
   }
 

@@ -46,10 +46,8 @@ struct WarmUp {
 WarmUp warm_up_of(const WorkList& list) {
   int64_t forwards = 0;
   for (const WorkToken& t : list.tokens)
-    if (t.kind == CellKind::kForward)
-      ++forwards;
-    else if (t.kind != CellKind::kWeightGrad)
-      return {forwards, t.fused};
+    if (t.kind == CellKind::kForward) ++forwards;
+    else if (t.kind != CellKind::kWeightGrad) return {forwards, t.fused};
   return {};
 }
 

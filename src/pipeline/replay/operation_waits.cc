@@ -174,10 +174,8 @@ class ReplicaWaits {
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
     for (const uint32_t m : launched) {
-      if (is_named)
-        next = place_of(places, name_of(m));
-      else if (gaps)
-        next = by_time(work, next, m, sends);
+      if (is_named) next = place_of(places, name_of(m));
+      else if (gaps) next = by_time(work, next, m, sends);
       if (next >= work.size()) {
         if (is_named) continue;
         break;

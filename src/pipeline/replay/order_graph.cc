@@ -193,10 +193,8 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
     if (t.kind == CellKind::kForward) {
       from = vstage - 1;
     } else if (is_backward(t.kind)) {
-      if (vstage + 1 < vstages_)
-        from = vstage + 1;
-      else
-        backward = false;
+      if (vstage + 1 < vstages_) from = vstage + 1;
+      else backward = false;
     }
     if (from < 0) return;  // the first virtual stage waits for no other
     const int32_t position = position_[list.part];

@@ -53,10 +53,8 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
                             " actions at index " + std::to_string(rows[i].index) +
                             "; only one F and one B can share a cell",
                         "", {path});
-    if (end - i == 2)
-      order.emplace_back(first, second);
-    else
-      order.emplace_back(rows[i].action);
+    if (end - i == 2) order.emplace_back(first, second);
+    else order.emplace_back(rows[i].action);
     i = end;
   }
   return schedule;

@@ -204,10 +204,8 @@ class Orderer {
       const uint32_t unit_begin = group(i) == kNoGroup ? i : out_.groups[group(i)].begin;
       for (uint32_t w = wait_begin_[op]; w < wait_begin_[op + 1]; ++w) {
         const uint32_t on = place_[wait_on_[w]];
-        if (on < unit_begin)
-          out_.wait_on.push_back(on);
-        else
-          ++out_.cut;
+        if (on < unit_begin) out_.wait_on.push_back(on);
+        else ++out_.cut;
       }
       if (out_.wait_on.size() - begins[i] < 2) continue;
       const auto begin = out_.wait_on.begin() + begins[i];

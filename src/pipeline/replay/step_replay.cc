@@ -144,14 +144,10 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
       const auto run = [&](auto width) {
         replay_block<decltype(width)::value>(graph, step, first, count, fill, space, times);
       };
-      if (count == 1)
-        run(std::integral_constant<size_t, 1>());
-      else if (count <= 4)
-        run(std::integral_constant<size_t, 4>());
-      else if (count <= 8)
-        run(std::integral_constant<size_t, 8>());
-      else
-        run(std::integral_constant<size_t, kMaxLanes>());
+      if (count == 1) run(std::integral_constant<size_t, 1>());
+      else if (count <= 4) run(std::integral_constant<size_t, 4>());
+      else if (count <= 8) run(std::integral_constant<size_t, 8>());
+      else run(std::integral_constant<size_t, kMaxLanes>());
       first += count;
     }
   });

@@ -260,8 +260,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
       const ReplayedCell& time = (own ? own->times : size->times)[list.stage][place];
       theory.start_ns[i] = time.start_ns;
       theory.end_ns[i] = time.end_ns;
-      if (size->schedule.ranks[list.stage][place].overlapped())
-        placed.fused.push_back(i);
+      if (size->schedule.ranks[list.stage][place].overlapped()) placed.fused.push_back(i);
       else if (!placed.fused.empty() && placed.fused.back() == i)
         placed.fused.pop_back();  // of a cell's two tokens the second one decides
       const int64_t start = trace.common_start_ns(i);

@@ -209,10 +209,8 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
     for (size_t c = 0; good && c < at.size(); ++c)
       if (at[c] != SIZE_MAX) step.*kStepColumns[c].field = decimal_time(fields[at[c]], kMicroseconds);
     if (good) good = step.computing_ns >= 0;
-    if (good)
-      out.push_back(step);
-    else
-      diagnostics.add(problem::ascend_step_line, {path, line});
+    if (good) out.push_back(step);
+    else diagnostics.add(problem::ascend_step_line, {path, line});
   }
   return out;
 }

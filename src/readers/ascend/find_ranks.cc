@@ -318,10 +318,8 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     // Two folders that only differ in name are both named: a user could not know which of them counts.
     const bool same_stamp =
         files.stamp == it->second.stamp && files.profiler_db.empty() == it->second.profiler_db.empty();
-    if (same_stamp)
-      notes.add(problem::ascend_same_stamp, Args().set("source", place(it->second)), {place(files)});
-    else
-      notes.add(problem::ascend_older_profile, {place(files)});
+    if (same_stamp) notes.add(problem::ascend_same_stamp, Args().set("source", place(it->second)), {place(files)});
+    else notes.add(problem::ascend_older_profile, {place(files)});
   }
   std::vector<RankFiles> ranks;
   for (auto& [rank, files] : by_rank) ranks.push_back(std::move(files));

@@ -41,12 +41,9 @@ std::string as_list(std::string_view text, bool quoted) {
     item.clear();
   };
   for (const char c : text)
-    if (c == ';')
-      close();
-    else if (c == ',' && !quoted)
-      item += ", ";
-    else if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= ' ' && (quoted || c != ' '))
-      item += c;
+    if (c == ';') close();
+    else if (c == ',' && !quoted) item += ", ";
+    else if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= ' ' && (quoted || c != ' ')) item += c;
   close();
   return out + "]";
 }

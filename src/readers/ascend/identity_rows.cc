@@ -117,10 +117,8 @@ void read_steps(RankDb& rank) {
   const int64_t before = rank.out.part.event_count;
   rank.scan("STEP_TIME", {"id", "startNs", "endNs"}, [&](const SqliteRows& rows) {
     int64_t start = 0, end = 0;
-    if (rank.times(rows, 1, start, end) && rows.type(0) != SQLITE_NULL)
-      rank.out.step(rows.integer(0), start, end);
-    else
-      rank.out.notes.add(problem::ascend_bad_step, {rank.db.path()});
+    if (rank.times(rows, 1, start, end) && rows.type(0) != SQLITE_NULL) rank.out.step(rows.integer(0), start, end);
+    else rank.out.notes.add(problem::ascend_bad_step, {rank.db.path()});
   });
   if (rank.out.part.event_count == before) rank.out.notes.add(problem::ascend_no_steps, {rank.db.path()});
 }

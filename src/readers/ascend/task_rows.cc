@@ -111,12 +111,9 @@ class Tasks {
     const uint32_t range =
         compute == kNoIndex && transfer == kNoIndex ? rank_.range_of_connection.get(connection) : kNoIndex;
     TaskType what = type_of(type);
-    if (compute != kNoIndex)
-      what = {RowKind::kKernel, rank_.computes[compute].name};
-    else if (transfer != kNoIndex)
-      what = {RowKind::kTransfer, rank_.transfers[transfer].task};
-    else if (range != kNoIndex)
-      what = {RowKind::kDeviceRange, rank_.range_texts[rank_.ranges[range].text].name};
+    if (compute != kNoIndex) what = {RowKind::kKernel, rank_.computes[compute].name};
+    else if (transfer != kNoIndex) what = {RowKind::kTransfer, rank_.transfers[transfer].task};
+    else if (range != kNoIndex) what = {RowKind::kDeviceRange, rank_.range_texts[rank_.ranges[range].text].name};
     if (rank_.only_ranges && what.kind != RowKind::kDeviceRange) return;
     const uint32_t copy = what.kind == RowKind::kMemcpy ? rank_.copy_of_task.get(task) : kNoIndex;
     if (copy != kNoIndex) what.name = rank_.out.text(copy_name(rank_, rank_.out.text_of(type), rank_.copies[copy]));

@@ -221,10 +221,8 @@ int64_t make_links_global(const ProcessGroups& groups, int32_t own_rank, std::ve
     for (int32_t* rank : {&link.src_rank, &link.dst_rank}) {
       if (group != nullptr && !group->ranks.empty())
         *rank = static_cast<size_t>(*rank) < group->ranks.size() ? group->ranks[*rank] : -1;
-      else if (own == own_place.end())
-        *rank = -1;
-      else if (own->second != own_rank)
-        *rank = *rank == own->second ? own_rank : -1;
+      else if (own == own_place.end()) *rank = -1;
+      else if (own->second != own_rank) *rank = *rank == own->second ? own_rank : -1;
       unknown += *rank < 0;
     }
     if (group != nullptr) link.group = group->name;

@@ -142,10 +142,8 @@ Result<KernelTable> read_kernel_details(const std::string& path, Diagnostics& di
     }
   });
   Result<KernelTable> table = reader.finish();
-  if (!read && table && !table->rows.empty())
-    diagnostics.add(problem::ascend_kernel_line_end, {path});
-  else if (!read)
-    return read.error();
+  if (!read && table && !table->rows.empty()) diagnostics.add(problem::ascend_kernel_line_end, {path});
+  else if (!read) return read.error();
   return table;
 }
 

@@ -194,12 +194,9 @@ class TraceReader {
 
   void flow(const Event& event, int64_t offset) {
     FlowKind kind = FlowKind::kLaunch;
-    if (event.cat == "async_npu")
-      kind = FlowKind::kOwner;
-    else if (event.cat == "fwdbwd")
-      kind = FlowKind::kBackward;
-    else if (event.cat != "HostToDevice")
-      return;
+    if (event.cat == "async_npu") kind = FlowKind::kOwner;
+    else if (event.cat == "fwdbwd") kind = FlowKind::kBackward;
+    else if (event.cat != "HostToDevice") return;
     const auto time = parse_decimal_ns(time_text(event.ts), kMicroseconds);
     if (!time) return lose(offset);
     flows_.push_back({kind, event.phase == 's', thread_of(event.pid, event.tid), *time, out_.texts.intern(event.id)});
@@ -210,16 +207,12 @@ class TraceReader {
       const auto process = processes_.find(thread.pid);
       if (process != processes_.end()) thread.process = process->second;
       const std::string& of = thread.process;
-      if (of == "Python")
-        thread.kind = ThreadKind::kPython;
-      else if (of == "CANN")
-        thread.kind = ThreadKind::kCann;
-      else if (of == "Ascend Hardware")
-        thread.kind = ThreadKind::kStream;
+      if (of == "Python") thread.kind = ThreadKind::kPython;
+      else if (of == "CANN") thread.kind = ThreadKind::kCann;
+      else if (of == "Ascend Hardware") thread.kind = ThreadKind::kStream;
       else if (of == "Communication" || of == "HCCL")
         thread.kind = thread.name.starts_with("Plane") ? ThreadKind::kPlane : ThreadKind::kOperations;
-      else if (of == "Overlap Analysis")
-        thread.kind = ThreadKind::kSums;
+      else if (of == "Overlap Analysis") thread.kind = ThreadKind::kSums;
     }
   }
 

@@ -134,20 +134,15 @@ class FileReader {
     TraceFile file;
     std::string_view message;
     for (bool first = true; messages.next(message); first = false)
-      if (first)
-        read_metadata(message, file.version);
-      else
-        read_node(message, messages.position());
+      if (first) read_metadata(message, file.version);
+      else read_node(message, messages.position());
     if (messages.error())
       out_.notes.add(problem::chakra_read_stopped, Args().set("why", error_text(*messages.error())),
                      {path_, 0, messages.error()->where.byte});
-    else if (messages.is_cut())
-      out_.notes.add(problem::chakra_truncated, {path_, 0, messages.position()});
+    else if (messages.is_cut()) out_.notes.add(problem::chakra_truncated, {path_, 0, messages.position()});
     // The converter, and makers of traces for simulators, leave every start at 0; one node alone may begin there.
-    if (out_.row_count() == 0)
-      lay_out();
-    else if (at_zero_ > 1)
-      out_.notes.add(problem::chakra_no_start, {path_}, at_zero_);
+    if (out_.row_count() == 0) lay_out();
+    else if (at_zero_ > 1) out_.notes.add(problem::chakra_no_start, {path_}, at_zero_);
     else if (at_zero_ == 1)
       for (const Undated& node : undated_)
         if (node.n.duration_us > 0) add(node);

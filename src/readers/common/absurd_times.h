@@ -103,10 +103,8 @@ template <class ForRows> class Finder {
     Side all;
     int64_t zeros_on_host = 0, zeros_on_device = 0;
     visit([&](size_t, const RowTime& time) {
-      if (is_zero(time))
-        ++(time.on_device ? zeros_on_device : zeros_on_host);
-      else
-        all.add(side_of(time));
+      if (is_zero(time)) ++(time.on_device ? zeros_on_device : zeros_on_host);
+      else all.add(side_of(time));
     });
     // On a host, one short call may begin a recording whose times count from its first event; two on end cannot.
     const bool host_too = all.start > zero_ns && zeros_on_host > 1;

@@ -15,8 +15,7 @@ std::string stack_text(Value frames) {
       continue;
     if (!text.empty()) text += ";";
     // In stacks of torch's profiler the name contains the place, and the file is "none".
-    if (file == "none")
-      text += name;
+    if (file == "none") text += name;
     else
       text += std::string(file) + "(" + std::to_string(frame["line"].integer().value_or(0)) + "): " + std::string(name);
   }

@@ -40,10 +40,8 @@ void append_ops(std::vector<Op> of_file, const StringPool& names, Trace& trace, 
   std::vector<StringId> id(names.size());
   for (StringId name = 0; name < id.size(); ++name) id[name] = trace.names.intern(names.text(name));
   for (Op& op : of_file) op.name_id = id[op.name_id];
-  if (ops.empty())
-    ops = std::move(of_file);
-  else
-    ops.insert(ops.end(), of_file.begin(), of_file.end());
+  if (ops.empty()) ops = std::move(of_file);
+  else ops.insert(ops.end(), of_file.begin(), of_file.end());
 }
 
 bool steps_restart(const std::vector<Op>& ops) {

@@ -55,10 +55,8 @@ std::vector<std::string> files_that(Looks looks, const Source& source, const Rea
   std::vector<std::string> paths;
   std::vector<size_t> chosen;
   for (size_t i = 0; i < source.files.size(); ++i)
-    if (looks(source.head(i)))
-      chosen.push_back(i), paths.push_back(source.files[i].path);
-    else if (source.files[i].given)
-      diagnostics.add(unusable, {source.files[i].path});
+    if (looks(source.head(i))) chosen.push_back(i), paths.push_back(source.files[i].path);
+    else if (source.files[i].given) diagnostics.add(unusable, {source.files[i].path});
   expect_bytes(source, chosen, options.progress);
   return paths;
 }

@@ -34,10 +34,8 @@ class IdMap {
     return it == map_.end() ? kNoSliceIndex : it->second;
   }
   void set(uint32_t id, uint32_t value) {
-    if (dense_)
-      table_[id] = value;
-    else
-      map_[id] = value;
+    if (dense_) table_[id] = value;
+    else map_[id] = value;
   }
 
  private:
@@ -79,10 +77,8 @@ class Finisher {
     s_.step.assign(s_.size(), 0);
     for (Lane& lane : part_.lanes) {
       if (!how_.lanes_are_typed) lane.kind = lane_kind(lane, [&](size_t i) { return category(i); });
-      if (lane.kind == LaneKind::kDeviceStream)
-        end_in_order(lane);
-      else
-        nest(s_, lane);
+      if (lane.kind == LaneKind::kDeviceStream) end_in_order(lane);
+      else nest(s_, lane);
     }
     link_launches();
     find_owners();

@@ -170,10 +170,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                           Args().set("whole", std::to_string(whole)).set("found", std::to_string(found)),
                           {source.roots.empty() ? "" : source.roots[0]}, whole - found);
   const Reader* reader = find_reader(reader_name);
-  if (reader && reader->ranks)
-    TRY_OK(reader->ranks->settle(trace, options));
-  else
-    trace.cells.sort();
+  if (reader && reader->ranks) TRY_OK(reader->ranks->settle(trace, options));
+  else trace.cells.sort();
   return trace;
 }
 

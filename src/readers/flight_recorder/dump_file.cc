@@ -108,8 +108,7 @@ class DumpReader {
     const Value entries = root.is_list() ? root : root["entries"];
     if (const auto rank = root["rank"].integer(); rank && *rank >= 0 && *rank <= kMaxRankNumber)
       out_.part.rank = static_cast<int32_t>(*rank);
-    else
-      out_.part.rank = file_.rank;
+    else out_.part.rank = file_.rank;
     out_.part.source = file_.path;
     out_.version = root["version"].text();
     read_groups(root["pg_config"]);

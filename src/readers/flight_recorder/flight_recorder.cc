@@ -30,8 +30,7 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
       if (!looks_like_dump(head)) {
         // The name is like the other dumps', so this is a dump that is empty, or cut or damaged at its beginning.
         const bool damaged = rank_of_name(path) != kUnknown && stems.contains(stem_of(path));
-        if (!json && damaged)
-          diagnostics.add(problem::flight_recorder_unusable_dump_damaged, {path});
+        if (!json && damaged) diagnostics.add(problem::flight_recorder_unusable_dump_damaged, {path});
         else if (!json)
           diagnostics.add(
               problem::flight_recorder_not_a_dump.as(source.files[i].given ? Severity::kLoss : Severity::kInfo),
@@ -40,8 +39,7 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
       }
       if (is_json(head) != json) continue;
       const int32_t rank = rank_of_name(path);
-      if (rank == kUnknown)
-        unnamed.push_back({path, rank});
+      if (rank == kUnknown) unnamed.push_back({path, rank});
       else if (const auto [at, is_new] = by_rank.try_emplace(rank, DumpFile{path, rank}); !is_new)
         diagnostics.add(problem::flight_recorder_repeated_rank.as(json ? Severity::kInfo : Severity::kLoss),
                         Args().flag("json", json), {path});

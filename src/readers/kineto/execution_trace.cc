@@ -140,10 +140,8 @@ std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
   if (parse_nodes(*text, nodes)) return nodes;
   std::string whole = closed(*text);
   nodes.clear();
-  if (whole.empty() || (!parse_nodes(whole, nodes) && nodes.empty()))
-    lose(problem::kineto_bad_execution_trace_empty);
-  else
-    lose(problem::kineto_bad_execution_trace_cut);
+  if (whole.empty() || (!parse_nodes(whole, nodes) && nodes.empty())) lose(problem::kineto_bad_execution_trace_empty);
+  else lose(problem::kineto_bad_execution_trace_cut);
   return nodes;
 }
 

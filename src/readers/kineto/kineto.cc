@@ -328,10 +328,8 @@ std::vector<std::string> execution_traces_of(const Source& source, const std::ve
   std::vector<std::string> paths;
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (std::ranges::find(chosen, i) != chosen.end()) continue;
-    if (looks_like_execution_trace(source.head(i)))
-      paths.push_back(source.files[i].path);
-    else if (source.files[i].given)
-      report_unusable(trace, source.files[i].path, "it is no Chrome trace");
+    if (looks_like_execution_trace(source.head(i))) paths.push_back(source.files[i].path);
+    else if (source.files[i].given) report_unusable(trace, source.files[i].path, "it is no Chrome trace");
   }
   return paths;
 }

@@ -204,10 +204,8 @@ class FileReader {
 
   static size_t end_of_text(std::string_view text, size_t open) {
     for (size_t i = open + 1; i < text.size(); ++i)
-      if (text[i] == '\\')
-        ++i;
-      else if (text[i] == '"')
-        return i + 1;
+      if (text[i] == '\\') ++i;
+      else if (text[i] == '"') return i + 1;
     return std::string_view::npos;
   }
   static size_t end_of_value(std::string_view text, size_t at) {

@@ -338,10 +338,8 @@ class ShapeTree::Cutter {
     if (!find_value(cut)) return false;
     const std::string_view value = text_.substr(cut.literal_end, cut.value_end - cut.literal_end);
     if (!in_args_ && (key == "ph" || key == "cat")) return c == '"' && kind(key, value);
-    if (in_args_)
-      argument(key, c, value, cut.step);
-    else if (!field(key, c, value, cut.step))
-      return false;
+    if (in_args_) argument(key, c, value, cut.step);
+    else if (!field(key, c, value, cut.step)) return false;
     cuts.push_back(cut);
     return true;
   }

@@ -228,10 +228,8 @@ class TolerantParser::Strict {
       if (!wanted(top, key)) return true;
       value_text = top ? time_word(key, value_text) : value_text == "null" ? std::string_view() : value_text;
     }
-    if (!top)
-      rows::set_arg(rows::arg_key(key), value_text, event_);
-    else if (!set_field(key, value_text, event_))
-      fault = Fault::kBadField;
+    if (!top) rows::set_arg(rows::arg_key(key), value_text, event_);
+    else if (!set_field(key, value_text, event_)) fault = Fault::kBadField;
     return true;
   }
 

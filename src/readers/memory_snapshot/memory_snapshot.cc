@@ -139,12 +139,9 @@ class SnapshotReader {
       const Value value = settings.item(i);
       const std::string key = valid_utf8(settings.key(i).text());
       if (key.empty()) continue;
-      if (const auto flag = value.boolean())
-        json.field(key, *flag);
-      else if (const auto whole = value.integer())
-        json.field(key, *whole);
-      else if (const std::string_view words = value.text(); !words.empty())
-        json.field(key, valid_utf8(words));
+      if (const auto flag = value.boolean()) json.field(key, *flag);
+      else if (const auto whole = value.integer()) json.field(key, *whole);
+      else if (const std::string_view words = value.text(); !words.empty()) json.field(key, valid_utf8(words));
     }
     json.end_object();
     if (settings.size() > 0) out_.part.metadata.push_back({"allocator_settings", json.take()});

@@ -133,10 +133,8 @@ class TraceMaker {
       by_rank_.push_back(&process);
     }
     const bool known = worlds.size() == 1 && ranks.size() == processes_.size();
-    if (known)
-      sort_stably(by_rank_, {}, [](const Process* one) { return world_of(*one).second.rank; });
-    else
-      trace_.diagnostics.add(problem::nccl_inspector_ranks_by_order, {processes_.front().path});
+    if (known) sort_stably(by_rank_, {}, [](const Process* one) { return world_of(*one).second.rank; });
+    else trace_.diagnostics.add(problem::nccl_inspector_ranks_by_order, {processes_.front().path});
     for (const Process* process : by_rank_) {
       const int64_t rank = known ? world_of(*process).second.rank : std::ssize(rank_of_);
       rank_of_[process] = static_cast<int32_t>(rank);
@@ -214,10 +212,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   auto first_error = read_files(
       paths.size(), [&](size_t k) { return read_log(paths[k], options.progress); },
       [&](size_t, Process process) {
-        if (process.calls.empty())
-          trace.diagnostics.add(problem::nccl_inspector_unusable_file, {process.path});
-        else
-          processes.push_back(std::move(process));
+        if (process.calls.empty()) trace.diagnostics.add(problem::nccl_inspector_unusable_file, {process.path});
+        else processes.push_back(std::move(process));
       },
       [&](size_t k, const Error&) { trace.diagnostics.add(problem::nccl_inspector_unusable_file, {paths[k]}); });
   if (processes.empty()) return nothing_read(std::move(first_error), source, "nccl_inspector.nothing");

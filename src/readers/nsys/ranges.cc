@@ -85,20 +85,13 @@ NcclPayload PayloadSchemas::read(std::string_view bytes) const {
       value |= ~uint64_t{0} << (8 * field.size);
     const int64_t number = value;
     const auto says = [&](std::string_view word) { return field.name.find(word) != std::string::npos; };
-    if (says("ommunicator ID"))
-      out.communicator = value, out.is_known = true;
-    else if (says("No. of ranks"))
-      out.ranks = number;
-    else if (says("Peer rank"))
-      out.peer = number;
-    else if (field.name == "Rank")
-      out.rank = number;
-    else if (says("CUDA device"))
-      out.device = number;
-    else if (says("Message size"))
-      out.bytes = number;
-    else if (field.name == "Root")
-      out.root = number;
+    if (says("ommunicator ID")) out.communicator = value, out.is_known = true;
+    else if (says("No. of ranks")) out.ranks = number;
+    else if (says("Peer rank")) out.peer = number;
+    else if (field.name == "Rank") out.rank = number;
+    else if (says("CUDA device")) out.device = number;
+    else if (says("Message size")) out.bytes = number;
+    else if (field.name == "Root") out.root = number;
   }
   return out;
 }

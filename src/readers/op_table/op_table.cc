@@ -40,10 +40,8 @@ std::string_view next_line(std::string_view& rest) {
     if (own != std::string_view::npos) end = at + own;
   }
   const std::string_view line = rest.substr(0, end);
-  if (end == std::string_view::npos)
-    rest = {};
-  else
-    rest.remove_prefix(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1));
+  if (end == std::string_view::npos) rest = {};
+  else rest.remove_prefix(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1));
   return line;
 }
 

@@ -193,10 +193,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         "expected {\"resourceSpans\":[{\"resource\":{…},\"scopeSpans\":[{\"spans\":[…]}]}]} on a line, or "
         "the same as protobuf; metrics and logs hold no times of work");
   std::vector<Op> ops = pipeline_ops(run, trace);
-  if (!ops.empty())
-    add_pipeline(std::move(ops), run, paths, trace);
-  else
-    add_host_parts(run, paths, trace);
+  if (!ops.empty()) add_pipeline(std::move(ops), run, paths, trace);
+  else add_host_parts(run, paths, trace);
   tell_missing(run, trace);
   settle_hosts(trace);
   std::set<std::string> services;

@@ -101,10 +101,8 @@ Result<SpanFile> read_spans(const std::string& path, Progress* progress) {
     break;
   }
   const size_t text = first_of_text(bytes);
-  if (text < bytes.size() && bytes[text] == '{')
-    read_json(bytes, sink);
-  else
-    read_protobuf(bytes, sink);
+  if (text < bytes.size() && bytes[text] == '{') read_json(bytes, sink);
+  else read_protobuf(bytes, sink);
   return sink.finish();
 }
 

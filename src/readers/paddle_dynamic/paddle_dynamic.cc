@@ -213,8 +213,7 @@ std::vector<size_t> choose_files(const Source& source, Diagnostics& diagnostics)
   std::vector<size_t> records, joined;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    if (looks_ours(source.head(i)))
-      (rank_of(file.path) == kUnknown ? joined : records).push_back(i);
+    if (looks_ours(source.head(i))) (rank_of(file.path) == kUnknown ? joined : records).push_back(i);
     else if (file.given || rank_of(file.path) != kUnknown)
       diagnostics.add(problem::paddle_dynamic_unusable_file, {file.path});
   }

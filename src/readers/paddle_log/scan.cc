@@ -142,10 +142,8 @@ bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   const bool ends_file = at_end && c.at == c.end;
   if (end.decimals < start.decimals && (!end.has_separator || ends_file)) job.flags |= kJobCut;
   if (!(job.flags & (kJobCut | kJobBadNumber))) {
-    if (job.start_ns == 0 && job.end_ns == 0)
-      job.flags |= kJobZero;
-    else if (job.end_ns < job.start_ns)
-      job.flags |= kJobNegative;
+    if (job.start_ns == 0 && job.end_ns == 0) job.flags |= kJobZero;
+    else if (job.end_ns < job.start_ns) job.flags |= kJobNegative;
   }
   if (job.flags != 0) {
     if (job.flags & kJobChunkForm) log.chunk_form.add(offset);
@@ -175,10 +173,8 @@ void scan_paddle_text(PaddleLog& log, std::string_view text, int64_t offset, boo
     from = at + kAnchor.size();
     Cursor c{text.data() + from, end};
     if (c.take(kJobRest))
-      if (take_job(log, c, offset + static_cast<int64_t>(at), at_end))
-        from = c.at - text.data();
-      else
-        log.damaged.add(offset + static_cast<int64_t>(at));
+      if (take_job(log, c, offset + static_cast<int64_t>(at), at_end)) from = c.at - text.data();
+      else log.damaged.add(offset + static_cast<int64_t>(at));
     else if (at >= kStepBefore.size() && text.substr(at - kStepBefore.size(), kStepBefore.size()) == kStepBefore)
       take_step_line(log, c);
   }

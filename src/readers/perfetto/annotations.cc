@@ -122,14 +122,10 @@ void Annotations::append_value(std::string& out, std::string_view annotation, co
       value = {scan.id, scan.value, scan.bytes};
     }
   }
-  if (is_list)
-    out += "]";
-  else if (is_dictionary)
-    out += "}";
-  else if (value.id != 0)
-    append_scalar(out, value, texts_, sequence, depth > 0);
-  else if (depth > 0 && out.size() > 0 && out.back() != ']')
-    out += "[]";  // an empty list looks like no value
+  if (is_list) out += "]";
+  else if (is_dictionary) out += "}";
+  else if (value.id != 0) append_scalar(out, value, texts_, sequence, depth > 0);
+  else if (depth > 0 && out.size() > 0 && out.back() != ']') out += "[]";  // an empty list looks like no value
 }
 
 void Annotations::set(AnnotationName name, std::string_view text, rows::Event& event) {
@@ -158,10 +154,8 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
         std::string& text = scratch();
         append_scalar(text, value, texts_, sequence, false);
         const auto kind = kind_from_code(text);
-        if (kind)
-          own.kind = *kind;
-        else
-          own.present &= ~(1u << static_cast<unsigned>(OwnKey::kKind));
+        if (kind) own.kind = *kind;
+        else own.present &= ~(1u << static_cast<unsigned>(OwnKey::kKind));
         break;
       }
       case OwnKey::kStep: own.step = whole(value); break;

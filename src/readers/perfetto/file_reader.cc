@@ -125,10 +125,8 @@ bool FileReader::read_fields(std::string_view bytes, bool nested, Packet& p) {
       case packet::kCompressed:
       case packet::kZstdCompressed:
         if (!scan.is_bytes()) break;
-        if (nested)
-          lose(problem::pftrace_nested_compressed, p.offset);
-        else
-          compressed(scan.bytes, scan.id == packet::kZstdCompressed, p.offset);
+        if (nested) lose(problem::pftrace_nested_compressed, p.offset);
+        else compressed(scan.bytes, scan.id == packet::kZstdCompressed, p.offset);
         break;
       case packet::kTrackEvent:
       case packet::kTrackDescriptor:
@@ -276,10 +274,8 @@ void FileReader::snapshot(const Packet& packet, Sequence& sequence) {
       clock.id = id;
       clock.last = ns;
       const auto known = std::ranges::find_if(sequence.clocks, [&](const auto& c) { return c.id == id; });
-      if (known == sequence.clocks.end())
-        sequence.clocks.push_back(clock);
-      else
-        *known = clock;
+      if (known == sequence.clocks.end()) sequence.clocks.push_back(clock);
+      else *known = clock;
     }
     if (stamps.size() < 64) stamps.push_back({clock_key(id, sequence.id), ns});
   }

@@ -244,10 +244,8 @@ void FileReader::gpu_counter(const Packet& packet, Sequence& sequence) {
     has_inline = true;
   }
   if (has_inline) old_counters_ = std::move(inline_set);
-  if (!set)
-    set = &old_counters_;
-  else if (!has_gpu)
-    gpu = set->gpu;
+  if (!set) set = &old_counters_;
+  else if (!has_gpu) gpu = set->gpu;
   int64_t time = 0;
   bool has_time = false;
   for (ProtoScan scan(packet.body); scan.next();) {

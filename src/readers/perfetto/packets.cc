@@ -97,10 +97,8 @@ bool PacketFile::find_next(std::string_view& packet, int64_t& offset) {
       if (!error_) notes_.add(problem::pftrace_truncated, {path_, 0, place});
       return false;
     }
-    if (head && head->length > kLongestPacket)
-      notes_.add(problem::pftrace_huge_packet, {path_, 0, place});
-    else
-      notes_.add(problem::pftrace_damaged, {path_, 0, place});
+    if (head && head->length > kLongestPacket) notes_.add(problem::pftrace_huge_packet, {path_, 0, place});
+    else notes_.add(problem::pftrace_damaged, {path_, 0, place});
   }
 }
 

@@ -194,10 +194,8 @@ void note_others(const Source& source, const PerfettoFiles& sorted, const std::v
   const auto among = [](const std::vector<size_t>& list, size_t i) { return std::ranges::find(list, i) != list.end(); };
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (among(chosen, i)) continue;
-    if (among(sorted.json_twins, i))
-      notes.add(problem::pftrace_json_twin, {source.files[i].path});
-    else if (source.files[i].given)
-      notes.add(problem::pftrace_unusable_file_foreign, {source.files[i].path});
+    if (among(sorted.json_twins, i)) notes.add(problem::pftrace_json_twin, {source.files[i].path});
+    else if (source.files[i].given) notes.add(problem::pftrace_unusable_file_foreign, {source.files[i].path});
   }
 }
 

@@ -126,10 +126,8 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
   if (!time_of(p, s, time)) return true;
   const uint32_t track = track_of_event(p, s);
   if (track >= kMaxTracks) return true;
-  if (event_.type == kBegin)
-    begin_slice(p, s, time, track);
-  else
-    end_slice(p, s, time, track);
+  if (event_.type == kBegin) begin_slice(p, s, time, track);
+  else end_slice(p, s, time, track);
   return true;
 }
 

@@ -132,12 +132,9 @@ void FileReader::annotate(uint32_t number, const Sequence& sequence) {
   annotations_.clear();
   for (const std::string_view annotation : event_.annotations) annotations_.read(annotation, sequence, facts_, own_);
   if (row.category == 0) {
-    if (own_.has(OwnKey::kSyncKind))
-      row.category = sync_category_ & 0x7fff;
-    else if (facts_.has_launch_shape)
-      row.category = kernel_category_ & 0x7fff;
-    else if (facts_.has_copy && facts_.stream >= 0)
-      row.category = copy_category_ & 0x7fff;
+    if (own_.has(OwnKey::kSyncKind)) row.category = sync_category_ & 0x7fff;
+    else if (facts_.has_launch_shape) row.category = kernel_category_ & 0x7fff;
+    else if (facts_.has_copy && facts_.stream >= 0) row.category = copy_category_ & 0x7fff;
   }
   facts_.cat = builder_.dictionaries().categories.text(row.category);
   facts_.name = builder_.dictionaries().names.text(row.name);
@@ -232,10 +229,8 @@ void FileReader::event_read(const Packet& packet, Sequence& sequence) {
     case kInstant: instant(packet, sequence, time, track, e.name); break;
     case kCounter:
       builder_.skip_entry();
-      if (e.has_double)
-        samples_.push_back({track, time, e.counter_double});
-      else if (e.has_counter)
-        count(sequence, track, time, e.counter);
+      if (e.has_double) samples_.push_back({track, time, e.counter_double});
+      else if (e.has_counter) count(sequence, track, time, e.counter);
       break;
     case kState:
       states_.push_back({track, e.name, time, e.category, builder_.event_count(), packet.offset});

@@ -198,10 +198,8 @@ Tracks::Lane Tracks::lane(uint32_t track) const {
   const TrackInfo& process = tracks_[process_of(track)];
   const TrackInfo& thread = tracks_[thread_of(track)];
   std::string name = path(track);
-  if (info.is_process)
-    name = (info.name.empty() ? "process" : info.name);
-  else if (thread.is_thread && !thread.thread_name.empty())
-    name = thread.thread_name + " / " + name;
+  if (info.is_process) name = (info.name.empty() ? "process" : info.name);
+  else if (thread.is_thread && !thread.thread_name.empty()) name = thread.thread_name + " / " + name;
   const int64_t pid = process.is_process ? process.pid : thread.pid;
   // Tracks of one name are apart by their uuid; only sequences and keyed tracks have none, and their names differ.
   return {number(pid), name + (info.uuid == 0 ? "" : " #" + std::to_string(info.uuid)), name};

@@ -72,10 +72,8 @@ class Walk {
       want(kMaxChunkBytes);
       const std::string_view bytes = window_.from(at_);
       if (bytes.empty()) break;
-      if (header_is_right(bytes))
-        take(bytes);
-      else
-        find_header(bytes);
+      if (header_is_right(bytes)) take(bytes);
+      else find_header(bytes);
     }
     counts_.bytes = window_.end();
     // After the last chunk there may be a piece of one that was being written, or damage.

@@ -28,10 +28,8 @@ Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
   for (const Point& p : points) {
     if (!points_.empty() && p.x == points_.back().x && p.y == points_.back().y)
       continue;  // written twice, as tables are
-    if (!points_.empty() && (p.x <= points_.back().x || p.y < points_.back().y))
-      ++left_out_;
-    else
-      points_.push_back(p);
+    if (!points_.empty() && (p.x <= points_.back().x || p.y < points_.back().y)) ++left_out_;
+    else points_.push_back(p);
   }
 }
 
@@ -51,8 +49,7 @@ Clocks::Clocks(const std::vector<HostSnapshot>& snapshots, const std::vector<Dev
   for (const HostSnapshot& s : snapshots)
     if (s.monotonic_ns >= 0 && s.monotonic_ns < kMaxTimeNs / 4 && s.realtime_ns >= 0 && s.realtime_ns < kMaxTimeNs)
       sane.push_back(s);
-    else
-      ++bad_readings;
+    else ++bad_readings;
   sort_stably(sane, [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
   std::vector<Line::Point> points;
   const int64_t epoch = sane.empty() ? static_cast<int64_t>(std::min<uint64_t>(start_realtime_ns, kMaxTimeNs))

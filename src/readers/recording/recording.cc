@@ -148,10 +148,8 @@ class Maker {
     for (const auto& [id, lane] : recording.content.lanes) {
       if (lane.device_kind != kLaunchLane) continue;
       const auto thread = of_thread.find(lane.thread);
-      if (thread == of_thread.end())
-        name_lane(id, lane);
-      else
-        places[id] = thread->second;
+      if (thread == of_thread.end()) name_lane(id, lane);
+      else places[id] = thread->second;
     }
     return places;
   }
@@ -170,12 +168,9 @@ class Maker {
     std::string name;
     if (row.name != 0 && text != p.recording.content.names.end())
       name = row.kind == 0 ? short_name(text->second) : text->second;
-    else if (row.kind == kLoadKind)
-      name = "load";
-    else if (row.kind != 0 && row.kind < std::size(kKinds))
-      name = kind_name(kKinds[row.kind]);
-    else
-      name = row.name != 0 ? "(name lost)" : "(no name)";
+    else if (row.kind == kLoadKind) name = "load";
+    else if (row.kind != 0 && row.kind < std::size(kKinds)) name = kind_name(kKinds[row.kind]);
+    else name = row.name != 0 ? "(name lost)" : "(no name)";
     const StringId id = trace_.names.intern(name + suffix);
     if (*suffix == '\0') name_of[key] = id;
     return id;
@@ -309,8 +304,7 @@ void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) 
       ++end;
     const std::string job = recordings[end - 1].meta.job;
     for (size_t k = i; k < end; ++k)
-      if (k + 1 == end || (!job.empty() && recordings[k].meta.job == job))
-        kept.push_back(std::move(recordings[k]));
+      if (k + 1 == end || (!job.empty() && recordings[k].meta.job == job)) kept.push_back(std::move(recordings[k]));
       else
         diagnostics.add(problem::recording_other_run,
                         {recordings[k].paths.empty() ? recordings[k].hot_path : recordings[k].paths[0]});

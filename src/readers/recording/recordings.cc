@@ -125,14 +125,12 @@ std::vector<File> files_of(const Source& source, Diagnostics& diagnostics, int64
       continue;
     }
     const std::string_view head = source.head(i);
-    if (is_hot_file(head))
-      files.push_back({source.files[i].path, true, {}, {}});
+    if (is_hot_file(head)) files.push_back({source.files[i].path, true, {}, {}});
     else if (is_cold(head) || (name.find(".slrec") != std::string::npos && !head.empty()))
       files.push_back({source.files[i].path, false, {}, {}});
     else if (head.empty() && name.ends_with(".slrec"))
       diagnostics.add(problem::recording_unusable_file_empty, {source.files[i].path});
-    else if (source.files[i].given)
-      diagnostics.add(problem::recording_unusable_file, {source.files[i].path});
+    else if (source.files[i].given) diagnostics.add(problem::recording_unusable_file, {source.files[i].path});
   }
   return files;
 }
@@ -237,10 +235,8 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
     }
     const Content& content = file.hot ? (**file.hot_content).content : **file.cold_content;
     Group& group = groups[key_of(content, parse_meta(content.meta), file.path)];
-    if (file.hot)
-      group.hot = &file;
-    else
-      group.cold.push_back(&file);
+    if (file.hot) group.hot = &file;
+    else group.cold.push_back(&file);
   }
   std::vector<Recording> recordings;
   for (auto& [key, group] : groups) recordings.push_back(joined_files(group, diagnostics));

@@ -374,10 +374,8 @@ Result<Record> read_database(const std::string& path) {
   out.path = path;
   const Dialect dialect = dialect_of(path);
   TRY(db, SqliteDb::open_read(path, out.notes));
-  if (dialect == Dialect::kRpd)
-    DatabaseReader(*db, out).read_rpd();
-  else
-    DatabaseReader(*db, out).read_rocpd();
+  if (dialect == Dialect::kRpd) DatabaseReader(*db, out).read_rpd();
+  else DatabaseReader(*db, out).read_rocpd();
   if (out.processes.empty()) return input_error("rocpd.empty_database", {path});
   return out;
 }

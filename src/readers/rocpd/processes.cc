@@ -128,8 +128,7 @@ void Processes::describe_kernel(Process& process, uint32_t row, const Shape& sha
 
 void Processes::describe_collective(Process& process, uint32_t row, std::string_view name,
                                     std::map<std::string, std::string>& arguments) {
-  if (name.starts_with("ncclCommInit"))
-    process.communicator_sizes.insert(parse_int(arguments["nranks"]).value_or(0));
+  if (name.starts_with("ncclCommInit")) process.communicator_sizes.insert(parse_int(arguments["nranks"]).value_or(0));
   else if (name == "ncclCommSplit")
     process.communicator_sizes.insert(0);  // the sizes of its parts are not in its arguments
   const auto count = parse_int(arguments["count"].empty() ? arguments["sendcount"] : arguments["count"]);

@@ -87,12 +87,9 @@ class TablesReader {
         int64_t lines = 0;
         while (next_csv_record(window, fields, storage, &lines)) {
           if (fields.size() == 1 && trim(fields[0]).empty()) continue;
-          if (!header)
-            header.emplace(fields);
-          else if (fields.size() < header->at.size() || is_damaged(fields, header->at.size()))
-            ++bad_;
-          else
-            take(file.kind, Row(*header, fields));
+          if (!header) header.emplace(fields);
+          else if (fields.size() < header->at.size() || is_damaged(fields, header->at.size())) ++bad_;
+          else take(file.kind, Row(*header, fields));
         }
       });
       if (!end) stopped = end.error();

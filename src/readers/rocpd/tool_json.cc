@@ -57,8 +57,7 @@ class JsonReader {
     if (!walk)
       out_.notes.add(problem::rocpd_read_stopped, Args().set("why", error_text(walk.error())),
                      {path_, 0, walk.error().where.byte});
-    else if (!walk->whole)
-      out_.notes.add(problem::rocpd_read_stopped_damaged, {path_, 0, walk->broken_at});
+    else if (!walk->whole) out_.notes.add(problem::rocpd_read_stopped_damaged, {path_, 0, walk->broken_at});
     if (walk && walk->too_long > 0) out_.notes.add(problem::rocpd_bad_row_long, {path_}, walk->too_long);
     if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
     processes_.finish(out_);
@@ -174,10 +173,8 @@ class JsonReader {
     } else {  // one of them is not JSON
       for (const auto& [at, size] : pieces_) {
         const Result<JsonTree> one = parse_json_tree(valid_utf8(std::string_view(batch_).substr(at, size)), path_);
-        if (one && one->broken_at < 0)
-          take_record(one->tree.root());
-        else
-          ++bad_;
+        if (one && one->broken_at < 0) take_record(one->tree.root());
+        else ++bad_;
       }
     }
     batch_.clear();

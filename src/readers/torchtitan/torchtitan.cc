@@ -155,10 +155,8 @@ class PartMaker {
   void close_all() {
     for (const auto& [task, open] : open_)
       for (const Open& one : open)
-        if (one.error_ns != 0)
-          add(one, one.start->time_ns, one.error_ns);
-        else
-          lose(problem::torchtitan_unmatched_start, *one.start);
+        if (one.error_ns != 0) add(one, one.start->time_ns, one.error_ns);
+        else lose(problem::torchtitan_unmatched_start, *one.start);
     open_.clear();
   }
 

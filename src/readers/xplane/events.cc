@@ -130,10 +130,8 @@ std::string_view take_arguments(std::string_view name, Facts& facts) {
   for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ',')) {
     const size_t equals = pair.find('=');
     if (equals == std::string_view::npos) continue;
-    if (pair.substr(0, equals) == "step_num")
-      facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
-    else if (!pair.starts_with("_"))
-      add_argument(pair.substr(0, equals), pair.substr(equals + 1), facts);
+    if (pair.substr(0, equals) == "step_num") facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
+    else if (!pair.starts_with("_")) add_argument(pair.substr(0, equals), pair.substr(equals + 1), facts);
   }
   return name.substr(0, hash);
 }

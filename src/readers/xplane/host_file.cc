@@ -115,8 +115,7 @@ class HostReader {
       const LineHead line = read_line(plane.line(i));
       if (line.name.find("_counters_") != std::string::npos || plane.name.starts_with("#Chip"))
         read_counters(plane, line);
-      else
-        read_host_line(plane, line, system);
+      else read_host_line(plane, line, system);
     }
   }
 
@@ -290,10 +289,8 @@ class HostReader {
       const bool is_tpu = device.kind == "TPU" || device.kind != "GPU";
       const bool is_ops = is_tpu && (line.name == "XLA Ops" || line.name == "Async XLA Ops" || !is_derived(line.name));
       if (!device.rest.empty()) line.name = device.rest + " " + line.name;
-      if (is_stream || is_ops)
-        read_work(plane, device, line, is_stream, to);
-      else
-        read_derived(plane, device, line, out);
+      if (is_stream || is_ops) read_work(plane, device, line, is_stream, to);
+      else read_derived(plane, device, line, out);
     }
   }
 
@@ -443,10 +440,8 @@ class HostReader {
     for (const auto& [key, row] : consumers_)
       if (const auto from = producers_.find(key); from != producers_.end() && from->second != row)
         host_->link(from->second, row, SliceLinkKind::kFlow);
-    if (too_many_)
-      out_.notes.add(problem::xplane_no_step_split, {path_});
-    else
-      host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
+    if (too_many_) out_.notes.add(problem::xplane_no_step_split, {path_});
+    else host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
     out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
     for (const auto& [key, value] : facts_.versions)
       if (key == "jax_version" || key == "tensorflow_version" || key == "torch_xla_version")

@@ -196,10 +196,8 @@ void add_host_event(const HostEvent& event, const std::string& name, bool any_de
 // Returns nothing where the step has no extent.
 std::optional<XlaStep> row_of(Group& group) {
   int64_t from = group.host_start, to = group.host_end;
-  if (group.device_end > group.device_start)
-    from = group.device_start, to = group.device_end;
-  else if (group.work_end > group.work_start)
-    from = group.work_start, to = group.work_end;
+  if (group.device_end > group.device_start) from = group.device_start, to = group.device_end;
+  else if (group.work_end > group.work_start) from = group.work_start, to = group.work_end;
   if (to < from) return {};
   const auto of = spent(group.boundaries, from, to);
   XlaStep row;

@@ -91,10 +91,8 @@ class FieldStream {
       }
       Result<size_t> got = input_.read(buffer_.data.get() + end_, buffer_.capacity - end_);
       if (!got) error_ = got.error();
-      if (!got || *got == 0)
-        finished_ = true;
-      else
-        end_ += *got;
+      if (!got || *got == 0) finished_ = true;
+      else end_ += *got;
     }
     return end_ - begin_ >= bytes;
   }
@@ -344,10 +342,8 @@ Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* pro
   if (left_out > 0) notes.add(problem::xplane_huge_plane, {path}, left_out);
   if (in.error())
     notes.add(problem::xplane_damaged, Args().set("why", error_text(*in.error())), {path, 0, in.position()});
-  else if (in.is_damaged())
-    notes.add(problem::xplane_damaged_foreign, {path, 0, in.position()});
-  else if (in.is_cut())
-    notes.add(problem::xplane_truncated, {path, 0, in.position()});
+  else if (in.is_damaged()) notes.add(problem::xplane_damaged_foreign, {path, 0, in.position()});
+  else if (in.is_cut()) notes.add(problem::xplane_truncated, {path, 0, in.position()});
   return {};
 }
 

@@ -57,10 +57,8 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
     it = entries_.find(key);
     return it == entries_.end() || it->second.done != nullptr;
   };
-  if (patience.count() > 0)
-    changed_.wait_for(lock, patience, is_done);
-  else
-    is_done();
+  if (patience.count() > 0) changed_.wait_for(lock, patience, is_done);
+  else is_done();
   if (it == entries_.end()) return {};
   Entry& entry = it->second;
   entry.used = ++uses_;

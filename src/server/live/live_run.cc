@@ -203,10 +203,8 @@ std::vector<LiveRun::Seen> LiveRun::found_in_both() const {
       if (fresh.finding.step && *fresh.finding.step < first_of_few_) continue;
       const auto same =
           std::ranges::find_if(found, [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
-      if (same != found.end())
-        same->shows_in_few |= fresh.shows_in_few;
-      else
-        found.push_back(fresh);
+      if (same != found.end()) same->shows_in_few |= fresh.shows_in_few;
+      else found.push_back(fresh);
     }
   return found;
 }

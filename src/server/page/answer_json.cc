@@ -130,10 +130,8 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
   input.rows_later = true;
   Result<AnalysisResult> result = analysis.run(input);
   if (reported && analysis.in_report) {
-    if (result)
-      merge_notes(reported->notes, result->notes);
-    else
-      add_not_possible(analysis, result.error(), reported->failed);
+    if (result) merge_notes(reported->notes, result->notes);
+    else add_not_possible(analysis, result.error(), reported->failed);
   }
   if (!result) return std::move(result).error();
   if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", analysis.name));

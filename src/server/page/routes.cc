@@ -134,10 +134,8 @@ ApiAnswer calls(const Asked& asked) {
 template <auto kAnswer> ApiAnswer of_shelf(const Asked& asked) {
   auto made = (asked.shelf->*kAnswer)(asked.query);
   if (!made) return stated_answer(made.error());
-  if constexpr (requires { made->status; })
-    return std::move(*made);
-  else
-    return {200, kJson, std::move(*made), {}};
+  if constexpr (requires { made->status; }) return std::move(*made);
+  else return {200, kJson, std::move(*made), {}};
 }
 
 using enum Needs;

@@ -62,8 +62,7 @@ class FlowList {
         const uint32_t other = partner[lane.first + own.slice];
         const SlicePlace there = other == kNoSliceIndex ? SlicePlace{} : timeline_.place_of_slice(lane.part, other);
         if (!there) continue;
-        if (on_device)
-          add(FlowType::kLaunch, there, own);
+        if (on_device) add(FlowType::kLaunch, there, own);
         else if (timeline_.lanes()[there.lane].type == ViewLaneType::kStream && !touches(there))
           add(FlowType::kLaunch, own, there);
       }

@@ -48,10 +48,8 @@ SliceWindow slices_lasting(const Timeline& timeline, const Asked& asked, int64_t
       const int64_t dur = lane.dur(i);
       if (dur < min_ns || dur > max_ns) return;
       const PlaceInRow at = out.slices.size() < limit ? row_place(lane, i) : PlaceInRow{};
-      if (at)
-        out.slices.push_back({l, static_cast<uint32_t>(i), static_cast<uint8_t>(at.row)});
-      else
-        out.complete = false;
+      if (at) out.slices.push_back({l, static_cast<uint32_t>(i), static_cast<uint8_t>(at.row)});
+      else out.complete = false;
     });
   return out;
 }

@@ -164,8 +164,7 @@ class Details {
               .field("key", cut(json_text("\"" + std::string(member.key) + "\"")))
               .field("value", cut(json_text(member.value)))
               .end_object();
-      else
-        why_none = text.error().what;
+      else why_none = text.error().what;
       if (const RangeFact* range = fact_of(part_.ranges, slice_))
         json_.begin_object()
             .field("key", "message")

@@ -79,8 +79,7 @@ SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>&
     for_long_slices(lane, lane.rows[s.row], s, out.min_ns, [&](size_t i) {
       if (out.slices.size() < limit)
         out.slices.push_back({s.lane, static_cast<uint32_t>(i), static_cast<uint8_t>(s.row)});
-      else
-        out.complete = false;
+      else out.complete = false;
     });
   }
   return out;

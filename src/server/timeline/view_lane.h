@@ -62,12 +62,9 @@ class RowSlices {
     const uint32_t span = pending_.back() - pending_.front();
     const uint32_t width = span <= UINT8_MAX ? 0 : span <= UINT16_MAX ? 1 : 2;
     blocks_.push_back({pending_.front(), static_cast<uint32_t>(bytes_.size() / kTogether) << 2 | width});
-    if (width == 0)
-      put<uint8_t>();
-    else if (width == 1)
-      put<uint16_t>();
-    else
-      put<uint32_t>();
+    if (width == 0) put<uint8_t>();
+    else if (width == 1) put<uint16_t>();
+    else put<uint32_t>();
     pending_.clear();
   }
 
@@ -173,10 +170,8 @@ struct SlicePlace {
 template <class Before> size_t first_not(size_t low, size_t high, Before before) {
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (before(middle))
-      low = middle + 1;
-    else
-      high = middle;
+    if (before(middle)) low = middle + 1;
+    else high = middle;
   }
   return low;
 }

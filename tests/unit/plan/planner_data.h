@@ -22,12 +22,9 @@ inline std::vector<std::string> csv_line(const std::string& line) {
   std::vector<std::string> out(1);
   bool quoted = false;
   for (const char c : line)
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      out.emplace_back();
-    else
-      out.back() += c;
+    if (c == '"') quoted = !quoted;
+    else if (c == ',' && !quoted) out.emplace_back();
+    else out.back() += c;
   return out;
 }
 

@@ -75,8 +75,7 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
   args.flag("workers", has_loader_processes(context.trace.names));
   if (name.empty())
     args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));
-  else
-    args.set("unknown", name == kDataLoader ? words("between.steps.loader", args) : Text());
+  else args.set("unknown", name == kDataLoader ? words("between.steps.loader", args) : Text());
   args.set("saves", words(c.sometimes ? "between.steps.saves.mean" : "between.steps.saves", args));
   Telling telling = say_cause("between.steps", "between.steps", args);
   if (c.sometimes) telling.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);

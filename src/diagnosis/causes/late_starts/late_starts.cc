@@ -51,10 +51,8 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   const LateStarts late = starts.sum_of(starts.ways());
   if (late.received > 0) own.open_share = share_or_zero(late.message_ns, late.ns);
   figures.each_ns /= figures.count;
-  if (own.hosts_prompt)
-    suspect.cause.places = {{.kind = PlaceKind::kLink}};
-  else
-    suspect.cause.places = {{.kind = PlaceKind::kHost}};
+  if (own.hosts_prompt) suspect.cause.places = {{.kind = PlaceKind::kLink}};
+  else suspect.cause.places = {{.kind = PlaceKind::kHost}};
   if (own.messages_unknown) suspect.cause.or_else = {{.kind = PlaceKind::kLink}};
   suspect.cause.own = own;
   suspect.without = [&scene, limit, above_ns, best = starts.best_ns()](uint32_t op, double&, double& delay) {

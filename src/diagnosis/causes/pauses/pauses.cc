@@ -313,10 +313,8 @@ void suspect_pauses(CauseScene& scene, std::vector<Suspect>& out) {
   if (!reasons.starts.known()) return;
   for (const LateBegins& begins : reasons.begins)
     if (!begins.as_late) suspect_begins(scene, reasons.starts, begins, out);
-  if (!reasons.everywhere)
-    PauseSearch(reasons.starts).suspect(reasons.linked, out);
-  else if (std::isfinite(reasons.above_ns))
-    suspect_standing_out(reasons.starts, reasons.above_ns, out);
+  if (!reasons.everywhere) PauseSearch(reasons.starts).suspect(reasons.linked, out);
+  else if (std::isfinite(reasons.above_ns)) suspect_standing_out(reasons.starts, reasons.above_ns, out);
 }
 
 Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& context) {

@@ -104,8 +104,7 @@ void suspect_sequences(const CauseScene& scene, std::vector<Suspect>& out) {
     out.push_back(std::move(suspect));
   };
   for (const auto& [replica, parts] : replicas) {
-    if (parts.size() > 1 && 2 * parts.size() > all[replica])
-      add(parts, replica);
+    if (parts.size() > 1 && 2 * parts.size() > all[replica]) add(parts, replica);
     else
       for (const int32_t part : parts) add({part}, kUnknown);
   }

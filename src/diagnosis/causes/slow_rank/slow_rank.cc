@@ -249,10 +249,8 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   std::vector<std::vector<Slow>> groups;
   for (const Slow& one : slow) {  // the slowest first
     const auto group = std::ranges::find_if(groups, [&](const auto& g) { return alike(g.front(), one); });
-    if (group == groups.end())
-      groups.push_back({one});
-    else
-      group->push_back(one);
+    if (group == groups.end()) groups.push_back({one});
+    else group->push_back(one);
   }
   return groups;
 }
@@ -413,10 +411,8 @@ CauseWorld as_fast_as_peers(const CauseScene& scene, const std::vector<Slow>& gr
         if (const double ns = usual->second[scene.times.place_of(op)]; ns < dur) dur = ns;
         continue;
       }
-      if (one.course.varies())
-        dur /= course_factor(one.course, step_of(scene.graph, op));
-      else if (!one.sometimes)
-        dur /= one.ratio;
+      if (one.course.varies()) dur /= course_factor(one.course, step_of(scene.graph, op));
+      else if (!one.sometimes) dur /= one.ratio;
       else if (const size_t s = step_of(scene.graph, op); (*ratios)[one.worker][s] >= kSlowCause)
         dur /= scene.counts[s] ? (*ratios)[one.worker][s] : std::min((*ratios)[one.worker][s], one.ratio);
     }

@@ -151,10 +151,8 @@ bool is_paddle(const std::vector<MetaField>& metadata) {
 }
 
 void translate(FileRows& rows) {
-  if (is_paddle(rows.metadata))
-    translate_paddle(rows);
-  else
-    translate_devices(rows);
+  if (is_paddle(rows.metadata)) translate_paddle(rows);
+  else translate_devices(rows);
 }
 
 }  // namespace stageline::rows

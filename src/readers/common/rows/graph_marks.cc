@@ -122,10 +122,8 @@ class CaptureNames {
     for (const Row* row : looked) {
       while (!open.empty() && (open.back()->thread != row->thread || end_of(*open.back()) <= row->start_ns))
         open.pop_back();
-      if (!is_launch_call(kind(*row)))
-        open.push_back(row);
-      else if (numbers.erase(row->correlation) > 0)
-        add_call(*row, open, *capture_of(*row));
+      if (!is_launch_call(kind(*row))) open.push_back(row);
+      else if (numbers.erase(row->correlation) > 0) add_call(*row, open, *capture_of(*row));
     }
     for (Capture& capture : captures_) sort_stably(capture.calls, {}, &Call::start_ns);
   }
@@ -136,10 +134,8 @@ class CaptureNames {
     bool communicates = false;
     for (const Row* around : open) {
       communicates |= roles_[around->name].communicates && makes == Category::kKernel;
-      if (kind(*around) == Category::kCpuOp)
-        op = around;
-      else if (around->start_ns > capture.start_ns || end_of(*around) < capture.end_ns)
-        range = around;
+      if (kind(*around) == Category::kCpuOp) op = around;
+      else if (around->start_ns > capture.start_ns || end_of(*around) < capture.end_ns) range = around;
     }
     capture.calls.push_back({row.start_ns, {makes, communicates}, range ? range : op});
   }

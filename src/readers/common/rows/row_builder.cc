@@ -175,8 +175,7 @@ void RowBuilder::add_facts(const Event& event, uint32_t row) {
   int64_t bytes = 0;
   if (const int size = dtype_bytes(event.dtype); size > 0 && !__builtin_mul_overflow(elements, size, &bytes))
     fact.bytes = bytes;
-  else if (elements <= 0)
-    fact.bytes = event.bytes;  // our own export of a source that counts bytes
+  else if (elements <= 0) fact.bytes = event.bytes;  // our own export of a source that counts bytes
   chunk_.collectives.push_back(fact);
 }
 
@@ -219,8 +218,7 @@ void RowBuilder::add_instant(const Event& event) {
   if (event.has_memory && event.name != "[OutOfMemory]")  // [OutOfMemory] is about memory that was not allocated
     chunk_.memory.push_back({event.ts_ns, static_cast<uint64_t>(event.address), event.bytes, event.total_allocated,
                              event.total_reserved, small(type), small(number), thread, index});
-  else
-    chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
+  else chunk_.marks.push_back({event.ts_ns, dictionaries_.names.intern(event.name), thread, index});
 }
 
 // Parses {"name": value, …}. Such objects are small, so it simply walks over "key": number pairs.
@@ -334,10 +332,8 @@ void RowBuilder::add_given_name(const Event& event) {
   const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
   if (close == std::string_view::npos) return;
   const uint32_t name = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
-  if (event.name == "thread_name")
-    chunk_.thread_names.push_back({thread_of(event.pid, event.tid), name});
-  else
-    chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), name});
+  if (event.name == "thread_name") chunk_.thread_names.push_back({thread_of(event.pid, event.tid), name});
+  else chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), name});
 }
 
 uint32_t RowBuilder::add_row(Row row) {

@@ -56,10 +56,8 @@ std::vector<std::optional<int32_t>> ranks_of(const std::vector<std::string>& lab
   for (const auto& place : places) {
     const int64_t number = int64_t{std::max(place[1], 0)} * tensor + std::max(place[2], 0);
     const auto nth = std::ranges::lower_bound(order, place) - order.begin();
-    if (place[1] < 0 && place[2] < 0)
-      out.emplace_back();
-    else
-      out.emplace_back(static_cast<int32_t>(distinct.size() == labels.size() ? number : nth));
+    if (place[1] < 0 && place[2] < 0) out.emplace_back();
+    else out.emplace_back(static_cast<int32_t>(distinct.size() == labels.size() ? number : nth));
   }
   return out;
 }
@@ -264,8 +262,7 @@ class Splitter {
     std::vector<uint32_t> owner(static_cast<size_t>(all_.rest.event_count), kNobody);
     const std::vector<uint32_t>& labels = all_.rest.owners;
     for (size_t e = 0; e < labels.size(); ++e)
-      if (e > 0 && labels[e] == labels[e - 1])
-        owner[e] = owner[e - 1];
+      if (e > 0 && labels[e] == labels[e - 1]) owner[e] = owner[e - 1];
       else if (const auto& of = parts[std::string(all_.dictionaries.names.text(labels[e]))]; of.size() == 1)
         owner[e] = *of.begin();
     each_row(all_, [&](const Row& row) { owner[row.file_index] = part_of_[row.thread]; });
@@ -311,10 +308,8 @@ Result<std::vector<RankRows>> split_ranks(std::vector<FileRows> blocks) {
     if (!deal) deal = by_launches(block);
     if (!deal && mixes_ranks(block)) return input_error("rows.mixed_ranks", {block.path});
     std::vector<FileRows> parts;
-    if (deal)
-      parts = Splitter(std::move(block), *deal).run();
-    else
-      parts.push_back(std::move(block));
+    if (deal) parts = Splitter(std::move(block), *deal).run();
+    else parts.push_back(std::move(block));
     for (size_t p = 0; p < parts.size(); ++p)
       out.push_back({std::move(parts[p]), deal ? deal->ranks[p] : std::nullopt, false});
   }
