@@ -435,7 +435,7 @@ class NothingIsLeftOutInSilence(Case):
         self.assertGreater(flaws(info(work)).get('rocpd.bad_row', {}).get('count', 0), before)
 
     def test_a_lost_block_in_a_line_of_text_counts(self):
-        for fixture, name, line, note in (('miles', 'trajectories.jsonl', '"group_index"', 'miles.bad_line'), ('router-trace', 'router_trace_rank0.jsonl', '[', 'router_trace.bad_line'),
+        for fixture, name, line, note in (('paddle-log', 'workerlog.0', 'Profiler Info', 'paddle.damaged_line'), ('ascend-text', 'kernel_details.csv', 'aclnnFlashAttentionScore', 'ascend.kernel_line'), ('miles', 'trajectories.jsonl', '"group_index"', 'miles.bad_line'), ('router-trace', 'router_trace_rank0.jsonl', '[', 'router_trace.bad_line'),
                                           ('paddle-details', 'workerlog.1', 'reserved_size=', 'paddle_details.bad_line')):
             work = self.dir / fixture
             shutil.copytree(GOLDEN / fixture / 'input', work)

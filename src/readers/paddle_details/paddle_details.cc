@@ -91,7 +91,9 @@ class LogReader {
   void take_line(std::string_view prefix, std::string_view text, int64_t offset) {
     const auto time = parse_time(prefix);
     const size_t colon = text.find(':');
-    const auto is_lost = [](std::string_view part) { return part.find('\0') != std::string_view::npos; };
+    const auto is_lost = [](std::string_view part) {  // bytes that no text has
+      return part.find_first_of(std::string_view("\0\xff", 2)) != std::string_view::npos;
+    };
     if (!time || colon == std::string_view::npos || is_lost(prefix) || is_lost(text))
       return lose(problem::paddle_details_bad_line, offset);
     std::string_view name = text.substr(0, colon);

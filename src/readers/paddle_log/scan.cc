@@ -163,6 +163,18 @@ void take_step_line(PaddleLog& log, Cursor c) {
   if (c.take(" and end at step")) log.start_step = step;
 }
 
+// Counts lines with zeros, as a lost block leaves, that keep a part of a job but not its start: scan_paddle_text() does
+// not find these.
+void count_lost_starts(PaddleLog& log, std::string_view window, int64_t offset) {
+  for (size_t at = window.find('\0'), end = 0; at != std::string_view::npos; at = window.find('\0', end)) {
+    const size_t begin = window.rfind('\n', at) + 1;  // 0 in the first line
+    end = std::min(window.find('\n', at), window.size());
+    const std::string_view line = window.substr(begin, end - begin);
+    const bool is_job = line.find("micro_batch_id") != line.npos || line.find("job_") != line.npos;
+    if (is_job && line.find(kAnchor) == line.npos) log.damaged.add(offset + static_cast<int64_t>(begin));
+  }
+}
+
 }  // namespace
 
 void scan_paddle_text(PaddleLog& log, std::string_view text, int64_t offset, bool at_end) {
@@ -190,6 +202,7 @@ Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
     if (!simdjson::validate_utf8(window.data(), window.size())) log.bad_utf8.add(offset);
     const bool at_end = window.back() != '\n' && window.back() != '\r';
     scan_paddle_text(log, window, offset, at_end);
+    count_lost_starts(log, window, offset);
     log.bytes = offset + std::ssize(window);
   });
   if (!bytes) log.read_error = bytes.error();
