@@ -141,13 +141,14 @@ Status check_one_time(const Source& source, const Trace& trace) {
     const int64_t gap = order[i].first - order[i - 1].last;
     if (gap <= longest) continue;
     const Part &a = trace.parts[*order[i - 1].parts.begin()], &b = trace.parts[*order[i].parts.begin()];
-    const std::string one = folder_of(source, a.source), other = folder_of(source, b.source);
-    const std::string apart = human_duration(static_cast<double>(gap)) + " lie between them, more than either lasts";
-    if (one != other && !one.empty() && !other.empty()) return not_one_run(source, one, other, apart);
-    return make_error(ErrorCode::kBadInput,
-                      "the replicas of ranks " + std::to_string(a.rank) + " and " + std::to_string(b.rank) +
-                          " are two runs, or clocks that nothing connects: " + apart,
-                      "--ranks reads one of them; --align-on RANK:RANK:NAME connects them", {a.source});
+    return make_error(
+        ErrorCode::kBadInput,
+        "the replicas of ranks " + std::to_string(a.rank) + " and " + std::to_string(b.rank) +
+            " are two runs, or one on clocks that nothing connects: " + human_duration(static_cast<double>(gap)) +
+            " lie between them, more than either lasts",
+        "--ranks reads one of them; stageline diff" + (source.roots.size() == 2 ? shell_words(source.roots) : " A B") +
+            " compares two runs; --align-on RANK:RANK:NAME connects clocks",
+        {source.roots.empty() ? a.source : source.roots[0]});
   }
   return {};
 }
