@@ -215,7 +215,8 @@ class SimulateAscend(Case):
         self.assertIn('no simulation', run(*again, check=2).err)
         database.write_bytes(whole)
         (own / 'truth.csv').unlink()
-        run(*again, check=0)
+        self.assertIn('--force', run(*again, check=2).err)
+        run(*again, '--force', check=0)
         self.assertEqual(sum(any(p.rglob('*.db')) for p in own.glob('*_ascend_pt')), 2)
 
 

@@ -135,8 +135,8 @@ class NobodysFileIsLost(Case):
             self.assertEqual(out.read_text(), text)
             for force in (['--force'], []):  # then it is its own
                 run('info', logs, '-q', '-o', out, *force, check=0)
-        for text in ('', '<!doctype html>', '<svg/>'):
-            run('info', logs, '-q', '-o', self.write('free', text), check=0)
+        for name, text in (('free', ''), ('free.html', '<!doctype html>'), ('free.svg', '<svg/>')):
+            run('info', logs, '-q', '-o', self.write(name, text), check=0)
 
     def test_a_link_to_a_file_that_is_not_there_stays_a_link(self):
         logs, link, target = simulated(self.dir / 'run'), self.dir / 'link', self.dir / 'far/away/out.txt'
@@ -276,9 +276,8 @@ class NobodysFileIsLost(Case):
             self.assertEqual(left, {name: data for name, data in whole.items() if not name.startswith('.')})
         run(*words, check=0)
 
-
     def test_a_simulation_of_profiles_that_was_killed_can_be_repeated(self):
-        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 1, '--format', 'ascend', '-q', '-o', self.dir / 'sim']
+        words = ['simulate', '1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 1, '--format', 'ascend', '-q', '--force', '-o', self.dir / 'sim']
         run(*words, check=0)
         database = next((self.dir / 'sim').rglob('ascend_pytorch_profiler_*.db'))
         left = database.with_name(f'{database.name}.partial.4194304.a1b2c3')
