@@ -81,6 +81,20 @@ class LinksThatNobodyRecorded(Doubts):
             self.assertEqual('transfer time only' in first['detail_en'], name == 'seen')
 
 
+class ReplicasOnClocksOfTheirOwn(Doubts):
+    """A replica on each machine, and nothing recorded between them: an offset of clocks looks like a late start in every step."""
+
+    def test_a_late_start_may_be_a_clock_that_is_ahead(self):
+        run_of = self.made('apart', '--dp', 2, '--machines', 2, '--clock-skew', 60, how=())
+        found = self.reported(run_of)['findings'][0]
+        self.assertIn('or its clock is ahead', found['title_en'])
+        self.assertIn('nothing is lost', json.dumps(found))
+
+    def test_where_collectives_tie_the_clocks_nothing_is_late(self):
+        run_of = self.made('tied', '--dp', 2, '--machines', 2, '--clock-skew', 60, '--reduce', 5)
+        self.assertNotIn('its clock is ahead', json.dumps(self.reported(run_of)))
+
+
 class GapsThatTieClocks(Doubts):
     def test_a_late_rank_keeps_its_whole_price(self):
         # One replica and no messages: clocks are aligned by the very gaps that the late launches make longer.

@@ -279,13 +279,29 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
   return text;
 }
 
+// Returns true when no other replica is on the clock of this rank's: a clock that is ahead looks like a late start.
+bool alone_on_its_clock(const Trace& trace, int32_t rank) {
+  const auto own = std::ranges::find(trace.parts, rank, &Part::rank);
+  if (trace.alignment != AlignState::kMapped || own == trace.parts.end()) return false;
+  const auto reference_of = [](const Part& part) {
+    return part.clock_map.segments.empty() ? part.rank : part.clock_map.segments.front().reference_rank;
+  };
+  const auto is_other = [&](const Part& part) { return part.dp != own->dp; };
+  return std::ranges::any_of(trace.parts, is_other) && std::ranges::none_of(trace.parts, [&](const Part& part) {
+           return is_other(part) && reference_of(part) == reference_of(*own);
+         });
+}
+
 Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext& context) {
   const int32_t rank = c.figures.rank;
   Telling telling;
   if (own.first_of_step) {  // of one rank: what it does before its step begins
-    args.set("name", c.places.back().name).set("late_in_steps", in_steps_text(c.in_steps));
+    const bool in_most = c.in_steps.count >= kEverywhere * c.in_steps.all;
+    const bool apart = in_most && c.places.back().name.empty() && alone_on_its_clock(context.trace, rank);
+    args.set("name", c.places.back().name).set("late_in_steps", in_steps_text(c.in_steps)).flag("apart", apart);
     telling = say_cause("host.pauses", "host.pauses.first", args);
     telling.rank = rank;
+    if (apart) telling.more = words("host.pauses.clock", args);
   } else if (!own.at.empty()) {  // a garbage collector would not choose one place either
     args.set("places", places_text(own, context.trace)).flag("one_place", own.at.size() == 1);
     args.flag("numbered", context.trace.diagnostics.count(problem::cells_schedule.name) > 0);
