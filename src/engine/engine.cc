@@ -205,8 +205,8 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   const size_t cells = trace->cells.size(), parts = trace->parts.size();
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
   TRY_OK(filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]));
-  TRY_OK(check_one_clock(*trace, options.align));
   if (options.align.mode != AlignMode::kNever && !options.align.trust_clocks) TRY_OK(check_one_time(*source, *trace));
+  TRY_OK(check_one_clock(*trace, options.align));
   if (!links_stand(*trace, cells, parts)) link_cells(*trace);
   return trace;
 }

@@ -128,6 +128,63 @@ bool only_replicas_apart(const Trace& trace) {
   return clock_of.size() > 1;
 }
 
+struct StepSpan {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+};
+
+// Returns for each clock, named by its reference rank, when each step began and ended on it.
+std::map<int32_t, std::map<int32_t, StepSpan>> steps_of_clocks(const Trace& trace) {
+  std::map<int32_t, std::map<int32_t, StepSpan>> steps;
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size();) {  // the cells of a step and rank lie side by side
+    const size_t begin = i;
+    int64_t end_ns = cells.end_ns[i];
+    for (; i < cells.size() && cells.part[i] == cells.part[begin] && cells.step[i] == cells.step[begin]; ++i)
+      end_ns = std::max(end_ns, cells.end_ns[i]);
+    if (cells.step[begin] == kUnknown) continue;
+    StepSpan& span = steps[reference_of(trace.parts[cells.part[begin]].clock_map)][cells.step[begin]];
+    span.first = std::min(span.first, trace.common_start_ns(begin));
+    span.last = std::max(span.last, trace.common_ns(cells.part[begin], end_ns));
+  }
+  return steps;
+}
+
+// Replicas compute the same steps at the same time. Where a clock that nothing connects to the first rank's has its
+// steps elsewhere, it is wrong: it is set so that its steps start with those of the first rank's clock.
+void place_replicas(Trace& trace) {
+  const std::map<int32_t, std::map<int32_t, StepSpan>> steps = steps_of_clocks(trace);
+  const int32_t first = reference_of(trace.parts.front().clock_map);
+  const auto base = steps.find(first);
+  std::map<int32_t, int64_t> late_by;
+  for (const auto& [reference, own] : steps) {
+    if (base == steps.end() || reference == first) continue;
+    std::vector<int64_t> late;
+    int64_t longest = 0;
+    for (const auto& [step, span] : own) {
+      const auto same = base->second.find(step);
+      if (same == base->second.end()) continue;
+      late.push_back(sum_or_limit(span.first, -same->second.first));
+      longest = std::max({longest, span.last - span.first, same->second.last - same->second.first});
+    }
+    if (late.empty()) continue;
+    std::ranges::nth_element(late, late.begin() + std::ssize(late) / 2);
+    if (const int64_t ns = late[late.size() / 2]; std::abs(ns) > longest) late_by[reference] = ns;
+  }
+  int64_t ranks = 0, worst = 0;
+  for (Part& part : trace.parts) {
+    const auto at = late_by.find(reference_of(part.clock_map));
+    if (at == late_by.end()) continue;
+    for (ClockSegment& segment : part.clock_map.segments)
+      segment.offset_ns = sum_or_limit(segment.offset_ns, at->second);
+    ++ranks, worst = std::max(worst, std::abs(at->second));
+  }
+  if (ranks == 0) return;
+  trace.diagnostics.add(
+      problem::clock_placed_by_steps,
+      Args().set("rank", int64_t{trace.parts.front().rank}).set("apart", human_duration(static_cast<double>(worst))),
+      {}, ranks);
+}
+
 // Returns what evidence there was that could not be used, or that there was none.
 std::string why_untied(const Trace& trace) {
   for (const Diagnostic& d : trace.diagnostics.items())
@@ -215,8 +272,12 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
 }
 
 Status check_one_clock(Trace& trace, const AlignOptions& options) {
-  if (trace.alignment == AlignState::kRaw || !options.refuse_untied || options.trust_clocks || trace.parts.empty())
+  if (trace.alignment == AlignState::kRaw || options.trust_clocks || trace.parts.empty()) return {};
+  if (options.mode != AlignMode::kAlways && only_replicas_apart(trace)) {
+    place_replicas(trace);
     return {};
+  }
+  if (!options.refuse_untied) return {};
   int32_t first = -1;
   std::vector<int32_t> others, with_first;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;  // for profiler traces, whose parts all stay
@@ -226,7 +287,7 @@ Status check_one_clock(Trace& trace, const AlignOptions& options) {
     const bool same = reference_of(part.clock_map) == first && first >= 0;
     (same ? with_first : others).push_back(part.rank);
   }
-  if (others.empty() || (options.mode != AlignMode::kAlways && only_replicas_apart(trace))) return {};
+  if (others.empty()) return {};
   if (options.warn_of_untied) {
     trace.diagnostics.add(problem::clock_drawn_as_recorded, {}, std::ssize(others));
     return {};

@@ -28,7 +28,8 @@ Status map_clocks(Trace& trace, const AlignOptions& options);
 // After filtering, checks that the ranks that are left are on one clock. Error: kUnavailable naming those that are not,
 // unless they are trusted, only warned of, or nothing is drawn. If only whole data-parallel replicas are not connected
 // to each other, they are drawn next to each other as recorded (the note `clock.untied` reports it), except with
-// kAlways.
+// kAlways. Where their steps do not overlap, their clocks are set so that steps start together (the note
+// `clock.placed_by_steps`). O(cells).
 Status check_one_clock(Trace& trace, const AlignOptions& options);
 
 enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };

@@ -119,6 +119,7 @@ Status check_one_run(const Source& source, const Trace& trace, bool placed) {
 }
 
 Status check_one_time(const Source& source, const Trace& trace) {
+  if (source.roots.size() < 2) return {};
   struct Span {
     int64_t first = INT64_MAX, last = INT64_MIN;
     std::set<int32_t> parts;
@@ -141,14 +142,15 @@ Status check_one_time(const Source& source, const Trace& trace) {
     const int64_t gap = order[i].first - order[i - 1].last;
     if (gap <= longest) continue;
     const Part &a = trace.parts[*order[i - 1].parts.begin()], &b = trace.parts[*order[i].parts.begin()];
+    const std::string one = folder_of(source, a.source), other = folder_of(source, b.source);
+    if (one == other) return {};
     return make_error(
         ErrorCode::kBadInput,
-        "the replicas of ranks " + std::to_string(a.rank) + " and " + std::to_string(b.rank) +
-            " are two runs, or one on clocks that nothing connects: " + human_duration(static_cast<double>(gap)) +
-            " lie between them, more than either lasts",
-        "--ranks reads one of them; stageline diff" + (source.roots.size() == 2 ? shell_words(source.roots) : " A B") +
-            " compares two runs; --align-on RANK:RANK:NAME connects clocks",
-        {source.roots.empty() ? a.source : source.roots[0]});
+        "it and " + valid_utf8(other) + " are two runs, or one on clocks that nothing connects: " +
+            human_duration(static_cast<double>(gap)) + " lie between them, more than either lasts",
+        "compare two runs: stageline diff" + shell_words({one, other}) +
+            "; of one run, name the folder that holds both, or connect the clocks: --align-on RANK:RANK:NAME",
+        {one});
   }
   return {};
 }

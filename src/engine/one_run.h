@@ -12,8 +12,9 @@ namespace stageline {
 // depths (`placed`: the ranks of all together have their stages).
 Status check_one_run(const Source& source, const Trace& trace, bool placed);
 
-// Error (kBadInput): replicas of several ranks do not overlap, and the time between them is longer than either. The
-// replicas of a run compute the same steps together, so these are two runs, or clocks that nothing connects.
+// Error (kBadInput): two roots hold replicas of several ranks that do not overlap, and the time between them is longer
+// than either. The replicas of a run compute the same steps together, so these are two runs, or clocks that nothing
+// connects. In a folder that is named as a whole they are taken for one run (check_one_clock). O(cells).
 Status check_one_time(const Source& source, const Trace& trace);
 
 }  // namespace stageline

@@ -34,12 +34,12 @@ def mean_step_s(table):
 class Simulated(Case):
     def made(self, name, *faults):
         folder = self.dir / name
-        run(*RUN, *(word for fault in faults for word in ('--fault', fault)), '-o', folder, '-q', check=0)
+        run(*RUN, *(word for fault in faults for word in ('--fault', fault)), '--force', '-o', folder, '-q', check=0)
         return folder / 'cells.csv', mean_step_s(folder / 'truth.csv')
 
     def test_healthy_runs_have_nothing(self):
         for seed in range(1, 5):
-            run(*RUN, '--seed', seed, '-o', self.dir / 'ok', '-q', check=0)
+            run(*RUN, '--seed', seed, '--force', '-o', self.dir / 'ok', '-q', check=0)
             self.assertEqual(rows('stragglers', 'straggler-causes', self.dir / 'ok/cells.csv'), [])
             self.assertEqual({r['verdict'] for r in rows('stragglers', 'straggler-workers', self.dir / 'ok/cells.csv')}, {'fine'})
             self.assertEqual(rows('links', 'slow-links', self.dir / 'ok/cells.csv'), [])
