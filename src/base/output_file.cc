@@ -206,12 +206,14 @@ std::string partial_name(const std::string& path, int attempt) {
 }
 
 // Returns true when `name`, the part after kPartialMark, belongs to a program that does not run any more, and the file
-// has the mark of an OutputFile: a name alone is no proof, but where the file system keeps no marks it has to do.
+// has the mark of an OutputFile. A name alone proves nothing, but is enough where the file system keeps no marks, and
+// for an empty file: the program was killed before it set the mark.
 bool is_stale(const std::string& file, std::string_view name, const struct stat& st) {
   char mark[64];
   const ssize_t size = read_mark(file.c_str(), kWrittenBy, mark, sizeof mark);
   const std::string_view is(mark, std::max<ssize_t>(size, 0));
-  if (size < 0 ? errno != ENOTSUP : is != kUnfinished && is != state_of(st)) return false;
+  const bool unmarked = size < 0 && (errno == ENOTSUP || st.st_size == 0);
+  if (!unmarked && is != kUnfinished && is != state_of(st)) return false;
   const size_t dot = name.find('.');
   if (dot == std::string_view::npos || name.find_first_not_of("0123456789abcdef.") != std::string_view::npos)
     return false;
