@@ -44,7 +44,7 @@ class Diff(Case):
             said = run('diff', a, b, '-q', check=0).out
             self.assertIn('Main cause: compute of stage 2.', said)
             self.assertNotRegex(said, 'stage [013] (for|back)ward')
-        # Where both are slow, that is no change.
+        # Where both are slow, nothing has changed.
         self.assertNotIn('stage 2', run('diff', plain_slow, vpp_slow, '-q', check=0).out)
 
     def test_a_run_with_itself_and_with_its_twin_is_silent(self):

@@ -82,7 +82,7 @@ class LinksThatNobodyRecorded(Doubts):
 
 
 class ReplicasOnClocksOfTheirOwn(Doubts):
-    """A replica on each machine, and nothing recorded between them: an offset of clocks looks like a late start in every step."""
+    """A replica on each machine, without messages or collectives between them: an offset of clocks looks like a late start in every step."""
 
     def test_a_late_start_may_be_a_clock_that_is_ahead(self):
         run_of = self.made('apart', '--dp', 2, '--machines', 2, '--clock-skew', 60, how=())

@@ -71,9 +71,9 @@ class TwoRuns(Case):
         a = self.made('a')
         later = self.later(a, 'hour', 3_600_000)
         self.refused(a, later, '3599 s lie between them', together=False)
-        # In one folder, nothing tells them from the machines of a run whose clocks are an hour apart.
+        # In one folder, they look like the machines of a run whose clocks are an hour apart.
         said = run('explain', self.parent(a, later), check=0)
-        self.assertIn('their steps are taken to start with its steps', said.err)
+        self.assertIn('their steps are assumed to start with its steps', said.err)
         self.assertNotIn('late:', said.out)
         # Within the length of a run, clocks may differ.
         self.assertEqual(run('explain', a, self.later(a, 'near', 500), check=0).err.count('not one run'), 0)
