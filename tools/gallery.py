@@ -46,7 +46,7 @@ def page(language, said):
     text = [head]
     for run, answer in zip(RUNS, said):
         first = answer['findings'][0] if answer['findings'] else None
-        text += [f'## {run[1] if language == "en" else run[2]}', '', '```text', f'stageline simulate {run[3]} -o run', 'stageline explain run', '```', '',
+        text += [f'## {run[1] if language == "en" else run[2]}', '', '```text', f'stageline simulate {run[3]} -o {run[0]}', f'stageline explain {run[0]}', '```', '',
                  f'![{run[1] if language == "en" else run[2]}](images/gallery/{run[0]}.png)', '',
                  f'**{first["title_" + language]}{END[language]}** {first["detail_" + language]}' if first else f'{nothing} {answer["lead_" + language]}', '']
     return name, '\n'.join(text)
