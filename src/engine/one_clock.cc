@@ -76,14 +76,6 @@ Result<ClockAlignment> aligned_clocks(Trace& trace, const AlignOptions& options)
   return alignment;
 }
 
-// Returns the rank whose clock this one was put on. Where segments differ in that, the rank is on none: −1.
-int32_t reference_of(const ClockMap& map) {
-  if (map.segments.empty()) return -1;
-  for (const ClockSegment& s : map.segments)
-    if (s.reference_rank != map.segments.front().reference_rank) return -1;
-  return map.segments.front().reference_rank;
-}
-
 // Counts links that are too early by more than the error of stamps.
 int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
   const int64_t tolerance_ns = std::max<int64_t>(1000, stamp_unit_ns(trace));
@@ -149,8 +141,8 @@ std::map<int32_t, std::map<int32_t, StepSpan>> steps_of_clocks(const Trace& trac
   return steps;
 }
 
-// Replicas compute the same steps at the same time. Where a clock that nothing connects to the first rank's has its
-// steps elsewhere, it is wrong: it is set so that its steps start with those of the first rank's clock.
+// Replicas compute the same steps at the same time. A clock that nothing connects to the first
+// rank's is wrong where its steps do not overlap the first rank's. It is then set so that its steps start with these.
 void place_replicas(Trace& trace) {
   const std::map<int32_t, std::map<int32_t, StepSpan>> steps = steps_of_clocks(trace);
   const int32_t first = reference_of(trace.parts.front().clock_map);

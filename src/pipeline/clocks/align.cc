@@ -284,4 +284,11 @@ std::vector<ClockDoubt> doubt_shared_clock(const ClockAlignment& alignment) {
   return doubts;
 }
 
+int32_t reference_of(const ClockMap& map) {
+  if (map.segments.empty()) return -1;
+  for (const ClockSegment& s : map.segments)
+    if (s.reference_rank != map.segments.front().reference_rank) return -1;
+  return map.segments.front().reference_rank;
+}
+
 }  // namespace stageline

@@ -43,4 +43,7 @@ struct ClockDoubt {
 };
 std::vector<ClockDoubt> doubt_shared_clock(const ClockAlignment& alignment);
 
+// Returns the rank whose clock this one was put on. Where segments differ in that, the rank is on none: −1.
+int32_t reference_of(const ClockMap& map);
+
 }  // namespace stageline

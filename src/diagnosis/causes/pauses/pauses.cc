@@ -3,6 +3,7 @@
 #include "diagnosis/causes/start_reasons.h"
 #include "diagnosis/causes/telling.h"
 #include "pipeline/cells/problems.h"
+#include "pipeline/clocks/align.h"
 
 namespace stageline {
 namespace {
@@ -283,12 +284,9 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
 bool alone_on_its_clock(const Trace& trace, int32_t rank) {
   const auto own = std::ranges::find(trace.parts, rank, &Part::rank);
   if (trace.alignment != AlignState::kMapped || own == trace.parts.end()) return false;
-  const auto reference_of = [](const Part& part) {
-    return part.clock_map.segments.empty() ? part.rank : part.clock_map.segments.front().reference_rank;
-  };
   const auto is_other = [&](const Part& part) { return part.dp != own->dp; };
   return std::ranges::any_of(trace.parts, is_other) && std::ranges::none_of(trace.parts, [&](const Part& part) {
-           return is_other(part) && reference_of(part) == reference_of(*own);
+           return is_other(part) && reference_of(part.clock_map) == reference_of(own->clock_map);
          });
 }
 
