@@ -190,7 +190,7 @@ std::string shown_address(const std::string& path) {
   const std::string address = to_lower(path.substr(0, scheme)) + path.substr(scheme);
   const size_t host = scheme + 3, end = std::min(address.find_first_of("/?#", host), address.size());
   size_t at = address.rfind('@', end), port = address.rfind(':', end);
-  // A password with a slash seems to end the host's name; what follows the colon is no port then.
+  // A password with a slash seems to end the host's name; the text after the colon is not a port then.
   if ((at == std::string::npos || at < host) && port != std::string::npos && port >= host && address[end - 1] != ']' &&
       address.find_first_not_of("0123456789", port + 1) < end)
     at = address.rfind('@');

@@ -1,4 +1,4 @@
-// What was asked of the command plan, and what was found.
+// The question to the command plan and its answer.
 #pragma once
 
 #include "compat/memory_estimates/memory_estimates.h"

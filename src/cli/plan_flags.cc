@@ -48,7 +48,7 @@ Status take_degrees(const Arguments& arguments, Wish& wish) {
         std::pair("pp", &wish.pp), std::pair("dp", &wish.dp), std::pair("micro-batch-size", &wish.micro_batch),
         std::pair("chunks", &wish.chunks), std::pair("micro-batches", &wish.micro_batches)})
     TRY_OK(take_list(arguments, flag, *list));
-  // Short sequences gain nothing from context parallelism.
+  // Context parallelism saves nothing with short sequences.
   if (wish.cp.empty() && wish.sequence <= 16'384) wish.cp = {1};
   const std::string wanted = arguments.get("schedule");
   for (const std::string_view word : split(wanted, ',')) {

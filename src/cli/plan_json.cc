@@ -22,7 +22,7 @@ void append_stage_json(JsonWriter& json, const Wish& wish, const Candidate& plan
   json.field("at", peak.cell).end_object();
 }
 
-// `rank`: its place in the list; 0: it stands in none.
+// `rank`: its place in the list; 0: it is in no list.
 void append_plan_json(JsonWriter& json, const PlanAnswer& answer, const Candidate& plan, int64_t rank) {
   const Layout& layout = plan.layout;
   json.begin_object();

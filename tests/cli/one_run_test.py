@@ -1,4 +1,4 @@
-"""What a stranger names that is not one run of one kind is refused, with what to type; what is one run is read as one."""
+"""Inputs that are not one run are refused with a command to type. Folders of one run are read as one."""
 import gzip
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// What the commands read from paths and flags alike.
+// Titles and shares that several commands read from paths and flags.
 #include "cli/paths.h"
 
 #include <doctest/doctest.h>

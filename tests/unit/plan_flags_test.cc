@@ -1,4 +1,4 @@
-// What the flags of plan accept, and the short texts of a plan.
+// The values that flags of plan accept, and the short texts of a plan.
 #include "cli/plan_flags.h"
 
 #include <doctest/doctest.h>

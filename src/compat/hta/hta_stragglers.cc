@@ -6,7 +6,7 @@
 namespace stageline {
 namespace {
 
-// An NCCL kernel among the chosen rows.
+// Holds an NCCL kernel among the chosen rows.
 struct Kernel {
   int32_t rank;
   int64_t stream;
@@ -14,7 +14,7 @@ struct Kernel {
   StringId name;
   double start_us, dur_us;
 };
-// What HTA needs of one rank.
+// Holds the facts that HTA needs of one rank.
 struct StragglerFacts {
   std::set<int64_t> steps;       // numbers of the ProfilerStep rows
   std::set<int32_t> iterations;  // iterations of the chosen rows

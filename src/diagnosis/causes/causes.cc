@@ -69,7 +69,7 @@ bool works(const StepGraph& graph) {
   return false;
 }
 
-// Times of operations without the causes that were kept. What makes one step long may be in a replica that is held.
+// Times of operations without the causes that were kept. The reason of one long step may be in a replica that is held.
 OpWorld world_without(const Search& search, const Kept& kept) {
   std::shared_ptr<const CauseWorlds> all(std::shared_ptr<void>(), &search.model);
   if (all->holds_any()) all = std::make_shared<const CauseWorlds>(search.scene, std::vector<bool>());
@@ -134,7 +134,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   for (size_t s = 0; s < graph.steps.size(); ++s)
     if (steps.counts[s]) usual.push_back(rest_of(s));
   const double scatter_ns = sample_std(usual), samples = usual.size(), usual_ns = median_of(std::move(usual));
-  // Nothing but its length tells that something happened in an incomplete step.
+  // Only its length shows that something happened in an incomplete step.
   const double noise_ns = kT99.of(std::llround(samples)) * scatter_ns * std::sqrt(1 + 1 / samples);
   const double long_ns = kOutlierStep * usual_ns;
   const double noticed_ns = samples > kMaxFewSteps ? std::min(usual_ns + noise_ns, long_ns) : long_ns;

@@ -1,4 +1,4 @@
-// Whether something changed between the steps of two runs, beyond chance.
+// Whether something changed between the steps of two runs, above noise.
 #pragma once
 
 #include "base/vocabulary.h"

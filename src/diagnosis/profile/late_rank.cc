@@ -16,14 +16,14 @@
 //
 // In healthy jobs, too, some rank is always last. So the waiting of a late rank has to come apart from the others' (see
 // comes_apart) unless the rank computes longer. Waiting is that of collectives that were matched over ranks (the
-// ledger); without them it is told by the time in collectives, and find_waits() tells it by the mean step of each rank.
+// ledger). Without them the time in collectives shows it, and find_waits() takes the mean step of each rank.
 
 namespace stageline {
 namespace {
 
 // A rank is slow from a tenth more compute time on; its share of the waiting is judged apart.
 constexpr double kSlowRankRatio = 1.1;
-// Without matched collectives, the time in them tells who is late: well below the others', since all end together.
+// Without matched collectives, the late rank has far less time in them than the others, since all end together.
 constexpr double kLateCommRatio = 0.7;
 // The part of a step from which on waiting counts without a replay that prices it.
 constexpr double kLateShare = 0.05, kWaitingShare = 0.05;

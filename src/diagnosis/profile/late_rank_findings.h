@@ -1,4 +1,4 @@
-// What is said of ranks that others wait for, and of waiting.
+// Findings about ranks that others wait for, and about waiting.
 #pragma once
 
 #include "diagnosis/profile/profile_facts.h"

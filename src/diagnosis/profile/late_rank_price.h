@@ -1,4 +1,4 @@
-// What late and slow ranks cost: replays of all ranks without the lateness or the slowness.
+// The cost of late and slow ranks: replays of all ranks without the lateness or the slowness.
 #pragma once
 
 #include "diagnosis/profile/job_replay.h"

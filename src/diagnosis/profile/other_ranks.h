@@ -1,4 +1,4 @@
-// A rank beside the others of a profile: medians over these.
+// A rank compared with the others of a profile: medians over these.
 #pragma once
 
 #include "diagnosis/profile/profile_facts.h"
