@@ -198,9 +198,9 @@ class Finding:
     detail: str
     value: str
     value_note: str
-    lost_ns: int | None
-    lost_share: float | None
-    uncertainty_ns: int | None
+    lost_ns: 'int | None'
+    lost_share: 'float | None'
+    uncertainty_ns: 'int | None'
     saving_ns: int
     saving_share: float
     fix: str
@@ -280,10 +280,10 @@ class Findings(Sequence):
 class Figure:
     """A number with its unit and base. `value` is None where it is unknown; `why_unknown` then gives the reason."""
     name: str
-    value: float | None
+    value: 'float | None'
     unit: str
     base: str
-    error: float | None
+    error: 'float | None'
     definition: str
     why_unknown: str
 
