@@ -247,7 +247,7 @@ class Findings(Sequence):
         reported, en, zh = trace._run.explain()
         values = all_in_python(json.loads(_plain(reported)))
         pick = 'zh' if lang == 'zh' else 'en'
-        self._text = in_python(zh if pick == 'zh' else en)
+        self._text = in_python(zh if pick == 'zh' else en, trace.paths)
         self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
         self.lead, self.closing, self.why_not = values[f'lead_{pick}'], values[f'closing_{pick}'], values['why_not']
         self.steps, self.step_ns, self.lost_ns, self.lost_share = (values[k] for k in ('steps', 'step_ns', 'lost_ns', 'lost_share'))
@@ -415,7 +415,7 @@ class Trace:
         """A description of the run, and the problems of its input."""
         def make():
             reported, text = self._run.info()
-            return Info(all_in_python(json.loads(_plain(reported))), in_python(_plain(text)))
+            return Info(all_in_python(json.loads(_plain(reported))), in_python(_plain(text), self.paths))
         return self._once('info', make)
 
     @property

@@ -201,8 +201,11 @@ def table_in_python(text):
     return text
 
 
-def in_python(text):
-    """A text of the program in Python's terms: its commands are calls (METHODS), its flags keywords. Other programs' stay."""
+def in_python(text, paths=()):
+    """A text of the program in Python's terms: its commands are calls (METHODS), its flags keywords. Other programs' stay. `paths` are those of
+    the opened run: behind a command they go, also where they look like words."""
+    for path in map(os.fsdecode, paths):
+        text = re.sub(rf'(stageline [a-z-]+) {re.escape(shlex.quote(path))}(?!\S)', r'\1 LOGS', text)
     for said, python in (*_TOPICS.items(), *_TABLES.items()):
         text = text.replace(said, python)
 

@@ -3,6 +3,7 @@ import contextlib
 import re
 import sys
 import pathlib
+import shlex
 import unittest
 import warnings
 
@@ -91,6 +92,12 @@ class Texts(unittest.TestCase):
                 ('--stages 3 does not divide', 'stages=3 does not divide'), ('--align always measures', "align='always' measures"),
                 ('--rows 0 prints all, --format csv or json too', 'text(rows=0) prints all, to_csv() and to_json() too')):
             self.assertEqual(_words.in_python(said), python)
+
+    def test_paths_of_the_run_go(self):
+        for path in ('r39', 'my run', 'runs/of-today', 'report'):
+            said = f'Report: stageline report {shlex.quote(path)} -o report.html\n   stageline what-if {shlex.quote(path)}\n'
+            self.assertEqual(_words.in_python(said, [path]), 'Report: trace.report()\n   trace.what_if()\n')
+        self.assertEqual(_words.in_python('stageline explain says more.', ['says more']), 'trace.findings says more.')
 
     def test_a_call_of_a_whole_command(self):
         self.assertEqual(_words.call_of("stageline analyze waterfall 'my run/a' --table waterfall-stages"),
