@@ -31,6 +31,10 @@ struct Cells {
   std::vector<int64_t> end_ns;
   std::vector<uint32_t> slice;
 
+  Cells() = default;
+  Cells(const Cells& from);  // several columns at a time: a copy is mostly new memory
+  Cells(Cells&&) = default;
+  Cells& operator=(Cells&&) = default;
   size_t size() const { return step.size(); }
   int64_t dur_ns(size_t i) const { return end_ns[i] - start_ns[i]; }
   // Calls body(column) for each column.
@@ -51,6 +55,9 @@ struct Cells {
       if (keep(i)) kept.add(at(i));
     *this = std::move(kept);
   }
+
+ private:
+  void sort_rows(size_t begin, size_t end);
 };
 
 // Rows [begin, end) of one step in sorted cells.

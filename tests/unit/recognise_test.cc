@@ -432,7 +432,7 @@ TEST_CASE("recognise: a micro-batch that one step lacks everywhere is missing, n
   Cells kept;
   for (size_t i = 0; i < trace.cells.size(); ++i)
     if (trace.cells.step[i] != 1 || trace.cells.micro_batch[i] != 5) kept.add(trace.cells.at(i));
-  trace.cells = kept;
+  trace.cells = Cells(kept);
   trace.cells.sort();
   const Recognition r = recognise(trace);
   CHECK(r.best().name == "1f1b");

@@ -301,7 +301,7 @@ bool fill_working_ranks(Trace& trace, int32_t stages) {
     Part& part = working.parts.emplace_back();
     part.rank = trace.parts[p].rank, part.stage = trace.parts[p].stage, part.dp = trace.parts[p].dp;
   }
-  working.cells = trace.cells;
+  working.cells = Cells(trace.cells);
   for (int32_t& p : working.cells.part) p = place[p];
   const bool reported = fill_layout(working, stages);
   for (size_t p = 0; p < place.size(); ++p)

@@ -210,7 +210,7 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
     copy.parts.emplace_back();
     copy.parts.back().rank = part.rank;
   }
-  copy.cells = trace.cells;
+  copy.cells = Cells(trace.cells);
   infer_layout(copy, {});
   for (const Part& part : copy.parts) places.emplace_back(part.stage, part.dp);
   return places;
