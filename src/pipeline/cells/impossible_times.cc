@@ -1,3 +1,4 @@
+#include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/run_extent.h"
 #include "pipeline/cells/find_cells.h"
@@ -22,11 +23,11 @@ class ImpossibleTimes {
     for (size_t begin = 0, end = 0; begin < cells_.size(); begin = end) {
       while (end < cells_.size() && cells_.step[end] == cells_.step[begin] && cells_.part[end] == cells_.part[begin])
         ++end;
-      Group group{cells_.step[begin], cells_.part[begin], begin, end};
-      see(group);
-      if (group.step != kUnknown && group.compute.any()) of_part[group.part].push_back(group);
-      groups_.push_back(group);
+      groups_.push_back({cells_.step[begin], cells_.part[begin], begin, end});
     }
+    parallel_for(groups_.size(), [&](size_t g) { see(groups_[g]); });
+    for (const Group& group : groups_)
+      if (group.step != kUnknown && group.compute.any()) of_part[group.part].push_back(group);
     // Later steps come first, then earlier ones, so that the missing cells of one step do not judge the next one.
     for (std::vector<Group>& steps : of_part) {
       for (size_t g = steps.size(); g-- > 1;)
@@ -40,13 +41,14 @@ class ImpossibleTimes {
 
   // Takes out what keeps the sum of all ranks' steps from being exact.
   void bound_sums() {
-    double together = 0;
-    for (const Group& group : groups_) {
+    std::vector<double> lengths_ns(groups_.size());
+    parallel_for(groups_.size(), [&](size_t g) {
       Span kept;
-      for (size_t i = group.begin; i < group.end; ++i)
+      for (size_t i = groups_[g].begin; i < groups_[g].end; ++i)
         if (!gone_[i]) kept.add(cells_.start_ns[i], cells_.end_ns[i]);
-      together += kept.length_ns();
-    }
+      lengths_ns[g] = static_cast<double>(kept.length_ns());
+    });
+    const double together = std::accumulate(lengths_ns.begin(), lengths_ns.end(), 0.0);
     if (together <= kMaxTogetherNs) return;
     const int64_t share = kMaxTogetherNs / std::ssize(groups_);
     std::vector<int64_t> starts;

@@ -19,43 +19,51 @@ template <class T> T median(std::vector<T>& values) {
   return *middle;
 }
 
-std::vector<LayoutFacts> facts_of(const Trace& trace) {
-  const Cells& cells = trace.cells;
-  const size_t n = trace.parts.size();
-  std::vector<std::vector<int32_t>> warm(n), lead(n);
-  std::vector<std::vector<int64_t>> first(n), forward(n);
-  for (const StepRange& step : step_ranges(cells)) {
-    if (step.step == kUnknown) continue;
-    const int64_t step_start =
-        *std::min_element(cells.start_ns.begin() + step.begin, cells.start_ns.begin() + step.end);
-    for (size_t i = step.begin; i < step.end;) {
-      const int32_t part = cells.part[i];
-      int32_t forwards = 0, leading = 0, chunk = kUnknown;
-      bool backward = false, first_seen = false, one_chunk = true;
-      for (; i < step.end && cells.part[i] == part; ++i) {
-        if (cells.kind[i] == CellKind::kForward) {
-          forward[part].push_back(cells.dur_ns(i));
-          if (!first_seen) first[part].push_back(cells.start_ns[i] - step_start), chunk = cells.chunk[i];
-          one_chunk = one_chunk && cells.chunk[i] == chunk;
-          if (one_chunk) ++leading;
-          first_seen = true;
-          if (!backward) ++forwards;
-        } else if (cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad) {
-          backward = true;
-        }
+// Returns the facts of one part. `starts_ns` holds the first start of each step, on any part.
+LayoutFacts facts_of(const Cells& cells, const std::vector<RankRange>& steps,
+                     const std::map<int32_t, int64_t>& starts_ns) {
+  std::vector<int32_t> warm, lead;
+  std::vector<int64_t> first, forward;
+  for (const RankRange& step : steps) {
+    int32_t forwards = 0, leading = 0, chunk = kUnknown;
+    bool backward = false, first_seen = false, one_chunk = true;
+    for (size_t i = step.begin; i < step.end; ++i) {
+      if (cells.kind[i] == CellKind::kForward) {
+        forward.push_back(cells.dur_ns(i));
+        if (!first_seen) first.push_back(cells.start_ns[i] - starts_ns.at(step.step)), chunk = cells.chunk[i];
+        one_chunk = one_chunk && cells.chunk[i] == chunk;
+        if (one_chunk) ++leading;
+        first_seen = true;
+        if (!backward) ++forwards;
+      } else if (cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad) {
+        backward = true;
       }
-      if (backward) warm[part].push_back(forwards);
-      // A rank that begins with a later chunk leads by none of the first.
-      if (!one_chunk) lead[part].push_back(chunk > 0 ? 0 : leading);
     }
+    if (backward) warm.push_back(forwards);
+    // A rank that begins with a later chunk leads by none of the first.
+    if (!one_chunk) lead.push_back(chunk > 0 ? 0 : leading);
   }
-  std::vector<LayoutFacts> facts(n);
-  parallel_for(n, [&](size_t r) {
-    if (!warm[r].empty()) facts[r].warm_up = median(warm[r]);
-    if (!lead[r].empty()) facts[r].lead = median(lead[r]);
-    facts[r].first_forward_ns = median(first[r]);
-    facts[r].forward_ns = median(forward[r]);
-  });
+  LayoutFacts facts;
+  if (!warm.empty()) facts.warm_up = median(warm);
+  if (!lead.empty()) facts.lead = median(lead);
+  facts.first_forward_ns = median(first);
+  facts.forward_ns = median(forward);
+  return facts;
+}
+
+std::vector<LayoutFacts> facts_of(const Trace& trace) {
+  std::vector<std::vector<RankRange>> of_part(trace.parts.size());
+  std::map<int32_t, int64_t> starts_ns;
+  const std::vector<int64_t>& start_ns = trace.cells.start_ns;
+  for (const RankRange& range : rank_ranges(trace.cells)) {
+    if (range.step == kUnknown) continue;
+    of_part[range.part].push_back(range);
+    const int64_t first_ns = *std::min_element(start_ns.begin() + range.begin, start_ns.begin() + range.end);
+    int64_t& of_step_ns = starts_ns.try_emplace(range.step, first_ns).first->second;
+    of_step_ns = std::min(of_step_ns, first_ns);
+  }
+  std::vector<LayoutFacts> facts(of_part.size());
+  parallel_for(facts.size(), [&](size_t p) { facts[p] = facts_of(trace.cells, of_part[p], starts_ns); });
   return facts;
 }
 

@@ -1,6 +1,7 @@
 #include "server/timeline/timeline.h"
 
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "server/timeline/name_index.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/timeline_sums.h"
@@ -62,15 +63,18 @@ void Timeline::add_cell_lanes() {
     code[k] = names_.intern(kind_code(static_cast<CellKind>(k)));
     spoken[k] = names_.intern(kind_name(static_cast<CellKind>(k)));
   }
-  std::vector<size_t> counts(trace_.parts.size() * kCellLanes.size());
-  const auto group_of = [&](size_t i) { return cells.part[i] * kCellLanes.size() + cell_lane(cells.kind[i]); };
-  for (size_t i = 0; i < cells.size(); ++i) {
-    ++counts[group_of(i)];
-    chunk_count_ = std::max(chunk_count_, int64_t{cells.chunk[i]} + 1);
-  }
-  std::vector<std::vector<uint32_t>> groups(counts.size());
-  for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
-  for (uint32_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(i);
+  std::vector<std::vector<RankRange>> of_part(trace_.parts.size());
+  for (const RankRange& range : rank_ranges(cells)) of_part[range.part].push_back(range);
+  std::vector<std::vector<uint32_t>> groups(of_part.size() * kCellLanes.size());
+  std::vector<int32_t> last_chunk(of_part.size(), kUnknown);
+  parallel_for(of_part.size(), [&](size_t p) {
+    for (const RankRange& range : of_part[p])
+      for (size_t i = range.begin; i < range.end; ++i) {
+        groups[p * kCellLanes.size() + cell_lane(cells.kind[i])].push_back(static_cast<uint32_t>(i));
+        last_chunk[p] = std::max(last_chunk[p], cells.chunk[i]);
+      }
+  });
+  for (const int32_t chunk : last_chunk) chunk_count_ = std::max(chunk_count_, int64_t{chunk} + 1);
   std::vector<ViewLane> lanes(groups.size());
   parallel_for(groups.size(), [&](size_t g) {
     std::vector<uint32_t>& own = groups[g];
@@ -171,12 +175,6 @@ void Timeline::sort_lanes() {
   sort_stably(lanes_, [](const ViewLane& a, const ViewLane& b) {
     return std::pair(a.part, a.type) < std::pair(b.part, b.type);
   });
-  cell_places_.resize(trace_.cells.size());
-  parallel_for(lanes_.size(), [&](size_t l) {
-    const ViewLane& lane = lanes_[l];
-    if (!lane.cells) return;
-    for (uint32_t i = 0; i < lane.count; ++i) cell_places_[lane.cells->cell[i]] = {static_cast<uint32_t>(l), i};
-  });
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     const ViewLane& lane = lanes_[l];
     if (!lane.cells && lane.has_slices()) slice_lanes_[lane.part].push_back({lane.first, lane.first + lane.count, l});
@@ -200,6 +198,7 @@ void Timeline::find_repeats() {
   std::vector<bool> has_tasks(trace_.parts.size());
   for (const ViewLane& lane : lanes_)
     if (lane.type == ViewLaneType::kStream && category(lane, 0) == Category::kDeviceTask) has_tasks[lane.part] = true;
+  if (std::ranges::find(has_tasks, true) == has_tasks.end()) return;
   std::vector<std::vector<bool>> drawn(trace_.parts.size());  // slices from which a message's cell was read
   const Cells& cells = trace_.cells;
   for (size_t c = 0; c < cells.size(); ++c) {
@@ -261,8 +260,14 @@ void Timeline::find_steps() {
     last->end_ns = std::max(last->end_ns, end);
   };
   const Cells& cells = trace_.cells;
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (cells.step[i] != kUnknown) add(cells.step[i], cells.part[i], cells.start_ns[i], cells.end_ns[i]);
+  const std::vector<RankRange> ranges = rank_ranges(cells);
+  std::vector<Span> spans(ranges.size());
+  parallel_for(ranges.size(), [&](size_t r) {
+    for (size_t i = ranges[r].begin; i < ranges[r].end; ++i)
+      spans[r].add(cells.start_ns[i], std::max(cells.start_ns[i], cells.end_ns[i]));
+  });
+  for (size_t r = 0; r < ranges.size(); ++r)
+    if (ranges[r].step != kUnknown) add(ranges[r].step, ranges[r].part, spans[r].start_ns, spans[r].end_ns);
   if (steps.empty())
     for (size_t p = 0; p < trace_.parts.size(); ++p)
       for (const ProfilerStep& step : trace_.parts[p].steps) {
@@ -283,6 +288,14 @@ SlicePlace Timeline::place_of_slice(uint32_t part, uint32_t slice) const {
 }
 
 SlicePlace Timeline::place_of_cell(uint32_t cell) const {
+  std::call_once(cell_places_once_, [&] {
+    cell_places_.resize(trace_.cells.size());
+    parallel_for(lanes_.size(), [&](size_t l) {
+      const ViewLane& lane = lanes_[l];
+      if (!lane.cells) return;
+      for (uint32_t i = 0; i < lane.count; ++i) cell_places_[lane.cells->cell[i]] = {static_cast<uint32_t>(l), i};
+    });
+  });
   return cell < cell_places_.size() ? cell_places_[cell] : SlicePlace{};
 }
 

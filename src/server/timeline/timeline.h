@@ -111,7 +111,8 @@ class Timeline {
     uint32_t lane;
   };
   std::vector<std::vector<SliceLane>> slice_lanes_;  // for each part, sorted by begin
-  std::vector<SlicePlace> cell_places_;              // for each cell
+  mutable std::once_flag cell_places_once_;
+  mutable std::vector<SlicePlace> cell_places_;  // for each cell; made when first asked
   int64_t origin_ns_ = 0, span_ns_ = 0;
   uint64_t slice_count_ = 0;
   uint32_t kinds_present_ = 0;
