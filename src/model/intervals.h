@@ -125,9 +125,9 @@ inline constexpr uint32_t kNoPair = UINT32_MAX;
 std::vector<uint32_t> overlapped_pairs(const Cells& cells);
 
 // Some sources mark the backward of the loss apart from the backward of the layers (MindSpeed's DualPipeV does).
-// Returns for each such cell the backward that it belongs to, kNoPair for all other cells. That is the B or I of the
-// same step, rank, micro-batch and chunk that begins after it, with at most one other piece of work between. The time
-// of both together is that of one backward. Expects sorted cells. O(cells).
+// Returns for each such cell the backward that it belongs to, kNoPair for all other cells; nothing where no cell is
+// such. The backward is the B or I of the same step, rank, micro-batch and chunk that begins after it, with at most one
+// other piece of work between. The time of both together is that of one backward. Expects sorted cells. O(cells).
 std::vector<uint32_t> loss_backwards(const Cells& cells);
 
 }  // namespace stageline

@@ -19,7 +19,7 @@ void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t
   for (uint32_t i = begin; i < end; ++i) {
     const CellKind kind = cells.kind[i];
     // A backward and the backward of its loss are one token, also where the loss has a range of its own.
-    if (!is_compute(kind) || (!pieces && loss_of[i] != kNoPair)) continue;
+    if (!is_compute(kind) || (!pieces && !loss_of.empty() && loss_of[i] != kNoPair)) continue;
     const int32_t chunk = pieces ? 0 : std::clamp(cells.chunk[i], kUnknown, int32_t{INT16_MAX});
     if (pieces && !seen.emplace(kind, cells.micro_batch[i]).second) continue;
     if (kind == CellKind::kForwardBackward) {  // the cell names at most one of its two micro-batches

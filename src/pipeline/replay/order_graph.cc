@@ -100,10 +100,6 @@ OrderGraphs::OrderGraphs(const Trace& trace, const RankLists& lists, ChunkLayout
   vstages_ = virtual_stage_count(shape_);
   if (trace.chunks_are_pieces) return;
   loss_of_ = loss_backwards(trace.cells);
-  if (std::ranges::all_of(loss_of_, [](uint32_t i) { return i == kNoPair; })) {
-    loss_of_ = {};
-    return;
-  }
   loss_cell_of_.assign(loss_of_.size(), kNoPair);
   for (uint32_t i = 0; i < loss_of_.size(); ++i)
     if (loss_of_[i] != kNoPair) loss_cell_of_[loss_of_[i]] = i;

@@ -33,14 +33,14 @@ class CostedCells {
  public:
   explicit CostedCells(const Cells& cells)
       : cells_(cells), pairs_(overlapped_pairs(cells)), loss_of_(loss_backwards(cells)) {
-    for (size_t i = 0; i < cells.size(); ++i)
+    for (size_t i = 0; i < loss_of_.size(); ++i)
       if (loss_of_[i] != kNoPair)
         loss_ns_[pairs_[loss_of_[i]] != kNoPair ? pairs_[loss_of_[i]] : loss_of_[i]] += cells.dur_ns(i);
   }
 
   // Returns the kind that a cell counts as; nothing where its time is part of another cell's or is not compute.
   std::optional<CellKind> kind(uint32_t i) const {
-    if (loss_of_[i] != kNoPair || !is_compute(cells_.kind[i])) return {};
+    if ((!loss_of_.empty() && loss_of_[i] != kNoPair) || !is_compute(cells_.kind[i])) return {};
     if (pairs_[i] == kNoPair) return cells_.kind[i];
     return cells_.kind[i] == CellKind::kForward ? std::optional(CellKind::kForwardBackward) : std::nullopt;
   }
