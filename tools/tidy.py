@@ -569,7 +569,7 @@ def check_findings():
         if path.parent.name == 'what_if':
             continue  # fixes have names of their own
         text = path.read_text()
-        for statement in re.findall(r'\bid = ([^;,]*);|\b(?:finding|of_share|say_cause)\(\s*("[a-z_.]+")|return \{\s*("[a-z_]+\.[a-z_]+")', text):
+        for statement in re.findall(r'\bid = ([^;,]*);|\.id = ("[a-z_.]+")|\b(?:finding|of_share|say_cause)\(\s*("[a-z_.]+")|return \{\s*("[a-z_]+\.[a-z_]+")', text):
             made |= {name: path.relative_to(SRC) for part in statement for name in re.findall(r'"([a-z_.]+)"', part)}
     for name in sorted(set(made) - listed - {'none', 'offer.'}):
         problem(SRC / made[name], 0, f'makes the finding "{name}", which src/model/findings.def does not list')
