@@ -48,10 +48,7 @@ uint16_t FileReader::category_id(std::string_view text) {
 Sequence& FileReader::find_sequence(uint32_t id) {
   if (sequences_.size() >= kMaxSequences) id = 0;  // more than any writer has: they share what is left
   std::unique_ptr<Sequence>& at = sequences_[id];
-  if (!at) {
-    at = std::make_unique<Sequence>();
-    at->id = id;
-  }
+  if (!at) at = std::make_unique<Sequence>(), at->id = id;
   return *(last_sequence_ = at.get());
 }
 
@@ -213,15 +210,7 @@ void FileReader::intern(std::string_view data, Sequence& sequence) {
         for (ProtoScan entry(scan.bytes); entry.next();) {
           if (entry.id == interned_entry::kCounterGpu && !entry.is_bytes()) set.gpu = entry.as_signed();
           if (entry.id != interned_entry::kText || !entry.is_bytes()) continue;
-          for (ProtoScan spec(entry.bytes); spec.next();) {
-            if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
-            CounterSpec& one = set.specs.emplace_back();
-            for (ProtoScan field(spec.bytes); field.next();) {
-              if (field.id == gpu_counter::kCounterId) one.id = field.value;
-              if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);
-              if (field.id == gpu_counter::kSpecDirection) one.looks_back = field.value == 1;
-            }
-          }
+          set.specs = counter_specs(entry.bytes, false);
         }
         sequence.counter_sets.put(iid, std::move(set));
         break;

@@ -60,13 +60,12 @@ struct Packet {
   int64_t offset = 0;
 };
 struct TrackEvent {
-  uint64_t type = 0, track = 0, counter = 0;
+  uint64_t type = 0;
+  std::optional<uint64_t> track, counter;
+  std::optional<double> counter_double;
   uint32_t name = 0;
   uint16_t category = 0;
-  bool has_track = false, has_counter = false, has_double = false;
-  int64_t delta_us = 0, absolute_us = 0, thread_time_us = 0, thread_instructions = 0;
-  bool has_delta = false, has_absolute = false, has_thread_time = false, has_thread_instructions = false;
-  double counter_double = 0;
+  std::optional<int64_t> delta_us, absolute_us, thread_time_us, thread_instructions;
   std::string_view legacy;
   std::vector<std::string_view> annotations, gpu_correlations;
   struct FlowId {
@@ -95,9 +94,10 @@ class FileReader {
   struct Legacy {
     char phase = 0;
     uint32_t name = 0;
-    bool has_name = false, has_duration = false, has_id = false, binds_enclosing = false, has_bind = false;
+    bool binds_enclosing = false;
     int64_t duration_us = 0, pid = kNoNumber, tid = kNoNumber;
-    uint64_t id = 0, bind_id = 0;
+    uint64_t id = 0;
+    std::optional<uint64_t> bind_id;
     char id_kind = 'u';
     std::string_view scope;
   };
@@ -275,10 +275,10 @@ inline bool FileReader::time_of(const Packet& p, Sequence& s, int64_t& out) {
 
 inline uint32_t FileReader::track_of_event(const Packet& p, const Sequence& s) {
   const uint64_t machine = p.machine * 0x9e3779b97f4a7c15ull;
-  if (event_.has_track && event_.track != 0) return tracks_.of_uuid(event_.track ^ machine);
-  if (!event_.has_track && s.has_default_track) return tracks_.of_uuid(s.default_track ^ machine);
+  if (event_.track.value_or(0) != 0) return tracks_.of_uuid(*event_.track ^ machine);
+  if (!event_.track && s.has_default_track) return tracks_.of_uuid(s.default_track ^ machine);
   if (s.thread_track != UINT32_MAX) return s.thread_track;
-  return event_.has_track ? tracks_.of_uuid(0) : tracks_.of_sequence(s.id);
+  return event_.track ? tracks_.of_uuid(0) : tracks_.of_sequence(s.id);
 }
 
 // Events are read in the order of the file; what they say of their slice becomes facts of its row at once.

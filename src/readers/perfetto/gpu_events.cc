@@ -231,16 +231,8 @@ void FileReader::gpu_counter(const Packet& packet, Sequence& sequence) {
     if (scan.id == gpu_counter::kGpuId && !scan.is_bytes()) gpu = scan.as_signed(), has_gpu = true;
     if (scan.id == gpu_counter::kDescriptorIid && !scan.is_bytes()) set = sequence.counter_sets.get(scan.value);
     if (scan.id != gpu_counter::kDescriptor || !scan.is_bytes()) continue;
-    for (ProtoScan spec(scan.bytes); spec.next();) {
-      if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
-      CounterSpec& one = inline_set.specs.emplace_back();
-      one.looks_back = true;  // fields that a session-wide descriptor omits keep their earlier values
-      for (ProtoScan field(spec.bytes); field.next();) {
-        if (field.id == gpu_counter::kCounterId) one.id = field.value;
-        if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);
-        if (field.id == gpu_counter::kSpecDirection && field.value > 1) one.looks_back = false;
-      }
-    }
+    // Fields that a session-wide descriptor omits keep their earlier values.
+    std::ranges::move(counter_specs(scan.bytes, true), std::back_inserter(inline_set.specs));
     has_inline = true;
   }
   if (has_inline) old_counters_ = std::move(inline_set);

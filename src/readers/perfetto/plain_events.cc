@@ -74,10 +74,10 @@ inline bool read_packet(std::string_view bytes, Packet& p) {
 // Reads the event of a packet, whose name and category the sequence knows by number.
 inline bool read_event(std::string_view body, const Sequence& sequence, TrackEvent& e) {
   if (!e.is_plain) e.clear();
-  e.type = e.track = 0;
+  e.type = 0;
+  e.track = {};
   e.name = 0;
   e.category = 0;
-  e.has_track = false;
   e.annotations.clear();
   const char* at = body.data();
   const char* end = at + body.size();
@@ -90,8 +90,8 @@ inline bool read_event(std::string_view body, const Sequence& sequence, TrackEve
         if (!number(at, end, e.type)) return false;
         break;
       case varint_key(track_event::kTrackUuid):
-        if (!number(at, end, e.track)) return false;
-        e.has_track = true;
+        if (!number(at, end, value)) return false;
+        e.track = value;
         break;
       case varint_key(track_event::kNameIid):
         if (!number(at, end, value)) return false;

@@ -1,5 +1,8 @@
 #include "readers/perfetto/sequence.h"
 
+#include "base/perfetto_fields.h"
+#include "base/proto_scan.h"
+
 namespace stageline::pftrace {
 namespace {
 
@@ -28,6 +31,23 @@ AnnotationName annotation_name(std::string_view name) {
   for (const auto& [text, own] : kOwnKeys)
     if (name == text) out.own = own;
   return out;
+}
+
+std::vector<CounterSpec> counter_specs(std::string_view descriptor, bool looks_back) {
+  using namespace perfetto;
+  std::vector<CounterSpec> specs;
+  for (ProtoScan spec(descriptor); spec.next();) {
+    if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
+    CounterSpec& one = specs.emplace_back();
+    one.looks_back = looks_back;
+    for (ProtoScan field(spec.bytes); field.next();) {
+      if (field.id == gpu_counter::kCounterId) one.id = field.value;
+      if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);
+      if (field.id == gpu_counter::kSpecDirection)
+        one.looks_back = field.value == 1 || (looks_back && field.value == 0);
+    }
+  }
+  return specs;
 }
 
 void ClockBook::add_snapshot(std::vector<Stamp> stamps) {

@@ -101,6 +101,8 @@ struct CounterSet {
   int64_t gpu = 0;
   std::vector<CounterSpec> specs;
 };
+// Reads GpuCounterDescriptor. `looks_back`: what a spec without a direction does.
+std::vector<CounterSpec> counter_specs(std::string_view descriptor, bool looks_back);
 
 struct SequenceClock {
   uint64_t id = 0;

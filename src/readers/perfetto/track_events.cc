@@ -28,10 +28,12 @@ template <class Use> void fixed_numbers(const ProtoScan& scan, Use use) {
 
 void TrackEvent::clear() {
   is_plain = true;
-  type = track = counter = 0;
+  type = 0;
   name = 0;
   category = 0;
-  has_track = has_counter = has_double = has_delta = has_absolute = has_thread_time = has_thread_instructions = false;
+  track = counter = {};
+  counter_double = {};
+  delta_us = absolute_us = thread_time_us = thread_instructions = {};
   legacy = {};
   annotations.clear();
   gpu_correlations.clear();
@@ -49,10 +51,7 @@ bool FileReader::scan_event(std::string_view body, const Sequence& sequence, Tra
   while (scan.next()) {
     switch (scan.id) {
       case track_event::kType: e.type = scan.value; break;
-      case track_event::kTrackUuid:
-        e.track = scan.value;
-        e.has_track = true;
-        break;
+      case track_event::kTrackUuid: e.track = scan.value; break;
       case track_event::kNameIid:
         if (const uint32_t* known = sequence.event_names.get(scan.value)) e.name = *known;
         break;
@@ -73,14 +72,8 @@ bool FileReader::scan_event(std::string_view body, const Sequence& sequence, Tra
       case track_event::kGpuCorrelation:
         if (scan.is_bytes()) e.gpu_correlations.push_back(scan.bytes);
         break;
-      case track_event::kCounterValue:
-        e.counter = scan.value;
-        e.has_counter = true;
-        break;
-      case track_event::kDoubleCounterValue:
-        e.counter_double = scan.as_double();
-        e.has_double = true;
-        break;
+      case track_event::kCounterValue: e.counter = scan.value; break;
+      case track_event::kDoubleCounterValue: e.counter_double = scan.as_double(); break;
       case track_event::kFlowId: fixed_numbers(scan, [&](uint64_t id) { e.flows.push_back({id, false}); }); break;
       case track_event::kTerminatingFlowId:
         fixed_numbers(scan, [&](uint64_t id) { e.flows.push_back({id, true}); });
@@ -100,22 +93,10 @@ bool FileReader::scan_event(std::string_view body, const Sequence& sequence, Tra
       case track_event::kLegacy:
         if (scan.is_bytes()) e.legacy = scan.bytes.empty() ? std::string_view("", 0) : scan.bytes;
         break;
-      case track_event::kDeltaUs:
-        e.delta_us = scan.as_signed();
-        e.has_delta = true;
-        break;
-      case track_event::kAbsoluteUs:
-        e.absolute_us = scan.as_signed();
-        e.has_absolute = true;
-        break;
-      case track_event::kThreadTimeUs:
-        e.thread_time_us = scan.as_signed();
-        e.has_thread_time = true;
-        break;
-      case track_event::kThreadInstructions:
-        e.thread_instructions = scan.as_signed();
-        e.has_thread_instructions = true;
-        break;
+      case track_event::kDeltaUs: e.delta_us = scan.as_signed(); break;
+      case track_event::kAbsoluteUs: e.absolute_us = scan.as_signed(); break;
+      case track_event::kThreadTimeUs: e.thread_time_us = scan.as_signed(); break;
+      case track_event::kThreadInstructions: e.thread_instructions = scan.as_signed(); break;
       default: break;
     }
   }
@@ -179,8 +160,8 @@ void FileReader::event_counters(Sequence& sequence, int64_t time, uint32_t track
   const auto of_thread = [&](const char* what, double value) {
     samples_.push_back({tracks_.of_key(what + std::to_string(track), tracks_.path(track) + " / " + what), time, value});
   };
-  if (event_.has_thread_time) of_thread("thread time", 1000.0 * event_.thread_time_us);
-  if (event_.has_thread_instructions) of_thread("thread instructions", event_.thread_instructions);
+  if (event_.thread_time_us) of_thread("thread time", 1000.0 * *event_.thread_time_us);
+  if (event_.thread_instructions) of_thread("thread instructions", *event_.thread_instructions);
 }
 
 void FileReader::track_event(const Packet& packet, Sequence& sequence) {
@@ -194,9 +175,9 @@ void FileReader::event_read(const Packet& packet, Sequence& sequence) {
   int64_t time = 0;
   if (packet.has_time) {
     if (!time_of(packet, sequence, time)) return;
-  } else if (e.has_delta || e.has_absolute) {
-    int64_t us = e.absolute_us;
-    if (e.has_delta && !__builtin_add_overflow(sequence.reference_us, e.delta_us, &us)) sequence.reference_us = us;
+  } else if (e.delta_us || e.absolute_us) {
+    int64_t us = e.absolute_us.value_or(0);
+    if (e.delta_us && !__builtin_add_overflow(sequence.reference_us, *e.delta_us, &us)) sequence.reference_us = us;
     Packet stamped = packet;
     stamped.timestamp = us >= 0 && us < INT64_MAX / 1000 ? static_cast<uint64_t>(us) * 1000 : UINT64_MAX;
     if (!time_of(stamped, sequence, time)) return;
@@ -206,8 +187,7 @@ void FileReader::event_read(const Packet& packet, Sequence& sequence) {
   if (!packet.has_sequence) notes_.add(problem::pftrace_no_sequence, {path_, 0, packet.offset});
   const uint32_t track = track_of_event(packet, sequence);
   if (track >= kMaxTracks) return;
-  if (!e.is_plain &&
-      (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions))
+  if (!e.is_plain && (!e.extra_values.empty() || !e.extra_doubles.empty() || e.thread_time_us || e.thread_instructions))
     event_counters(sequence, time, track);
   switch (e.type) {
     case kBegin: {
@@ -229,8 +209,8 @@ void FileReader::event_read(const Packet& packet, Sequence& sequence) {
     case kInstant: instant(packet, sequence, time, track, e.name); break;
     case kCounter:
       builder_.skip_entry();
-      if (e.has_double) samples_.push_back({track, time, e.counter_double});
-      else if (e.has_counter) count(sequence, track, time, e.counter);
+      if (e.counter_double) samples_.push_back({track, time, *e.counter_double});
+      else if (e.counter) count(sequence, track, time, *e.counter);
       break;
     case kState:
       states_.push_back({track, e.name, time, e.category, builder_.event_count(), packet.offset});
@@ -257,24 +237,17 @@ FileReader::Legacy FileReader::read_legacy(const Sequence& sequence) {
           event_.name = *known;
         break;
       case legacy_event::kPhase: legacy.phase = static_cast<char>(scan.value); break;
-      case legacy_event::kDurationUs:
-        legacy.duration_us = scan.as_signed();
-        legacy.has_duration = true;
-        break;
+      case legacy_event::kDurationUs: legacy.duration_us = scan.as_signed(); break;
       case legacy_event::kUnscopedId:
       case legacy_event::kLocalId:
       case legacy_event::kGlobalId:
         legacy.id = scan.value;
         legacy.id_kind = scan.id == legacy_event::kLocalId ? 'l' : 'g';
-        legacy.has_id = true;
         break;
       case legacy_event::kScope:
         if (scan.is_bytes()) legacy.scope = scan.bytes;
         break;
-      case legacy_event::kBindId:
-        legacy.bind_id = scan.value;
-        legacy.has_bind = true;
-        break;
+      case legacy_event::kBindId: legacy.bind_id = scan.value; break;
       case legacy_event::kBindToEnclosing: legacy.binds_enclosing = scan.value != 0; break;
       case legacy_event::kPidOverride: legacy.pid = scan.as_signed(); break;
       case legacy_event::kTidOverride: legacy.tid = scan.as_signed(); break;
@@ -303,7 +276,7 @@ void FileReader::legacy_event(const Packet& packet, Sequence& sequence, int64_t 
     if (row == kNoRow) return;
     log_.begin(time, at, row, sequence.id, needs_state);
     add_flows(row, false, time);
-    if (legacy.has_bind) flows_.push_back({legacy.bind_id, time, row, false, false});
+    if (legacy.bind_id) flows_.push_back({*legacy.bind_id, time, row, false, false});
   };
   const auto end = [&](uint32_t at) {
     builder_.skip_entry();
@@ -330,15 +303,14 @@ void FileReader::legacy_event(const Packet& packet, Sequence& sequence, int64_t 
       if (row == kNoRow) return;
       last_ns_ = std::max(last_ns_, time + dur);
       add_flows(row, false, time);
-      if (legacy.has_bind) flows_.push_back({legacy.bind_id, time, row, false, false});
+      if (legacy.bind_id) flows_.push_back({*legacy.bind_id, time, row, false, false});
       return;
     }
     case 's':
     case 't':
     case 'f':
       builder_.skip_entry();
-      legacy_flows_.push_back(
-          {legacy.has_bind ? legacy.bind_id : legacy.id, time, track, legacy.phase, legacy.binds_enclosing});
+      legacy_flows_.push_back({legacy.bind_id.value_or(legacy.id), time, track, legacy.phase, legacy.binds_enclosing});
       return;
     default:
       builder_.skip_entry();
