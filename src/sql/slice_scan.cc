@@ -217,7 +217,9 @@ bool SliceScan::fill() {
 // Keeps those of the batch's first `count` rows that pass, moved to its front; conditions are applied one at a time.
 size_t SliceScan::passing(const Stretch& stretch, size_t count) {
   const Slices& s = trace_->parts[stretch.part].slices;
-  const auto only = [&](const auto& fits) {
+  // `column`: what the condition needs; where the part lacks it, no row passes.
+  const auto only = [&](const auto& column, const auto& fits) {
+    if (column.empty()) count = 0;
     size_t kept = 0;
     for (size_t i = 0; i < count; ++i) {
       const uint32_t slice = batch_rows_[i];
@@ -226,7 +228,7 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
     }
     count = kept;
   };
-  const bool facts = !s.category_id.empty();
+  const auto on_device = [&](uint32_t i) { return data_->is_device(stretch.part, i); };
   if (filter_.end_low_ns != INT64_MIN && !stretch.rows && !data_->is_mapped() && count > 0) {
     // The whole block ended before the window.
     const std::vector<int64_t>& latest = data_->bounds(stretch.part).latest_end_ns;
@@ -234,54 +236,33 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
     const int64_t wanted = sum_or_limit(filter_.end_low_ns, data_->zero_ns(stretch.part));
     if (latest[first] < wanted && latest[last] < wanted) return 0;
   }
-  if (!filter_.names.empty()) only([&](uint32_t i) { return filter_.names[s.name_id[i]] != 0; });
-  if (!filter_.categories.empty()) {
-    if (!facts) return 0;
-    only([&](uint32_t i) { return filter_.categories[s.category_id[i]] != 0; });
-  }
-  if (filter_.classes) {
-    if (!facts) return 0;
-    only([&](uint32_t i) {
-      return (*filter_.classes)[static_cast<size_t>(s.class_of(i))] && data_->is_device(stretch.part, i);
-    });
-  }
-  if (filter_.any_step()) {
-    if (s.step.empty()) return 0;
-    only([&](uint32_t i) { return steps_[s.step[i]] != 0; });
-  }
-  if (filter_.stream) {
-    if (s.stream_id.empty()) return 0;
-    only([&](uint32_t i) { return streams_[s.stream_id[i]] != 0; });
-  }
+  if (!filter_.names.empty()) only(s.name_id, [&](uint32_t i) { return filter_.names[s.name_id[i]] != 0; });
+  if (!filter_.categories.empty())
+    only(s.category_id, [&](uint32_t i) { return filter_.categories[s.category_id[i]] != 0; });
+  if (filter_.classes)
+    only(s.category_id,
+         [&](uint32_t i) { return (*filter_.classes)[static_cast<size_t>(s.class_of(i))] && on_device(i); });
+  if (filter_.any_step()) only(s.step, [&](uint32_t i) { return steps_[s.step[i]] != 0; });
+  if (filter_.stream) only(s.stream_id, [&](uint32_t i) { return streams_[s.stream_id[i]] != 0; });
   if (filter_.correlation) {
-    if (s.correlation.empty() || *filter_.correlation < 0 || *filter_.correlation >= kNoCorrelation) return 0;
-    only([&](uint32_t i) { return s.correlation[i] == *filter_.correlation; });
+    if (*filter_.correlation < 0 || *filter_.correlation >= kNoCorrelation) return 0;
+    only(s.correlation, [&](uint32_t i) { return s.correlation[i] == *filter_.correlation; });
   }
-  if (filter_.parent) {
-    if (s.parent.empty()) return 0;
-    only([&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*filter_.parent); });
-  }
-  if (filter_.op) {
-    if (s.parent.empty()) return 0;
-    only([&](uint32_t i) {
-      return s.parent[i] == static_cast<uint32_t>(*filter_.op) && data_->is_device(stretch.part, i);
-    });
-  }
-  if (filter_.launch) {
-    if (s.partner.empty()) return 0;
-    only([&](uint32_t i) {
-      return s.partner[i] == static_cast<uint32_t>(*filter_.launch) && data_->is_device(stretch.part, i);
-    });
-  }
+  if (filter_.parent) only(s.parent, [&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*filter_.parent); });
+  if (filter_.op)
+    only(s.parent, [&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*filter_.op) && on_device(i); });
+  if (filter_.launch)
+    only(s.partner, [&](uint32_t i) { return s.partner[i] == static_cast<uint32_t>(*filter_.launch) && on_device(i); });
   if (filter_.dur_low_ns != INT64_MIN || filter_.dur_high_ns != INT64_MAX)
-    only([&](uint32_t i) { return s.dur_ns[i] >= filter_.dur_low_ns && s.dur_ns[i] <= filter_.dur_high_ns; });
+    only(s.dur_ns, [&](uint32_t i) { return s.dur_ns[i] >= filter_.dur_low_ns && s.dur_ns[i] <= filter_.dur_high_ns; });
   if (filter_.end_low_ns != INT64_MIN && !data_->is_mapped()) {
     const int64_t wanted = sum_or_limit(filter_.end_low_ns, data_->zero_ns(stretch.part));
-    only([&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
+    only(s.dur_ns, [&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
   }
   // Tests the lane here where stretches are not lanes.
   if (stretch.lane == SIZE_MAX && (filter_.lane || filter_.tid || filter_.lane_kind))
-    only([&](uint32_t i) { return wants_lane(trace_->parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
+    only(s.dur_ns,
+         [&](uint32_t i) { return wants_lane(trace_->parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
   return count;
 }
 
