@@ -72,7 +72,7 @@ struct LayoutBytes {
   double embedding_act = 0, head_act = 0, head_transient = 0, other = 0;
   double sent = 0;  // a message
 };
-// `tied_copy`: both ends of the pipeline hold the shared embedding. O(kinds).
+// O(kinds).
 LayoutBytes layout_bytes(const Model& model, const Layout& layout, const MemoryOptions& options);
 
 // The moments of a rank's order at which its memory may peak: no other moment holds at least as much of every chunk.
