@@ -43,8 +43,8 @@ Table causes_table(const Run& run) {
 }
 
 // Rows of each expert, by stage, layer, step and micro-batch.
-using Place = std::pair<int64_t, int64_t>;
-using Loads = std::map<Place, std::map<std::pair<int64_t, int64_t>, std::vector<double>>>;
+using StageAndLayer = std::pair<int64_t, int64_t>;
+using Loads = std::map<StageAndLayer, std::map<std::pair<int64_t, int64_t>, std::vector<double>>>;
 
 Result<Loads> read_loads(const AnalysisOptions& options) {
   constexpr int64_t kMaxExperts = 1 << 13;
@@ -105,7 +105,7 @@ Table placements_table(const Loads& loads, size_t ranks) {
 class RowPrices {
  public:
   // Rows of each rank for a layer's rows of each expert.
-  using Deal = std::function<std::vector<double>(const Place&, const std::vector<double>&)>;
+  using Deal = std::function<std::vector<double>(const StageAndLayer&, const std::vector<double>&)>;
 
   RowPrices(const Trace& trace, const PeerWork& work, const Loads& loads)
       : trace_(trace), work_(work), graph_(work.graph()), peers_(work.cells()), loads_(loads) {
@@ -172,11 +172,12 @@ class RowPrices {
     }
   }
   // The rows of the experts between a pair of exchanges; nullptr where the file lacks them.
-  std::pair<Place, const std::vector<double>*> load_of(const PeerCell& cell, size_t stretch, bool turned) const {
+  std::pair<StageAndLayer, const std::vector<double>*> load_of(const PeerCell& cell, size_t stretch,
+                                                               bool turned) const {
     const int64_t layers = cell.meets / 2, k = static_cast<int64_t>(stretch) / 2;
     const int64_t layer =
         std::max(graph_.chunk[cell.op], 0) * layers + (turned && !is_forward(cell) ? layers - 1 - k : k);
-    const Place place(graph_.stage(cell.op), layer);
+    const StageAndLayer place(graph_.stage(cell.op), layer);
     const auto batches = loads_.find(place);
     if (batches == loads_.end()) return {place, nullptr};
     const auto at = batches->second.find({trace_.cells.step[graph_.cell[cell.op]], graph_.micro_batch[cell.op]});
@@ -213,19 +214,19 @@ class RowPrices {
 Table prices_table(const RowPrices& prices, const Loads& loads, const RouterQuestion& question) {
   Table table(declared_table("experts/expert-prices"));
   if (loads.empty()) return table;
-  std::map<Place, Placement> placed;
-  std::map<Place, ExpertCopies> copied;
+  std::map<StageAndLayer, Placement> placed;
+  std::map<StageAndLayer, ExpertCopies> copied;
   for (const auto& [place, batches] : loads) {
     const Learned learned = learn(batches);
     placed[place] = place_experts(learned.load, question.ranks);
     if (question.extra > 0) copied[place] = copy_experts(learned.load, question.ranks, question.extra);
   }
-  table.add_row({"placement", prices.saved([&](const Place& at, const std::vector<double>& load) {
+  table.add_row({"placement", prices.saved([&](const StageAndLayer& at, const std::vector<double>& load) {
                    return rank_loads(load, question.ranks, placed.at(at).rank_of);
                  }),
                  kNaN});
   if (question.extra > 0)
-    table.add_row({"copies", prices.saved([&](const Place& at, const std::vector<double>& load) {
+    table.add_row({"copies", prices.saved([&](const StageAndLayer& at, const std::vector<double>& load) {
                      return rank_loads(copied.at(at).split(load), question.ranks, copied.at(at).placement.rank_of);
                    }),
                    kNaN});
@@ -239,7 +240,7 @@ Table prices_table(const RowPrices& prices, const Loads& loads, const RouterQues
   for (const auto& [place, batches] : loads)
     for (const auto& [at, load] : batches)
       all += sum_over<double>(load), dropped += sum_over<double>(load) - sum_over<double>(cut(load));
-  table.add_row({"capacity", prices.saved([&](const Place&, const std::vector<double>& load) {
+  table.add_row({"capacity", prices.saved([&](const StageAndLayer&, const std::vector<double>& load) {
                    return rank_loads(cut(load), question.ranks);
                  }),
                  share_or_zero(dropped, all)});
