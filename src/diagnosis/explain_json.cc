@@ -57,11 +57,8 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   json.field("lost_share", !f.is_time ? std::nan("") : step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
   json.field("saving_ns", whole(f.price.saving_ns));
   json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
-  json.field("value", f.value).field("note", f.value_note);
-  json.field("title", f.title);
-  json.field("detail", f.detail);
-  json.field("fix", f.price.fix);
-  json.field("assumption", f.price.assumption);
+  json.field("value", f.value).field("note", f.value_note).field("title", f.title).field("detail", f.detail);
+  json.field("fix", f.price.fix).field("assumption", f.price.assumption);
   json.maybe("step", f.step.has_value(), f.step.value_or(0)).maybe("rank", f.rank.has_value(), f.rank.value_or(0));
   json.key("figures").begin_array();
   const std::string prefix = "finding." + std::to_string(number) + ".";
@@ -112,10 +109,8 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
   json.field("steps", e.steps).field("step_ns", std::llround(e.step_ns));
   json.field("period_ns", std::llround(e.wall_ns)).field("gap_ns", std::llround(e.gap_ns));
   json.field("lost_ns", std::llround(e.lost_ns)).field("lost_share", e.lost_share());
-  json.field("note", e.note).field("why_not", e.why_not);
-  json.field("title", e.headline.title);
-  json.field("closing", closing_words(e));
-  json.field("lead", e.headline.lead);
+  json.field("note", e.note).field("why_not", e.why_not).field("title", e.headline.title);
+  json.field("closing", closing_words(e)).field("lead", e.headline.lead);
   parts_json(json, "parts", e.parts);
   parts_json(json, "device_parts", e.headline.device_parts);
   parts_json(json, "host_parts", e.headline.host_parts);

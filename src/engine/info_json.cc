@@ -16,12 +16,10 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
   }
   const ScheduleCandidate& best = r.best();
   json.begin_object().maybe("name", r.recognised, best.name);
-  json.field("nearest", best.name).field("score", best.score);
-  json.field("order_score", best.order_score);
+  json.field("nearest", best.name).field("score", best.score).field("order_score", best.order_score);
   json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
   json.field("chunks", best.sizes.chunks).field("layout", layout_name(best.layout));
-  json.field("equal_lists", best.equal_lists).field("lists", r.lists);
-  json.list("same_as", r.same_as);
+  json.field("equal_lists", best.equal_lists).field("lists", r.lists).list("same_as", r.same_as);
   json.key("second");
   if (r.candidates.size() > 1) {
     json.begin_object();
@@ -37,18 +35,13 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
 // slice_fields().
 void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   const Extent extent = extent_of(trace);
-  json.field("stages", extent.stage_count);
-  json.field("replicas", replica_count(trace, extent.dp_count));
-  json.field("context_parallel", trace.context_parallel);
-  json.field("chunks", extent.chunk_count);
-  json.field("micro_batches", micro_batches_per_step(trace));
-  json.field("steps", extent.step_count);
+  json.field("stages", extent.stage_count).field("replicas", replica_count(trace, extent.dp_count));
+  json.field("context_parallel", trace.context_parallel).field("chunks", extent.chunk_count);
+  json.field("micro_batches", micro_batches_per_step(trace)).field("steps", extent.step_count);
   recognition_field(trace, json);
   json.field("cells", trace.cells.size());
   if (beside_slices) return;
-  json.field("slices", trace.slice_count());
-  json.field("start_ns", extent.start_ns);
-  json.field("end_ns", extent.end_ns);
+  json.field("slices", trace.slice_count()).field("start_ns", extent.start_ns).field("end_ns", extent.end_ns);
 }
 
 // With `with_cells`, pipeline cells were found in the slices, and their fields have been written already.
@@ -61,28 +54,21 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   }
   json.list("step_numbers", counts.steps);
   if (!with_cells) json.field("cells", int64_t{0});
-  json.field("events", counts.events);
-  json.field("slices", counts.slices);
+  json.field("events", counts.events).field("slices", counts.slices);
   json.key("slices_by_kind").begin_object();
   for (size_t c = 0; c < kCategoryCount; ++c)
     if (counts.by_category[c] > 0) json.field(category_label(static_cast<Category>(c)), counts.by_category[c]);
   json.end_object();
-  json.field("message_kernels", counts.message_kernels);
-  json.field("collective_kernels", counts.collective_kernels);
-  json.field("instants", counts.marks);
-  json.field("memory_events", counts.memory);
-  json.field("counter_values", counts.counter_values);
-  json.field("arrows", counts.links);
-  json.field("device_streams", counts.device_streams);
-  json.field("start_ns", counts.start_ns);
+  json.field("message_kernels", counts.message_kernels).field("collective_kernels", counts.collective_kernels);
+  json.field("instants", counts.marks).field("memory_events", counts.memory);
+  json.field("counter_values", counts.counter_values).field("arrows", counts.links);
+  json.field("device_streams", counts.device_streams).field("start_ns", counts.start_ns);
   json.field("end_ns", counts.end_ns);
   json.objects("parts", counts.parts, [&](size_t p) {
     const Part& part = trace.parts[p];
     json.field("rank", part.rank).field("host", part.machine_name);
-    json.maybe("device", part.device != kUnknown, part.device);
-    json.field("device_name", device_name(part));
-    json.field("torch", torch_era(trace, part));
-    json.field("slices", part.slices.size());
+    json.maybe("device", part.device != kUnknown, part.device).field("device_name", device_name(part));
+    json.field("torch", torch_era(trace, part)).field("slices", part.slices.size());
     json.list("files", part.files, &SourceRef::path);
   });
 }
@@ -95,10 +81,8 @@ std::string info_json(const Trace& trace) {
                          std::ranges::any_of(trace.parts, [](const Part& part) { return part.event_count > 0; });
   JsonWriter json;
   json.begin_object();
-  json.field("format", trace.format);
-  json.field("description", trace.description);
-  json.field("machines", trace.machine_count());
-  json.field("ranks", trace.parts.size());
+  json.field("format", trace.format).field("description", trace.description);
+  json.field("machines", trace.machine_count()).field("ranks", trace.parts.size());
   if (with_cells || !by_slices) cell_fields(trace, by_slices, json);
   if (by_slices) slice_fields(trace, with_cells, json);
   json.field("clock", clock_name(trace.clock));

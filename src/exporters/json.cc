@@ -15,8 +15,7 @@ void append_place(JsonWriter& json, const Where& where) {
 
 void append_headline(JsonWriter& json, const Headline& headline) {
   json.key("headline").begin_object();
-  json.field("title", headline.title);
-  json.field("lead", headline.lead);
+  json.field("title", headline.title).field("lead", headline.lead);
   json.objects("parts", headline.parts, [&](const SpanPart& part) {
     json.field("id", part.id).field("label", part.label).field("share", part.share);
   });
@@ -26,9 +25,7 @@ void append_headline(JsonWriter& json, const Headline& headline) {
 void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
   json.objects("findings", findings, [&](const Finding& finding) {
     json.field("id", finding.id).field("weight", finding.weight).field("value", finding.value);
-    json.field("value_note", finding.value_note);
-    json.field("title", finding.title);
-    json.field("detail", finding.detail);
+    json.field("value_note", finding.value_note).field("title", finding.title).field("detail", finding.detail);
     json.field("lost_ns", cost_ns(finding)).field("uncertainty_ns", cost_error_ns(finding));
     json.field("saving_ns", std::llround(finding.price.saving_ns));
     json.field("analysis", finding.evidence.analysis).field("table", finding.evidence.table);

@@ -199,8 +199,7 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   json.begin_object().field("sentence", clean_text(list->sentence.en, 1000));
   const double of_profile_ns = list->fixes.empty() ? std::nan("") : list->fixes.front().price.recorded_ns;
   const ModelError error = model ? model->error() : ModelError{of_profile_ns, std::nan(""), std::nan("")};
-  json.field_ns("recorded_ns", error.recorded_ns);
-  json.field_ns("graph_ns", error.graph_ns);
+  json.field_ns("recorded_ns", error.recorded_ns).field_ns("graph_ns", error.graph_ns);
   json.field("model_error_share", (error.graph_ns - error.recorded_ns) / error.recorded_ns);
   const bool known = model && model->order().known();
   json.field("schedule", known ? model->order().recognition().best().name : std::string());
@@ -208,10 +207,8 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   for (const Fix& fix : list->fixes) {
     if (static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
     json.begin_object().field("fix", fix.id).field("what", clean_text(fix.name.en, 500));
-    json.field_ns("saving_ns", fix.price.saving_ns);
-    json.field_ns("error_ns", fix.price.error_ns);
-    json.field("saving_share", fix.price.share());
-    json.field_ns("step_ns", fix.price.step_ns);
+    json.field_ns("saving_ns", fix.price.saving_ns).field_ns("error_ns", fix.price.error_ns);
+    json.field("saving_share", fix.price.share()).field_ns("step_ns", fix.price.step_ns);
     json.field("steps", fix.price.steps).field("bound", fix.bound);
     json.field("assumption", clean_text(fix.assumes.en, 500)).field("how", clean_text(fix.how.en, 500)).end_object();
   }
@@ -272,20 +269,16 @@ Result<std::string> Tools::diff(const Value& arguments) {
   JsonWriter json;
   json.begin_object();
   json.field("headline", clean_text(headline(*diff).en, 1000)).field("cause", clean_text(main_cause(*diff).en, 1000));
-  json.field_ns("change_ns", diff->change_ns);
-  json.field_ns("error_ns", diff->error_ns);
-  json.field("change_share", diff->change_ns / step);
-  json.field("beyond_noise", diff->sure);
+  json.field_ns("change_ns", diff->change_ns).field_ns("error_ns", diff->error_ns);
+  json.field("change_share", diff->change_ns / step).field("beyond_noise", diff->sure);
   if (!arguments["fail_on"].is_none()) json.field("fails", slower_by_more(*diff, limit));
   json.field("a", clean_text(run_line(diff->a).en, 500)).field("b", clean_text(run_line(diff->b).en, 500));
   std::vector<std::string> changes;
   for (const Text& change : diff->changes) changes.push_back(change.en);
   append_texts(json, "changes", changes);
   json.objects("groups", merged_groups(*diff), [&](const DiffGroup& group) {
-    json.field("what", clean_text(group_line(*diff, group).en, 500));
-    json.field_ns("effect_ns", group.effect_ns);
-    json.field_ns("error_ns", group.error_ns);
-    json.field("effect_share", group.effect_ns / step);
+    json.field("what", clean_text(group_line(*diff, group).en, 500)).field_ns("effect_ns", group.effect_ns);
+    json.field_ns("error_ns", group.error_ns).field("effect_share", group.effect_ns / step);
     std::vector<std::string> behind;
     for (const DiffItem& item : group.behind)
       behind.push_back(signed_duration(item.effect_ns) + " " + clean_text(item_line(item).en, 500));
