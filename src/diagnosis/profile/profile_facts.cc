@@ -10,6 +10,13 @@
 namespace stageline {
 namespace {
 
+// Adds the device's times of a rank.
+void add_to_whole(const RankFacts& rank, RankFacts& whole) {
+  whole.span_ns += rank.span_ns, whole.compute_ns += rank.compute_ns, whole.idle_ns += rank.idle_ns;
+  whole.comm_ns += rank.comm_ns, whole.exposed_comm_ns += rank.exposed_comm_ns;
+  whole.exposed_memory_ns += rank.exposed_memory_ns;
+}
+
 void read_devices(const ProfileSums& sums, ProfileFacts& facts) {
   for (const DeviceSums& rank : sums.ranks) {
     const DeviceTime& time = rank.time;
@@ -26,12 +33,7 @@ void read_devices(const ProfileSums& sums, ProfileFacts& facts) {
     r.comm_ns = time.communication_ns;
     r.wait_ns = rank.collectives.wait_ns;
     r.transfer_ns = rank.collectives.transfer_ns;
-    facts.whole.span_ns += r.span_ns;
-    facts.whole.compute_ns += r.compute_ns;
-    facts.whole.exposed_comm_ns += r.exposed_comm_ns;
-    facts.whole.exposed_memory_ns += r.exposed_memory_ns;
-    facts.whole.idle_ns += r.idle_ns;
-    facts.whole.comm_ns += r.comm_ns;
+    add_to_whole(r, facts.whole);
     facts.outside_ns += time.outside_ns;
   }
   facts.recorded_ns = facts.whole.span_ns + facts.outside_ns;
@@ -155,13 +157,9 @@ void take_account(const ProfileAccount& account, ProfileFacts& facts) {
     r.idle_ns = a.all_idle_ns();
     r.host_wait_ns = a.idle_of_host_ns();
     r.stream_wait_ns = a.idle_ns[IdleCause::kStream];
-    facts.whole.span_ns += r.span_ns;
-    facts.whole.compute_ns += r.compute_ns;
-    facts.whole.comm_ns += r.comm_ns = a.comm_ns;
+    r.comm_ns = a.comm_ns;
+    add_to_whole(r, facts.whole);
     facts.comm_overlap_ns += a.comm_ns - a.exposed_comm_ns;
-    facts.whole.exposed_comm_ns += r.exposed_comm_ns;
-    facts.whole.exposed_memory_ns += r.exposed_memory_ns;
-    facts.whole.idle_ns += r.idle_ns;
     facts.outside_ns += a.before_and_after_ns;
     steps += std::max<int64_t>(0, a.steps);
     if (r.span_ns <= facts.window_ns) continue;

@@ -48,6 +48,15 @@ template <class Looks> Match sniff_heads(const Source& source, Looks looks) {
     if (looks(source.head(i))) return Match::kCertain;
   return Match::kNo;
 }
+// The same for formats that take longer to tell: `is_one` is asked of the first files that `may_be` one.
+template <class MayBe, class IsOne> Match sniff_some(const Source& source, MayBe may_be, IsOne is_one) {
+  constexpr size_t kSniffedFiles = 64;
+  size_t looked = 0;
+  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i)
+    if (may_be(i) && ++looked && is_one(i)) return Match::kCertain;
+  return Match::kNo;
+}
+
 // The paths of these files, whose bytes are reported to the progress. Others that the user named count as `unusable`.
 template <class Looks>
 std::vector<std::string> files_that(Looks looks, const Source& source, const ReadOptions& options,

@@ -142,14 +142,8 @@ std::vector<const SourceFile*> choose_reports(const Source& source, Progress* pr
 }  // namespace
 
 Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    if (!is_sqlite(source.head(i))) continue;
-    ++looked;
-    if (is_ours(source, i)) return Match::kCertain;
-  }
-  return Match::kNo;
+  return sniff_some(
+      source, [&](size_t i) { return is_sqlite(source.head(i)); }, [&](size_t i) { return is_ours(source, i); });
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {

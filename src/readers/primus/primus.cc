@@ -93,14 +93,9 @@ void read_sizes(Chosen& chosen, Diagnostics& diagnostics) {
 }  // namespace
 
 Match sniff(const Source& source) {
-  constexpr size_t kSniffedFiles = 64;
-  size_t looked = 0;
-  for (size_t i = 0; i < source.files.size() && looked < kSniffedFiles; ++i) {
-    if (!pp_rank_of(source.files[i].path)) continue;
-    ++looked;
-    if (looks_ours(source.head(i))) return Match::kCertain;
-  }
-  return Match::kNo;
+  return sniff_some(
+      source, [&](size_t i) { return pp_rank_of(source.files[i].path).has_value(); },
+      [&](size_t i) { return looks_ours(source.head(i)); });
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
