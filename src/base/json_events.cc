@@ -118,10 +118,7 @@ void JsonEvents::scan_start() {
     ++position_;
   } else if (layout_ == JsonLayout::kSequence || c == '[') {
     state_ = State::kArray;
-    if (c == '[') {
-      found_array_ = true;
-      ++position_;
-    }
+    if (c == '[') found_array_ = true, ++position_;
   } else if (c == '{') {
     state_ = State::kObject;
     depth_ = 1;

@@ -40,10 +40,7 @@ class PickleReader {
     if (broken_.empty() && (stack_.empty() || stack_.back() == kMark)) broken_ = "the pickle holds no value";
     if (!broken_.empty()) close_all();
     PickleTree out;
-    if (!broken_.empty()) {
-      out.broken_at = op_at_;
-      out.why_broken = broken_;
-    }
+    if (!broken_.empty()) out.broken_at = op_at_, out.why_broken = broken_;
     if (!stack_.empty()) tree_.set_root(broken_.empty() ? stack_.back() : stack_.front());
     out.tree = std::move(tree_);
     return out;

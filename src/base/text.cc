@@ -144,10 +144,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string found;
   for (const std::string& candidate : candidates) {
     const int distance = letter_distance(word, candidate);
-    if (distance < best) {
-      best = distance;
-      found = candidate;
-    }
+    if (distance < best) best = distance, found = candidate;
   }
   if (found.empty() && word.size() >= 3)
     for (const std::string& candidate : candidates)

@@ -392,14 +392,8 @@ Findings explained_findings(const Explanation& e) {
     none.title = words("explain.bubble", bubble_args(e));
     none.detail = joined({none.detail, e.bubble}, {" ", ""});
   }
-  if (!e.doubt.empty()) {
-    none.title = words("explain.unsure.title");
-    none.detail = e.doubt;
-  }
-  if (!e.why_not.empty()) {
-    none.title = words("explain.not_analysed.title");
-    none.detail = e.note;
-  }
+  if (!e.doubt.empty()) none.title = words("explain.unsure.title"), none.detail = e.doubt;
+  if (!e.why_not.empty()) none.title = words("explain.not_analysed.title"), none.detail = e.note;
   findings.list.push_back(std::move(none));
   return findings;
 }

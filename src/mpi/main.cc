@@ -97,10 +97,7 @@ DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int pr
   std::vector<int> sizes(processes), places(sizes.size());
   MPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
   int total = 0;
-  for (size_t p = 0; p < sizes.size(); ++p) {
-    places[p] = total;
-    total += sizes[p];
-  }
+  for (size_t p = 0; p < sizes.size(); ++p) places[p] = total, total += sizes[p];
   std::string text(total, '\0');
   MPI_Gatherv(failures.data(), size, MPI_CHAR, text.data(), sizes.data(), places.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
   DigestCount out{all[0], all[1], all[2], all[3], all[4], {}, {}};

@@ -371,10 +371,7 @@ class Matcher {
       problem.part = part_of_.at(problem.culprits.front());
       int64_t last = -1;
       for (const FlightCall& call : part(problem.part).flight_calls)
-        if (call.record_id > last) {
-          last = call.record_id;
-          problem.slice = call.slice;
-        }
+        if (call.record_id > last) last = call.record_id, problem.slice = call.slice;
     } else if (shown) {
       problem.part = shown->part;
       problem.slice = shown->call->slice;

@@ -97,10 +97,7 @@ class Answer {
         marked_[i] = call_of_[up] >= 0 || category(up) == Category::kCpuOp ? up : marked_[up];
         root_[i] = root_[up];
       }
-      if (call_of_[i] >= 0) {
-        parent_[call_of_[i]] = module_[i];
-        module_[i] = call_of_[i];
-      }
+      if (call_of_[i] >= 0) parent_[call_of_[i]] = module_[i], module_[i] = call_of_[i];
       if (category(i) == Category::kCpuOp && is_root[s_.name_id[i]]) root_[i] = i;
     }
     for (uint32_t i = 0; i < n_; ++i) {  // whose launch is on a thread of its own, without operators (Ascend)

@@ -17,12 +17,8 @@ void read_pattern(std::vector<RankLink>& links, double threshold) {
   std::map<int32_t, std::pair<int, int>> rows, columns;  // number of slow links, and of all links
   // A bad link is slow in nearly every transfer; waiting inside transfers affects only some of them.
   const auto slow = [&](const RankLink& link) { return link.lasting && link.ratio() >= threshold; };
-  for (const RankLink& link : links) {
-    for (auto* at : {&rows[link.src], &columns[link.dst]}) {
-      at->first += slow(link) ? 1 : 0;
-      ++at->second;
-    }
-  }
+  for (const RankLink& link : links)
+    for (auto* at : {&rows[link.src], &columns[link.dst]}) at->first += slow(link) ? 1 : 0, ++at->second;
   const auto mostly = [](const std::pair<int, int>& count) {
     return count.second >= 2 && 2 * count.first > count.second;
   };

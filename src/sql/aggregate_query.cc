@@ -473,10 +473,7 @@ std::string aggregate_query(std::string_view statement) {
     for (size_t k = i + 1; k < tokens.size() && range.end == tokens.size(); ++k) {
       if (tokens[k].text == "(" && tokens[k].kind == TokenKind::kSign) ++depth;
       if (tokens[k].text == ")" && tokens[k].kind == TokenKind::kSign && --depth < 0) range.end = k;
-      if (depth == 0 && joins_selects(tokens[k])) {
-        is_leg = true;
-        range.end = k;
-      }
+      if (depth == 0 && joins_selects(tokens[k])) is_leg = true, range.end = k;
       if (range.end == tokens.size() && tokens[k].kind == TokenKind::kWord && tokens[k].text == "select")
         is_leaf = false;
     }

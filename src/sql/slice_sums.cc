@@ -284,10 +284,7 @@ class SumsCursor : public Cursor {
 
  private:
   void skip_empty() {
-    while (piece_ < sums_.size() && group_ >= sums_[piece_].groups.size()) {
-      ++piece_;
-      group_ = 0;
-    }
+    while (piece_ < sums_.size() && group_ >= sums_[piece_].groups.size()) ++piece_, group_ = 0;
   }
 
   std::shared_ptr<const RunData> data_;

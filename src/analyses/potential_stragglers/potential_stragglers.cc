@@ -32,10 +32,7 @@ Table kind_table(const TorchRun& run, const CollectiveSums& sums) {
     const auto& [group, group_ranks, name] = key;
     int64_t worst = kNullInteger, max = 0;
     for (const auto& [rank, caused] : kind.caused_ns)
-      if (caused > max) {
-        max = caused;
-        worst = rank;
-      }
+      if (caused > max) max = caused, worst = rank;
     std::vector<double> spread = kind.end_spread_ns;
     std::ranges::sort(spread);
     const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };

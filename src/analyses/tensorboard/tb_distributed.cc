@@ -64,10 +64,7 @@ struct CallSum {
   void add(const TbCollective& call, double factor) {
     ++calls;
     latency_ns += call.dur_ns;
-    if (call.bytes >= 0) {
-      ++sized;
-      bytes += call.bytes;
-    }
+    if (call.bytes >= 0) ++sized, bytes += call.bytes;
     if (call.transfer_ns < 0) return;
     ++joined;
     transfer_ns += call.transfer_ns;

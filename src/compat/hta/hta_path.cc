@@ -406,10 +406,7 @@ class Builder {
       ++in_begin[edge.to + 1];
       ++out_begin[edge.from + 1];
     }
-    for (size_t i = 0; i < n; ++i) {
-      in_begin[i + 1] += in_begin[i];
-      out_begin[i + 1] += out_begin[i];
-    }
+    for (size_t i = 0; i < n; ++i) in_begin[i + 1] += in_begin[i], out_begin[i + 1] += out_begin[i];
     std::vector<uint32_t> in_at(in_begin.begin(), in_begin.end() - 1), out_at(out_begin.begin(), out_begin.end() - 1);
     std::vector<uint8_t> seen(n);
     size_t nodes = 0;

@@ -216,10 +216,7 @@ void say_missing_backwards(const Trace& trace, Diagnostics& notes) {
       if (steps.size() > 1 && step == steps.rbegin()->first) continue;
       all += std::ssize(work.forwards);
       const int64_t here = work.without_backward();
-      if (missing == 0 && here > 0) {
-        first_part = part;
-        first_step = step;
-      }
+      if (missing == 0 && here > 0) first_part = part, first_step = step;
       missing += here;
     }
   if (missing == 0) return;

@@ -36,10 +36,7 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
       low = std::min(low, apart);
       high = std::max(high, apart);
     }
-    if (high - low < min) {
-      min = high - low;
-      best = shift;
-    }
+    if (high - low < min) min = high - low, best = shift;
   }
   return best;
 }

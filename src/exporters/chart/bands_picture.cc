@@ -26,10 +26,7 @@ std::vector<BandKey> place_keys(const Bands& bands, const ChartFonts& fonts, dou
   double x = kBandMargin, line = 0;
   for (size_t c = 0; c < bands.colours.size(); ++c) {
     const double wide = kBandText + 6 + fonts.measure(bands.colours[c].first, kBandText, false) + 18;
-    if (x + wide > right && x > kBandMargin) {
-      x = kBandMargin;
-      ++line;
-    }
+    if (x + wide > right && x > kBandMargin) x = kBandMargin, ++line;
     keys.push_back({x, line, c});
     x += wide;
   }

@@ -62,10 +62,7 @@ struct Flow {
   double left, right, x, y, line_h;
   // Moves to the next line when `width` does not fit any more.
   void make_room(double width) {
-    if (x > left && x + width > right) {
-      x = left;
-      y += line_h;
-    }
+    if (x > left && x + width > right) x = left, y += line_h;
   }
 };
 

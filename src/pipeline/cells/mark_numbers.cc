@@ -71,10 +71,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   size_t max = 1;
   const std::vector<int32_t>* several = nullptr;  // the longest list
   for (const std::vector<int32_t>& own : map.own)
-    if (own.size() > max) {
-      max = own.size();
-      several = &own;
-    }
+    if (own.size() > max) max = own.size(), several = &own;
   struct Candidate {
     int32_t stages;
     ChunkLayout layout;
@@ -150,10 +147,7 @@ StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, co
   }
   if (numbered) return StepSource::kRepetition;
   step = 0;
-  for (const uint32_t m : order) {
-    marks[m].step = step;
-    step += marks[m].kind == CellKind::kOptimizer;
-  }
+  for (const uint32_t m : order) marks[m].step = step, step += marks[m].kind == CellKind::kOptimizer;
   return step > 0 ? StepSource::kOptimizer : StepSource::kOne;
 }
 

@@ -99,10 +99,7 @@ class Blocked {
         else spans[kept++] = span;
       spans.resize(kept);
       int64_t sum = 0;
-      for (Span& span : spans) {
-        span.before_ns = sum;
-        sum = sum_or_limit(sum, span.end_ns - span.start_ns);
-      }
+      for (Span& span : spans) span.before_ns = sum, sum = sum_or_limit(sum, span.end_ns - span.start_ns);
     }
   }
   bool empty() const { return by_lane_.empty(); }

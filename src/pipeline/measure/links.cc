@@ -77,10 +77,7 @@ class LinkFinder {
     }
     std::vector<size_t> next(pairs.size());
     size_t begin = 0;
-    for (auto& [key, pair] : pairs) {
-      next[pair.number] = begin;
-      pair.end = begin += pair.count;
-    }
+    for (auto& [key, pair] : pairs) next[pair.number] = begin, pair.end = begin += pair.count;
     std::vector<uint32_t> order(transfers.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[next[pair_of[i]]++] = i;
     const auto earlier = [&](uint32_t a, uint32_t b) { return transfers.at(a).step < transfers.at(b).step; };

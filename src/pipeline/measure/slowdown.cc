@@ -140,10 +140,7 @@ void add_numbered(const StepGraph& graph, const WorldTimes& times, const Choices
 void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& times, Slowdown& out) {
   double actual = 0, counted = 0;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
-    if (graph.steps[s].counts) {
-      actual += graph.steps[s].span_ns;
-      counted += 1;
-    }
+    if (graph.steps[s].counts) actual += graph.steps[s].span_ns, counted += 1;
     out.step_no_delay_ns.push_back(times.ns(s, Worlds::kNoDelay));
     out.step_ideal_ns.push_back(times.ns(s, Worlds::kIdeal));
   }

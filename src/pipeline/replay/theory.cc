@@ -284,10 +284,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
       step.start_ns = std::min(step.start_ns, theory.start_ns[i]);
       step.end_ns = std::max(step.end_ns, theory.end_ns[i]);
     }
-  if (own) {
-    step.own_pace = true;
-    placed.own_numbers = own->numbers;
-  }
+  if (own) step.own_pace = true, placed.own_numbers = own->numbers;
   placed.step = step;
   return placed;
 }

@@ -145,10 +145,7 @@ void match_groups(RankDb& rank) {
   const CommGroup* pipeline = nullptr;
   size_t pipelines = 0;
   for (const auto& [name, group] : rank.groups)
-    if (group.description == "pp") {
-      pipeline = &group;
-      ++pipelines;
-    }
+    if (group.description == "pp") pipeline = &group, ++pipelines;
   if (pipelines != 1) return;
   std::map<uint32_t, bool> fits;  // for each group with sends or receives
   for (const CommOp& op : rank.ops) {

@@ -164,10 +164,7 @@ void read_ranges(RankDb& rank) {
         rank.times(rows, 0, start, end);
         const uint32_t message = rank.texts.of(rows, 2), domain = rank.texts.of(rows, 5);
         const uint64_t key = static_cast<uint64_t>(message) << 32 | domain;
-        if (key != last_key) {
-          last_text = range_text(rank, message, domain, known);
-          last_key = key;
-        }
+        if (key != last_key) last_text = range_text(rank, message, domain, known), last_key = key;
         const RangeTextInfo& text = rank.range_texts[last_text];
         const uint64_t tid = rows.integer(3);
         const uint32_t lane = rank.out.host_lane(tid >> 32, tid & 0xffffffffu);

@@ -234,10 +234,7 @@ const char* ShapeTree::match(const char* p, const char* end, rows::Event& event)
     node.hot = found;
     const Node& taken = nodes_[node.children[found]];
     if (taken.phase != '\0') event.phase = taken.phase;
-    if (taken.category >= 0) {
-      event.has_cat = true;
-      event.cat = *categories_[taken.category];
-    }
+    if (taken.category >= 0) event.has_cat = true, event.cat = *categories_[taken.category];
     if (taken.action == Action::kEnd) {
       if (!event.has_ts) event.fractional_ts = true;
       return next;

@@ -130,10 +130,7 @@ class RangeReader {
   };
 
   const Domain& domain(int64_t id) {
-    if (!last_domain_ || last_domain_id_ != id) {
-      last_domain_ = &domains_[id];
-      last_domain_id_ = id;
-    }
+    if (!last_domain_ || last_domain_id_ != id) last_domain_ = &domains_[id], last_domain_id_ = id;
     return *last_domain_;
   }
 
@@ -153,10 +150,7 @@ class RangeReader {
       return;
     }
     int64_t end = tables_.time(rows, 1);
-    if (end < 0) {
-      ++open_;
-      end = std::max(start, tables_.thread(*p, tid).last_ns);
-    }
+    if (end < 0) ++open_, end = std::max(start, tables_.thread(*p, tid).last_ns);
     add_range(*p, rows, text, tid, start, end);
   }
 

@@ -152,10 +152,7 @@ class TableReader {
       if (op.micro_batch == kUnknown) op.micro_batch = label->micro_batch;
       if (op.chunk == kUnknown) op.chunk = label->chunk;
     } else {
-      if (type != last_type_) {
-        last_type_ = type;
-        last_kind_ = kind_of_op(type);
-      }
+      if (type != last_type_) last_type_ = type, last_kind_ = kind_of_op(type);
       op.kind = last_kind_.value_or(CellKind::kOther);
       if (!last_kind_) out_.diagnostics.add(problem::op_table_unknown_kinds, {path_, line_});
     }

@@ -10,10 +10,7 @@ bool same_job(const PaddleJob& a, const PaddleJob& b) {
 
 void extend(PaddleBurst& burst, const PaddleJob& job) {
   if (!is_usable(job)) return;
-  if (burst.start_ns == 0 && burst.end_ns == 0) {
-    burst.start_ns = job.start_ns;
-    burst.end_ns = job.end_ns;
-  }
+  if (burst.start_ns == 0 && burst.end_ns == 0) burst.start_ns = job.start_ns, burst.end_ns = job.end_ns;
   burst.start_ns = std::min(burst.start_ns, job.start_ns);
   burst.end_ns = std::max(burst.end_ns, job.end_ns);
 }
@@ -32,10 +29,7 @@ PaddleRepeats mark_repeated_jobs(PaddleLog& log) {
   const PaddleJob* before = nullptr;
   for (PaddleJob& job : log.jobs) {
     if (!is_usable(job)) continue;
-    if (before != nullptr && same_job(*before, job)) {
-      job.flags |= kJobRepeated;
-      ++repeats.lines;
-    }
+    if (before != nullptr && same_job(*before, job)) job.flags |= kJobRepeated, ++repeats.lines;
     before = &job;
   }
   std::vector<int32_t> burst_of_job;

@@ -376,10 +376,7 @@ Result<FileResult> FileReader::finish() {
   if (const auto shift = clocks_.offset(trace_clock, perfetto::kRealtime)) {
     const bool fits = first_ns_ == INT64_MAX ||
                       (sum_or_limit(first_ns_, *shift) >= 0 && sum_or_limit(last_ns_, *shift) <= kMaxTimeNs);
-    if (fits) {
-      out.shift_ns = *shift;
-      out.is_dated = !clockless_;
-    }
+    if (fits) out.shift_ns = *shift, out.is_dated = !clockless_;
   }
   split(out);
   out.clocks = tracks_.root_description();

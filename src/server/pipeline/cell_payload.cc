@@ -133,10 +133,7 @@ std::vector<StepRange> embedded_steps(const Cells& cells, size_t max_cells, cons
   // Chooses a step if it fits; returns whether it is among the chosen ones.
   const auto choose = [&](size_t i) {
     const size_t count = all[i].end - all[i].begin;
-    if (!chosen[i] && count <= left) {
-      chosen[i] = 1;
-      left -= count;
-    }
+    if (!chosen[i] && count <= left) chosen[i] = 1, left -= count;
     return chosen[i] != 0;
   };
   for (const size_t i : wanted) choose(i);

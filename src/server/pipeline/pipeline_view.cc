@@ -223,10 +223,7 @@ std::shared_ptr<const std::string> PipelineView::payload(const std::vector<int32
   const std::lock_guard lock(payload_mutex_);
   if (payload_ && payload_steps_ == steps) return payload_;
   auto made = std::make_shared<const std::string>(payload_of(*this, steps));
-  if (made->size() <= kMaxKeptPayload) {
-    payload_ = made;
-    payload_steps_ = steps;
-  }
+  if (made->size() <= kMaxKeptPayload) payload_ = made, payload_steps_ = steps;
   return made;
 }
 

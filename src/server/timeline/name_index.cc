@@ -120,10 +120,7 @@ SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector
       }
       while (i < end && !(names.has(lane.names[i]) && (!also || also->has(l, i)))) ++i;
       if (i == end) continue;
-      if (lane.start(i) < best_start) {
-        best_start = lane.start(i);
-        best = {l, static_cast<uint32_t>(i)};
-      }
+      if (lane.start(i) < best_start) best_start = lane.start(i), best = {l, static_cast<uint32_t>(i)};
       break;
     }
   }
@@ -150,10 +147,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
       while (i > begin && !(names.has(lane.names[i - 1]) && (!also || also->has(l, i - 1)))) --i;
       if (i == begin) continue;
       // Among slices of the same time the later lane counts; lanes come in order.
-      if (lane.start(i - 1) >= best_start) {
-        best_start = lane.start(i - 1);
-        best = {l, static_cast<uint32_t>(i - 1)};
-      }
+      if (lane.start(i - 1) >= best_start) best_start = lane.start(i - 1), best = {l, static_cast<uint32_t>(i - 1)};
       break;
     }
   }

@@ -252,15 +252,9 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& no
   part.streams = std::move(rows.dictionaries.streams);
   place_facts(rest, new_index, part);
   part.memory = std::move(rest.memory);
-  for (MemoryRecord& record : part.memory) {
-    record.time_ns += base_ns;
-    --record.lane;
-  }
+  for (MemoryRecord& record : part.memory) record.time_ns += base_ns, --record.lane;
   part.marks = std::move(rest.marks);
-  for (Mark& mark : part.marks) {
-    mark.time_ns += base_ns;
-    --mark.lane;
-  }
+  for (Mark& mark : part.marks) mark.time_ns += base_ns, --mark.lane;
   part.counters = std::move(rows.counters);
   for (CounterSeries& series : part.counters)
     for (int64_t& time : series.time_ns) time += base_ns;
@@ -290,10 +284,7 @@ void find_device(Part& part) {
   }
   size_t max = 0;
   for (const auto& [pid, count] : slices)
-    if (count > max) {
-      max = count;
-      part.device = static_cast<int32_t>(pid);
-    }
+    if (count > max) max = count, part.device = static_cast<int32_t>(pid);
 }
 
 }  // namespace stageline::rows

@@ -47,10 +47,7 @@ class RowCursor {
 
  private:
   void settle() {
-    while (block_ < rows_.blocks.size() && row_ >= rows_.blocks[block_].size()) {
-      ++block_;
-      row_ = 0;
-    }
+    while (block_ < rows_.blocks.size() && row_ >= rows_.blocks[block_].size()) ++block_, row_ = 0;
   }
   const FileRows& rows_;
   size_t block_ = 0, row_ = 0;
