@@ -5,10 +5,10 @@
 #include "model/torch_facts.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/number_map.h"
-#include "readers/common/op_names.h"
 #include "readers/common/row_kinds.h"
-#include "readers/xplane/events.h"
+#include "readers/xplane/device_work.h"
 #include "readers/xplane/problems.h"
+#include "readers/xplane/step_events.h"
 
 namespace stageline::xplane {
 namespace {
@@ -17,9 +17,7 @@ using namespace gpu_rows;
 
 // Times below this count from the profile's start; larger ones count from the epoch (in files of TensorFlow up to 2.4).
 constexpr int64_t kEpochTimes = 1'000'000'000'000'000;
-constexpr size_t kMaxStepEvents = 20'000'000;
 constexpr size_t kMaxCounters = 65'536;
-constexpr int64_t kMaxPs = INT64_MAX / 4;
 
 // Converts ps, and the whole ns before them, to ns; halves are rounded to even.
 int64_t ns_of(int64_t base_ns, int64_t ps) {
@@ -147,39 +145,48 @@ class HostReader {
     return true;
   }
 
-  void read_host_line(const Plane& plane, const LineHead& line, bool system) {
-    if (line.events.empty()) return;
-    ++line_number_;
-    const int64_t tid = line.id;
-    uint32_t lane = UINT32_MAX;
-    // In eager mode the executor's call within an operator is that operator's own work.
-    std::map<int64_t, int64_t> eager;  // start → end, in ps
+  // Returns start → end, in ps.
+  std::map<int64_t, int64_t> eager_operators(const Plane& plane, const LineHead& line) {
+    std::map<int64_t, int64_t> eager;
     if (std::ranges::any_of(plane.events, [](const auto& of) { return is_eager_operator(of.second.name); }))
       for (const std::string_view bytes : line.events)
         if (const Event event = read_event(plane, keys_, bytes, false); is_eager_operator(name_of(plane, event.name)))
           eager[event.offset_ps] = event.offset_ps + event.dur_ps;
+    return eager;
+  }
+
+  static std::string lane_name(const Plane& plane, const LineHead& line) {
+    if (line.name.empty()) return "thread " + std::to_string(line.id);
+    if (plane.name == "/host:CPU") return line.name;
+    return plane.name.substr(plane.name[0] == '/' ? 6 : 0) + " " + line.name;
+  }
+
+  void read_host_line(const Plane& plane, const LineHead& line, bool system) {
+    if (line.events.empty()) return;
+    steps_.next_host_line();
+    const int64_t tid = line.id;
+    uint32_t lane = UINT32_MAX;
+    const std::map<int64_t, int64_t> eager = eager_operators(plane, line);
     for (const std::string_view bytes : line.events) {
       const Event event = read_event(plane, keys_, bytes, true);
       std::string_view name = name_of(plane, event.name);
       const Facts& facts = event.facts;
       int64_t start = 0, end = 0;
       if (!times(line, event, start, end)) continue;
-      if (!system) add_step_event(line, name, event);
+      if (!system) steps_.add_host(name, event, base_ps(line) + event.offset_ps);
       if (name.starts_with("ThreadpoolListener::")) {
         ++threadpool_marks_;
         continue;
       }
       if (lane == UINT32_MAX) {
         lane = host_->host_lane(pid_, tid);
-        Lane& made = host_->part.lanes[lane];
-        made.name = plane.name == "/host:CPU" || line.name.empty()
-                        ? (line.name.empty() ? "thread " + std::to_string(tid) : line.name)
-                        : plane.name.substr(plane.name[0] == '/' ? 6 : 0) + " " + line.name;
+        host_->part.lanes[lane].name = lane_name(plane, line);
       }
       Facts event_facts = facts;
       name = take_arguments(name, event_facts);
       std::string spelt;
       if (facts.has_hlo) name = spelt = operation_name(name, facts);
+      // The executor's call within an eager operator is that operator's own work.
       const auto around = name.starts_with("KernelAndDevice") ? eager.upper_bound(event.offset_ps) : eager.begin();
       const bool works = around != eager.begin() && event.offset_ps < std::prev(around)->second;
       const Kind kind = system ? kSystem : works ? kOperator : host_kind(name, event_facts);
@@ -237,29 +244,6 @@ class HostReader {
                              facts.stage, small(facts.step_number)});
   }
 
-  void add_step_event(const LineHead& line, std::string_view name, const Event& event) {
-    if (step_events_.size() >= kMaxStepEvents) {
-      too_many_ = true;
-      return;
-    }
-    HostEvent out;
-    const Facts& facts = event.facts;
-    out.line = line_number_;
-    const auto [at, is_new] = step_name_ids_.try_emplace(std::string(name), static_cast<uint32_t>(step_names_.size()));
-    if (is_new) step_names_.emplace_back(name);
-    out.name = at->second;
-    out.start_ps = base_ps(line) + event.offset_ps;
-    out.dur_ps = event.dur_ps;
-    out.produced_type = static_cast<int32_t>(facts.producer_type);
-    out.produces = facts.producer;
-    out.consumed_type = static_cast<int32_t>(facts.consumer_type);
-    out.consumes = facts.consumer;
-    out.correlation = facts.correlation;
-    out.step_number = facts.step_number;
-    out.is_root = facts.step_number >= 0 || facts.root != 0;
-    step_events_.push_back(out);
-  }
-
   void read_counters(const Plane& plane, const LineHead& line) {
     for (const std::string_view bytes : line.events) {
       const Event event = read_event(plane, keys_, bytes, false);
@@ -312,9 +296,7 @@ class HostReader {
     PartBuilder& out = to.out;
     if (line.events.empty()) return;
     uint32_t lane = UINT32_MAX;
-    // Among XLA's ops, a loop or call encloses what it runs; the innermost ops are the work.
-    std::vector<bool> encloses(line.events.size());
-    if (!is_stream) mark_enclosing(plane, line, encloses);
+    const std::vector<bool> encloses = is_stream ? std::vector<bool>() : enclosing_events(plane, line, keys_);
     for (size_t k = 0; k < line.events.size(); ++k) {
       const Event event = read_event(plane, keys_, line.events[k], false);
       const Facts& facts = event.facts;
@@ -338,82 +320,21 @@ class HostReader {
           !is_stream && !collective && (line.name.ends_with("Async XLA Ops") || is_xla_transfer(opcode, name));
       if (!facts.copy_details.empty() || name.starts_with("Memcpy") || transfer) kind = kMemcpy;
       if (!facts.memset_details.empty() || name.starts_with("Memset")) kind = kMemset;
-      if (encloses[k]) kind = kDeviceRange;
+      if (!is_stream && encloses[k]) kind = kDeviceRange;
       const uint32_t number = correlation_of(facts);
       const uint32_t row =
           out.add(lane, kind, start, end, out.text(kind == kMemcpy ? copy_name(name) : std::string(name)), number);
       if (row == kNoRow) continue;
       if (kind != kDeviceRange) to.launched.add_work({lane, row, start, std::max(start, end), number});
       if (number != kNoCorrelation) device_of_work_.try_emplace(number, &to);
-      if (is_stream && device_events_.size() < kMaxStepEvents)
-        device_events_.push_back(
-            {base_ps(line) + event.offset_ps, event.dur_ps, facts.correlation, device_event_type(name)});
-      if (kind == kMemcpy || kind == kMemset) {
-        const int64_t bytes =
-            parse_int(detail(kind == kMemcpy ? facts.copy_details : facts.memset_details, "size"))
-                .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(facts.bytes));
-        if (bytes >= 0) out.copies.push_back({row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
-      }
-      if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
-      if (kind == kKernel && collective) {
-        // XLA counts operands and results as accessed (HloCostAnalysis). Where each is the whole message, its size is
-        // half of that; of other operations it depends on the group, which is not in the profile.
-        std::string_view code = xla_opcode(opcode, operation);
-        bool whole = code == "all-to-all" || code == "collective-permute";
-        if (code.ends_with("-start")) code.remove_suffix(6);
-        whole = whole || code == "all-reduce";
-        CollectiveFact fact;
-        fact.slice = row;
-        fact.name = out.text(std::string(code));
-        fact.bytes = whole && facts.bytes >= 0 ? facts.bytes / 2 : -1;
-        out.collectives.push_back(fact);
-      }
+      if (is_stream) steps_.add_device(name, event, base_ps(line) + event.offset_ps);
+      if (kind == kMemcpy || kind == kMemset)
+        if (const int64_t bytes = copied_bytes(facts, kind == kMemcpy); bytes >= 0)
+          out.copies.push_back({row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
+      if (kind == kKernel && !facts.kernel_details.empty()) out.kernels.push_back(kernel_of(facts, row, out));
+      if (kind == kKernel && collective)
+        out.collectives.push_back(collective_of(facts, xla_opcode(opcode, operation), row, out));
     }
-  }
-
-  void mark_enclosing(const Plane& plane, const LineHead& line, std::vector<bool>& encloses) {
-    struct Span {
-      int64_t start, end;
-      size_t event;
-    };
-    std::vector<Span> spans;
-    for (size_t k = 0; k < line.events.size(); ++k) {
-      const Event event = read_event(plane, keys_, line.events[k], false);
-      if (event.is_aggregate || event.dur_ps < 0 || event.dur_ps > kMaxPs || std::abs(event.offset_ps) > kMaxPs)
-        continue;
-      spans.push_back({event.offset_ps, event.offset_ps + event.dur_ps, k});
-    }
-    std::ranges::sort(spans, [](const Span& a, const Span& b) {
-      return a.start != b.start ? a.start < b.start : a.end != b.end ? a.end > b.end : a.event < b.event;
-    });
-    std::vector<const Span*> open;
-    for (const Span& span : spans) {
-      while (!open.empty() && span.end > open.back()->end) open.pop_back();
-      if (!open.empty() && span.start < open.back()->end && span.end > span.start) encloses[open.back()->event] = true;
-      open.push_back(&span);
-    }
-  }
-
-  static void add_kernel(std::string_view details, uint32_t row, PartBuilder& out) {
-    KernelFact fact{.slice = row};
-    fact.registers =
-        static_cast<int32_t>(std::clamp<int64_t>(parse_int(detail(details, "regs")).value_or(-1), -1, 65'536));
-    const int64_t fixed_bytes = parse_int(detail(details, "static_shared")).value_or(-1);
-    const int64_t dynamic = parse_int(detail(details, "dynamic_shared")).value_or(-1);
-    if (fixed_bytes >= 0 || dynamic >= 0)
-      fact.shared_bytes = static_cast<int32_t>(std::clamp<int64_t>(
-          sum_or_limit(std::max<int64_t>(fixed_bytes, 0), std::max<int64_t>(dynamic, 0)), 0, INT32_MAX));
-    fact.occupancy_percent = static_cast<float>(parse_double(detail(details, "occ_pct")).value_or(-1));
-    const auto size = [&](std::string_view key) -> StringId {
-      const std::string_view text = detail(details, key);
-      if (text.empty()) return 0;
-      std::string spelt = "[";
-      for (const char c : text) spelt += c == ',' ? std::string(", ") : std::string(1, c);
-      return out.text(valid_utf8(spelt + "]"));
-    };
-    fact.grid = size("grid");
-    fact.block = size("block");
-    out.kernels.push_back(fact);
   }
 
   void read_derived(const Plane& plane, const DeviceName& device, const LineHead& line, PartBuilder& out) {
@@ -430,7 +351,7 @@ class HostReader {
       const std::string_view digits = name.substr(name.find_last_not_of("0123456789") + 1);
       const int64_t number = parse_int(digits).value_or(event.facts.group);
       if (number < 0 || number > INT32_MAX) continue;
-      device_steps_.push_back({number, base_ps(line) + event.offset_ps, event.dur_ps});
+      steps_.add_device_step({number, base_ps(line) + event.offset_ps, event.dur_ps});
       steps_of_[device.number].push_back({number, start, end, 0});
     }
   }
@@ -440,8 +361,8 @@ class HostReader {
     for (const auto& [key, row] : consumers_)
       if (const auto from = producers_.find(key); from != producers_.end() && from->second != row)
         host_->link(from->second, row, SliceLinkKind::kFlow);
-    if (too_many_) out_.notes.add(problem::xplane_no_step_split, {path_});
-    else host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
+    if (auto steps = steps_.rows()) host_->part.xla_steps = std::move(*steps);
+    else out_.notes.add(problem::xplane_no_step_split, {path_});
     out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
     for (const auto& [key, value] : facts_.versions)
       if (key == "jax_version" || key == "tensorflow_version" || key == "torch_xla_version")
@@ -450,10 +371,10 @@ class HostReader {
       out_.notes.add(problem::xplane_writer_error, Args().set("text", text.substr(0, 300)), {path_});
     for (const std::string& text : facts_.warnings)
       out_.notes.add(problem::xplane_writer_warning, Args().set("text", text.substr(0, 300)), {path_});
-    if (aggregates_ > 0) out_.notes.add(problem::xplane_sums, {path_}, aggregates_);
-    if (bad_times_ > 0) out_.notes.add(problem::xplane_bad_time, {path_}, bad_times_);
-    if (unnamed_ > 0) out_.notes.add(problem::xplane_unnamed, {path_}, unnamed_);
-    if (threadpool_marks_ > 0) out_.notes.add(problem::xplane_threadpool_marks, {path_}, threadpool_marks_);
+    out_.notes.add(problem::xplane_sums, {path_}, aggregates_);
+    out_.notes.add(problem::xplane_bad_time, {path_}, bad_times_);
+    out_.notes.add(problem::xplane_unnamed, {path_}, unnamed_);
+    out_.notes.add(problem::xplane_threadpool_marks, {path_}, threadpool_marks_);
     if (!out_.is_dated) out_.notes.add(problem::xplane_undated, {path_});
     int64_t k = 0;
     for (auto& [number, device] : devices_) {
@@ -547,14 +468,7 @@ class HostReader {
   std::vector<std::pair<std::pair<int64_t, int64_t>, uint32_t>> consumers_;
   std::map<std::string, size_t> counter_of_;
   std::map<int64_t, std::vector<ProfilerStep>> steps_of_;
-  // These are for the split of steps.
-  std::vector<HostEvent> step_events_;
-  std::vector<DeviceEvent> device_events_;
-  std::vector<DeviceStep> device_steps_;
-  std::vector<std::string> step_names_;
-  std::unordered_map<std::string, uint32_t> step_name_ids_;
-  uint32_t line_number_ = 0;  // several planes may give their lines the same numbers
-  bool too_many_ = false;
+  StepEvents steps_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "readers/xplane/events.h"
+#include "readers/xplane/step_events.h"
 
 namespace stageline::xplane {
 namespace {
@@ -217,8 +217,6 @@ std::optional<XlaStep> row_of(Group& group) {
   return row;
 }
 
-}  // namespace
-
 EventType device_event_type(std::string_view name) {
   if (begins(name, "MemcpyH2D") || begins(name, "MemcpyHToD") || begins(name, "Memcpy HtoD"))
     return EventType::kHostToDevice;
@@ -231,24 +229,44 @@ EventType device_event_type(std::string_view name) {
   return holds(name, "half") || holds(name, "fp16") ? EventType::kDeviceCompute16 : EventType::kDeviceCompute32;
 }
 
-std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<DeviceEvent>& devices,
-                               const std::vector<DeviceStep>& device_steps, const std::vector<std::string>& names) {
-  Grouper grouper(hosts);
+}  // namespace
+
+void StepEvents::add_host(std::string_view name, const Event& event, int64_t start_ps) {
+  if (hosts_.size() >= kMaxEvents) {
+    too_many_ = true;
+    return;
+  }
+  const Facts& facts = event.facts;
+  const auto [at, is_new] = name_ids_.try_emplace(std::string(name), static_cast<uint32_t>(names_.size()));
+  if (is_new) names_.emplace_back(name);
+  hosts_.push_back({line_, at->second, start_ps, event.dur_ps, facts.producer, facts.consumer,
+                    static_cast<int32_t>(facts.producer_type), static_cast<int32_t>(facts.consumer_type),
+                    facts.correlation, facts.step_number, facts.step_number >= 0 || facts.root != 0});
+}
+
+void StepEvents::add_device(std::string_view name, const Event& event, int64_t start_ps) {
+  if (devices_.size() < kMaxEvents)
+    devices_.push_back({start_ps, event.dur_ps, event.facts.correlation, device_event_type(name)});
+}
+
+std::optional<std::vector<XlaStep>> StepEvents::rows() {
+  if (too_many_) return std::nullopt;
+  Grouper grouper(hosts_);
   std::vector<Group> groups;
-  for (const size_t root : grouper.roots(names)) {
+  for (const size_t root : grouper.roots(names_)) {
     if (grouper.group(root) >= 0) continue;  // lies within the step of another root
     Group group;
-    group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : std::ssize(groups);
-    group.name = names[hosts[root].name] + " " + std::to_string(group.number);
+    group.number = hosts_[root].step_number >= 0 ? hosts_[root].step_number : std::ssize(groups);
+    group.name = names_[hosts_[root].name] + " " + std::to_string(group.number);
     grouper.spread(root, static_cast<int32_t>(groups.size()));
     groups.push_back(std::move(group));
   }
-  const bool any_device = !devices.empty();
-  const std::vector<bool> on_device = add_device_work(hosts, grouper, devices, groups);
-  for (size_t i = 0; i < hosts.size(); ++i)
+  const bool any_device = !devices_.empty();
+  const std::vector<bool> on_device = add_device_work(hosts_, grouper, devices_, groups);
+  for (size_t i = 0; i < hosts_.size(); ++i)
     if (const int32_t g = grouper.group(i); g >= 0)
-      add_host_event(hosts[i], names[hosts[i].name], any_device, on_device[g], groups[g]);
-  for (const DeviceStep& step : device_steps)
+      add_host_event(hosts_[i], names_[hosts_[i].name], any_device, on_device[g], groups[g]);
+  for (const DeviceStep& step : device_steps_)
     for (Group& group : groups) {
       if (group.number != step.number || step.dur_ps <= group.device_end - group.device_start) continue;
       group.device_start = step.start_ps;
