@@ -110,16 +110,14 @@ struct ChunkPart {
   Recompute recompute;
   int32_t layers() const { return hi - lo; }
 };
+std::vector<ChunkPart> parts_of(const PlanProblem& problem, int32_t rank, const Plan& plan);
 RankPeak peak_of(const PlanProblem& problem, int32_t rank, std::span<const ChunkPart> parts);
-// Lets the parts of a rank compute again what takes least time and fits; false where nothing does.
-// O(log layers · moments).
-bool recompute_rank(const PlanProblem& problem, const LayerSums& sums, int32_t rank, std::span<ChunkPart> parts);
-// Does the same for all ranks, in the way that the framework allows.
-bool recompute_all(const PlanProblem& problem, const LayerSums& sums, Plan& plan);
-
 // The time that computing again adds to a backward of the stage.
 int64_t again_ns(const LayerSums& sums, int32_t lo, const Recompute& recompute, int32_t hi);
 
+// The time of a cell where virtual stages take `times`.
+int64_t cell_ns(const PlanProblem& problem, const std::vector<LayerTime>& times, int32_t rank,
+                const ScheduleCell& cell);
 std::vector<LayerTime> stage_times(const PlanProblem& problem, const LayerSums& sums, const Plan& plan);
 // The replayed span of the order at these times. Errors: those of replay().
 Result<int64_t> span_of(const PlanProblem& problem, const std::vector<LayerTime>& times);
@@ -131,30 +129,5 @@ Result<std::vector<std::vector<ReplayedCell>>> cells_of(const PlanProblem& probl
 int64_t span_of(const std::vector<std::vector<ReplayedCell>>& cells);
 // Returns true when weight gradients are cells of their own.
 bool splits_backward(const Schedule& schedule);
-// Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient
-// and what follows its last. Equal cells of a rank are counted once, in O(cells); a bound is O(kinds of cells +
-// stages).
-class LowerBound {
- public:
-  explicit LowerBound(const PlanProblem& problem);  // which has to outlive it
-  int64_t ns(const std::vector<LayerTime>& times) const;
-
-  // Cells of a rank that take the same time at any times of the stages, and how many of them are where.
-  struct Alike {
-    ScheduleCell cell;                         // of micro-batch 0
-    int64_t warm = 0, rest = 0, trailing = 0;  // before the first backward, from it on, weight gradients at the end
-  };
-  struct Rank {
-    std::vector<Alike> cells;
-    int32_t first_stage = -1, first_backward = -1, last_backward = -1;
-    int64_t warm = 0, trailing = 0;  // cells
-  };
-  const std::vector<Rank>& ranks() const { return ranks_; }
-
- private:
-  const PlanProblem& p_;
-  bool splits_;
-  std::vector<Rank> ranks_;
-};
 
 }  // namespace stageline::plan

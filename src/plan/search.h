@@ -169,6 +169,11 @@ int64_t step_of(const Wish& wish, const PlanProblem& problem, const Layout& layo
 // Returns the plan with everything that is printed about it.
 Candidate priced(const Wish& wish, const PlanProblem& problem, const Layout& layout, Plan plan, int64_t bound_ns);
 
+// Returns the even split, or the one that is wished for, with everything computed again.
+Candidate with_most_recompute(const Wish& wish, const PlanProblem& problem, const Layout& layout);
+// Explains by how much `nearest` does not fit, and tries single changes of it.
+Shortfall shortfall_of(const Wish& wish, Candidate nearest);
+
 // Returns the lines to type in a framework for a plan; the first ones are comments with its costs. Every split that is
 // written reads back as the same split. Errors: kUsage for a framework that is not known or that has no such schedule.
 Result<std::string> emit_plan(std::string_view framework, const Wish& wish, const Candidate& plan);

@@ -1,5 +1,8 @@
 #include "plan/split.h"
 
+#include "plan/lower_bound.h"
+#include "plan/recompute.h"
+
 namespace stageline::plan {
 namespace {
 
@@ -367,10 +370,7 @@ class Search {
     if (!replay_) replay_ = RepeatedReplay::of(p_.schedule);
     if (!*replay_) return INT64_MAX;
     const int64_t span = span_of(p_, **replay_, times);
-    if (span < best_ns()) {
-      plan.span_ns = span;
-      answer_.best = std::move(plan);
-    }
+    if (span < best_ns()) plan.span_ns = span, answer_.best = std::move(plan);
     return span;
   }
 

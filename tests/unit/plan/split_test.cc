@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/json_tree.h"
+#include "plan/lower_bound.h"
 #include "schedules/registry.h"
 #include "unit/plan/planner_data.h"
 

@@ -1,7 +1,7 @@
-#include "plan/search.h"
-
+// Finds the best plans of all layouts.
 #include "base/parallel.h"
-#include "schedules/registry.h"
+#include "plan/lower_bound.h"
+#include "plan/search_space.h"
 
 namespace stageline::plan {
 namespace {
@@ -13,143 +13,6 @@ struct Point {
   int32_t micro_batches = 1;
   int16_t schedule = 0, chunks = 1;
 };
-
-bool allows(const std::vector<int32_t>& list, int32_t value) { return list.empty() || std::ranges::count(list, value); }
-bool divides(int32_t part, double whole) { return std::fmod(whole, part) == 0; }
-
-std::vector<int32_t> degrees(const std::vector<int32_t>& wanted, int32_t max, bool powers) {
-  std::vector<int32_t> out;
-  if (!wanted.empty()) return wanted;
-  for (int32_t n = 1; n <= max; powers ? n *= 2 : ++n) out.push_back(n);
-  return out;
-}
-
-std::vector<const ScheduleDef*> schedules_of(const Wish& w) {
-  std::vector<const ScheduleDef*> out;
-  for (const ScheduleDef* def : schedules()) {
-    const bool wanted = w.schedules.empty() || std::ranges::count(w.schedules, def->name);
-    const auto& own = w.framework->schedules;
-    const bool offered = !w.schedules.empty() || own.empty() || std::ranges::count(own, std::string_view(def->name));
-    if (wanted && offered) out.push_back(def);
-  }
-  return out;
-}
-
-// All layouts that the model, the devices and the wish allow. `visit` is called for each.
-template <class Visit> void for_each_layout(const Wish& w, Visit&& visit) {
-  const Model& m = w.model;
-  const bool moe = m.moe.has_value();
-  for (const int32_t tp : degrees(w.tp, w.per_node, false)) {
-    if (w.tp.empty() && !divides(tp, w.per_node)) continue;
-    if (!divides(tp, m.heads) || !divides(tp, m.kv_heads) || !divides(tp, m.ffn)) continue;
-    for (const int32_t cp : degrees(w.cp, std::min(64, w.gpus), true)) {
-      if (cp > 1 && !divides(2 * cp, w.sequence)) continue;
-      if (!divides(tp * cp, w.sequence)) continue;
-      for (const int32_t pp : degrees(w.pp, std::min<int32_t>(w.gpus, static_cast<int32_t>(m.layers()) + 2), false)) {
-        const int64_t used = int64_t{1} * tp * cp * pp;
-        if (used > w.gpus || w.gpus % used != 0) continue;
-        const auto dp = static_cast<int32_t>(w.gpus / used);
-        if (!allows(w.dp, dp)) continue;
-        for (const int32_t ep :
-             moe ? degrees(w.ep, std::min<int32_t>(tp * cp * dp, static_cast<int32_t>(m.moe->count)), true)
-                 : std::vector<int32_t>{1}) {
-          if (moe && !divides(ep, m.moe->count)) continue;
-          for (const int32_t etp : moe && !w.etp.empty() ? w.etp : std::vector<int32_t>{1}) {
-            if ((int64_t{1} * tp * cp * dp) % (int64_t{1} * ep * etp) != 0) continue;
-            for (const int32_t mbs : w.micro_batch.empty() ? std::vector<int32_t>{1, 2, 4, 8} : w.micro_batch) {
-              Layout l{tp, cp, ep, etp, pp, dp, mbs, w.sequence};
-              visit(l);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-// The numbers of micro-batches that a layout may have.
-std::vector<int32_t> micro_batch_counts(const Wish& w, const Layout& l) {
-  if (w.global_batch <= 0)
-    return w.micro_batches.empty() ? std::vector<int32_t>{std::max(1, 4 * l.pp)} : w.micro_batches;
-  const int64_t each = int64_t{1} * l.dp * l.micro_batch;
-  if (w.global_batch % each != 0 || w.global_batch / each > 65'536) return {};
-  const auto m = static_cast<int32_t>(w.global_batch / each);
-  return allows(w.micro_batches, m) ? std::vector<int32_t>{m} : std::vector<int32_t>{};
-}
-
-std::vector<int32_t> chunk_counts(const Wish& w, const ScheduleDef& def, int32_t pp) {
-  std::vector<int32_t> out;
-  const bool fixed = def.default_chunks == def.max_chunks;
-  for (int32_t v = fixed ? def.default_chunks : 2;
-       v <= (fixed ? def.default_chunks : (w.chunks.empty() ? std::min(def.max_chunks, 12) : def.max_chunks)); ++v)
-    if (allows(w.chunks, v) && (v == 1 || pp > 1) &&
-        int64_t{1} * v * pp <= w.model.layers() + (w.framework->empty_stages ? 2 : 0))
-      out.push_back(v);
-  return out;
-}
-
-// Times and states of a layout whatever its schedule.
-struct LayoutSums {
-  double latency = 0, work = 0, comm = 0, way = 0, states = 0, back_share = 1;
-};
-
-LayoutSums sums_of(const Wish& w, const Layout& l) {
-  const Times times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
-  const LayoutBytes bytes = layout_bytes(w.model, l, w.rates.memory);
-  LayoutSums s{.latency = static_cast<double>(times.latency)};
-  const auto all = [](const LayerTime& t) { return static_cast<double>(t.sum()); };
-  s.work = all(times.embedding) + all(times.head);
-  s.way = s.work - static_cast<double>(times.head.weight + times.embedding.weight);
-  s.states = bytes.embedding.sum() + bytes.head.sum();
-  for (const uint8_t kind : w.model.kind_of) {
-    const LayerTime& t = times.kinds[kind];
-    s.work += all(t);
-    s.way += static_cast<double>(t.forward + t.input);
-    s.comm += static_cast<double>(t.forward_comm + t.input_comm);
-    s.states += bytes.kinds[kind].states.sum();
-    if (all(t) > 0) s.back_share = std::min(s.back_share, static_cast<double>(t.input + t.weight) / all(t));
-  }
-  return s;
-}
-
-// No plan of the layout is faster: the mean work of a rank, one micro-batch's way, and for 1F1B both together.
-double key_of(const LayoutSums& s, const ScheduleDef& def, int32_t pp, int32_t m, double overlap) {
-  const std::string_view name = def.name;
-  const bool overlapped = name.starts_with("dualpipe") || name == "vpp-ep-overlap";
-  const double share = overlapped && overlap > 0 ? std::min(1.0, overlap) : 1;
-  double key = std::max(m * (s.work - (overlapped ? s.comm : 0)) / pp * share, overlapped ? 0 : s.way);
-  if (name == "1f1b") {
-    const double slowest = s.work / pp;
-    key = std::max(key,
-                   s.work + slowest * ((m - 1) * s.back_share + std::max(0, m - pp) * (1 - s.back_share)) * 0.999999);
-  }
-  return key;
-}
-
-std::vector<Modules> selections_of(const Wish& w, bool keeps_experts) {
-  std::vector<Modules> out;
-  if (w.recompute == RecomputeWish::kNone || w.recompute == RecomputeWish::kFull || w.framework->all_or_none)
-    return out;
-  constexpr int kNorm = 1, kAct = 2, kUp = 4, kMlp = 8, kCore = 16;  // in the order of Module
-  const int none =
-      (w.model.moe || w.framework->dense_act ? 0 : kAct) | (w.model.mla ? 0 : kUp) | (keeps_experts ? kMlp : 0);
-  const auto add = [&](int more) {
-    for (const int set :
-         {kNorm, kAct, kNorm | kAct, kUp, kNorm | kUp, kNorm | kUp | kAct, kNorm | kUp | kMlp, kMlp, kNorm | kMlp})
-      if ((set & none) == 0) out.push_back(static_cast<Modules>(set | more));
-  };
-  if (!w.rates.memory.flash) out.push_back(kCore);
-  add(0);
-  if (!w.rates.memory.flash) add(kCore);
-  return out;
-}
-
-// Finds by how much the fullest rank misses its limit with everything computed again.
-Candidate with_most_recompute(const Wish& w, const PlanProblem& p, const Layout& l) {
-  Plan plan = plan_of(std::ssize(w.split) == p.stages() ? w.split : even_layers(p.kind_of.size(), p.stages()));
-  for (int32_t s = 0; s < p.stages() && p.full; ++s) plan.recompute[s].full = plan.bounds[s + 1] - plan.bounds[s];
-  return priced(w, p, l, std::move(plan), 0);
-}
 
 constexpr double kMaxStepNs = 4e17;  // 12 years; sums of a step fit into 64 bits
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -389,59 +252,15 @@ class Finder {
       if (c.step_ns < best) best = c.step_ns, found_.pareto.push_back(std::move(c));
   }
 
+  // Layouts whose states alone are too large were not tried, but may lack least.
   void explain_shortfall() {
-    Shortfall out;
-    // Layouts whose states alone are too large were not tried, but may lack least.
     for (const auto& [states, l] : too_large_) {
       const auto problem = problem_of(w_, l, "1f1b", 1, std::max(1, micro_batch_counts(w_, l).front()));
       if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) continue;
       Candidate c = with_most_recompute(w_, *problem, l);
       if (!misses_ || c.needed_bytes < misses_->needed_bytes) misses_ = std::move(c);
     }
-    if (!misses_) return;
-    out.candidate = *misses_;
-    out.rank = out.candidate.peak_rank;
-    out.excess_bytes = out.candidate.needed_bytes - w_.rates.memory.limit;
-    // Single changes, each evaluated.
-    const Layout base = out.candidate.layout;
-    const auto attempt_change = [&](const std::string& change, const Layout& l, const MemoryOptions& memory) {
-      Wish other = w_;
-      other.rates.memory = memory;
-      const auto problem =
-          problem_of(other, l, out.candidate.schedule, out.candidate.chunks, out.candidate.micro_batches);
-      if (!problem || problem->stages() > static_cast<int32_t>(problem->kind_of.size())) return;
-      const Candidate c = with_most_recompute(other, *problem, l);
-      const int64_t devices = int64_t{1} * l.tp * l.pp * l.cp * l.dp;
-      const std::string on = devices == w_.gpus ? "" : " on " + grouped(devices) + " devices";
-      if (c.needed_bytes <= memory.limit) out.fixes.push_back({change + on, c.needed_bytes});
-    };
-    const MemoryOptions& memory = w_.rates.memory;
-    const std::pair<const char*, int32_t Layout::*> degrees[] = {
-        {"tp", &Layout::tp}, {"pp", &Layout::pp}, {"cp", &Layout::cp}, {"dp", &Layout::dp}};
-    for (const auto& [name, degree] : degrees)
-      for (const int32_t factor : {2, 4}) {
-        Layout l = base;
-        l.*degree *= factor;
-        const bool divided =
-            divides(l.tp, w_.model.heads) && divides(l.tp, w_.model.kv_heads) && divides(l.tp, w_.model.ffn);
-        if (divided && (l.cp == 1 || divides(2 * l.cp, w_.sequence)))
-          attempt_change(name + (" " + std::to_string(l.*degree)), l, memory);
-      }
-    if (base.micro_batch > 1) {
-      Layout l = base;
-      l.micro_batch = base.micro_batch / 2;
-      attempt_change("micro-batch size " + std::to_string(l.micro_batch), l, memory);
-    }
-    for (const auto& [name, sharding] :
-         {std::pair("--optimizer zero2", Sharding::kZero2), std::pair("--optimizer zero3", Sharding::kZero3)})
-      if (memory.sharding < sharding) {
-        MemoryOptions other = memory;
-        other.sharding = sharding;
-        attempt_change(name, base, other);
-      }
-    std::stable_sort(out.fixes.begin(), out.fixes.end(),
-                     [](const auto& a, const auto& b) { return a.needed < b.needed; });
-    found_.shortfall = std::move(out);
+    if (misses_) found_.shortfall = shortfall_of(w_, std::move(*misses_));
   }
 
   const Wish& w_;
@@ -457,62 +276,6 @@ class Finder {
 };
 
 }  // namespace
-
-Result<PlanProblem> problem_of(const Wish& w, const Layout& l, const std::string& schedule, int32_t chunks, int32_t m) {
-  ScheduleSizes sizes;
-  sizes.stages = l.pp, sizes.micro_batches = m, sizes.chunks = chunks;
-  TRY(made, make_schedule(schedule, sizes));
-  PlanProblem p = problem_of(std::move(*made), w.model, l, w.rates.memory);
-  p.times = w.recorded ? *w.recorded : estimated_times(w.model, l, w.rates);
-  // Both directions of a bidirectional pipeline would pass an empty stage, and the other would do all the work.
-  p.min_layers = w.framework->empty_stages && p.schedule.layout != ChunkLayout::kBidirectional ? 0 : 1;
-  const bool keeps_experts = schedule == "vpp-ep-overlap";  // Megatron refuses to compute these or layers again
-  p.full = !keeps_experts && (w.recompute == RecomputeWish::kFull || w.recompute == RecomputeWish::kAuto);
-  p.per_rank = w.per_rank.value_or(w.framework->per_rank);
-  p.all_or_none = w.framework->all_or_none;
-  p.selections = selections_of(w, keeps_experts);
-  if (std::ssize(w.other_bytes) == p.ranks()) p.other_bytes = w.other_bytes;
-  return p;
-}
-
-int64_t step_of(const Wish& w, const PlanProblem& p, const Layout& l, const Plan& plan,
-                const std::vector<std::vector<ReplayedCell>>& cells, const RateOptions& rates) {
-  if (!w.recorded) return step_ns(p, plan, cells, step_ends(p, plan, l, rates));
-  return span_of(cells) + std::llround(w.recorded_rest_ns);
-}
-
-Candidate priced(const Wish& w, const PlanProblem& p, const Layout& l, Plan plan, int64_t bound_ns) {
-  Candidate c;
-  c.layout = l;
-  c.schedule = p.schedule.name, c.chunks = p.schedule.sizes.chunks, c.group = p.schedule.sizes.group;
-  c.micro_batches = p.schedule.sizes.micro_batches;
-  const LayerSums sums(p);
-  const std::vector<LayerTime> times = stage_times(p, sums, plan);
-  if (const auto cells = cells_of(p, times)) {
-    int64_t busy = 0;
-    for (const auto& rank : *cells)
-      for (const ReplayedCell& cell : rank) busy += cell.end_ns - cell.start_ns;
-    plan.span_ns = span_of(*cells);
-    c.step_ns = step_of(w, p, l, plan, *cells, w.rates);
-    if (plan.span_ns > 0) c.bubble = 1 - static_cast<double>(busy) / p.ranks() / static_cast<double>(plan.span_ns);
-  }
-  c.bound_ns = bound_ns > 0 ? std::min(c.step_ns, bound_ns + c.step_ns - plan.span_ns) : 0;
-  c.error_ns = (w.recorded ? w.recorded_error : w.calibrated ? 0.08 : 0.2) * static_cast<double>(c.step_ns);
-  const double tokens = w.sequence * l.micro_batch * c.micro_batches * l.dp;
-  const double peak_flops = w.rates.fp8 ? w.rates.hardware.fp8_flops : w.rates.hardware.bf16_flops;
-  c.mfu = kNaN;
-  if (c.step_ns > 0 && peak_flops > 0 && w.model.sized())
-    c.mfu = total_flops(w.model, w.sequence) * tokens / (static_cast<double>(c.step_ns) / 1e9) /
-            (peak_flops * l.tp * l.cp * l.pp * l.dp);
-  if (c.mfu > 1) c.mfu = kNaN;  // the recorded times are not those of this hardware
-  c.plan = std::move(plan);
-  for (int32_t r = 0; r < p.ranks(); ++r) {
-    c.peaks.push_back(peak_of(p, r, c.plan));
-    const double need = needed(c.peaks.back(), p.bar, p.memory);
-    if (r == 0 || need > c.needed_bytes) c.needed_bytes = need, c.peak_rank = r, c.peak_bytes = c.peaks.back().sum();
-  }
-  return c;
-}
 
 Result<Found> find_plans(const Wish& w) {
   Finder finder(w);
