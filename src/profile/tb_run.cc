@@ -62,7 +62,10 @@ class Sorter {
       case TbEvent::kRuntime: put(TbRole::kRuntime, at); break;
       default: add_host(row, event, at);
     }
-    span_.add(at.start, at.end);
+    const std::vector<int64_t>& later = out_.rank.part->later_recordings_ns;
+    const auto recording = std::ranges::upper_bound(later, run_.torch.zero_ns + at.start) - later.begin();
+    spans_.resize(later.size() + 1);
+    spans_[recording].add(at.start, at.end);
   }
 
   void finish() {
@@ -77,7 +80,9 @@ class Sorter {
     for (auto& role : out_.cover) role = union_of(std::move(role));
     sort_stably(steps_, {}, [](const auto& a) { return std::tie(a.first.start_ns, a.second); });
     for (const auto& step : steps_) out_.steps.push_back(step.first);
-    if (out_.steps.empty() && span_.any()) out_.steps.push_back({kNullInteger, span_.start_ns, span_.end_ns});
+    if (!out_.steps.empty()) return;
+    for (const Span& span : spans_)
+      if (span.any()) out_.steps.push_back({kNullInteger, span.start_ns, span.end_ns});
   }
 
  private:
@@ -139,7 +144,7 @@ class Sorter {
   std::vector<Interval> host_collectives_;          // calls of libraries that work on the device
   std::vector<std::vector<HostOp>> host_ops_;       // operators of each thread
   bool any_communication_kernel_ = false;
-  Span span_;  // of all rows
+  std::vector<Span> spans_;  // of the rows of each recording
 };
 
 struct Launch {  // a runtime call that launched device work

@@ -169,6 +169,39 @@ class Blame(Case):
             told = answer(self.write('one/rank0.json', kineto(events)))
             self.assertIn('aten::mm has the largest self time on the host (75.0\u202f%', told['lead_en'])
 
+    def test_time_between_recordings_of_a_rank_was_not_recorded(self):
+        """A repeating schedule writes a file for each cycle; a script may record several times, each time with its own numbers of steps."""
+        def cycle(at, steps, first, step=10_000, op=8_000):
+            events = [x('user_annotation', f'ProfilerStep#{first + k}', at + step * k, step) for k in range(steps)]
+            return events + [x('cpu_op', 'aten::mm', at + step * k + 100, op) for k in range(max(steps, 1))] + [x('Trace', 'PyTorch Profiler (0)', at, step * max(steps, 1), 'Spans', 'PyTorch Profiler')]
+        for gap in (35_000, 900_000):
+            for first, steps in (((2, 7), 3), ((2, 2), 3), ((0, 0), 0)):
+                for k, number in enumerate(first):
+                    self.write(f'cycles/{k}.json', kineto(cycle(1_000 + k * gap, steps, number), host_name='vm'))
+                told = answer(self.dir / 'cycles')
+                self.assertIn('(6 steps, 60.0 ms of host time)' if steps else '(20.0 ms of host time)', told['title_en'].replace('\u202f', ' '))
+                self.assertAlmostEqual(told['share']['compute'], 80 if steps else 100, delta=0.3)
+
+    def test_recordings_of_one_rank_are_no_ranks(self):
+        for lengths in ([10_000] * 9, [10_000] * 4 + [40_000] + [10_000] * 4):
+            for k in range(3):
+                events, t = [], 1_000 + 500_000 * k
+                for step in range(3):
+                    length = lengths[3 * k + step]
+                    events += [x('user_annotation', f'ProfilerStep#{step}', t, length), x('cpu_op', 'aten::mm', t + 100, length - 200)]
+                    t += length
+                self.write(f'three/{k}.json', kineto(events, host_name='vm'))
+            found = [f for f in answer(self.dir / 'three')['findings'] if f['id'] == 'step.outlier']
+            self.assertEqual(len(found), int(40_000 in lengths))
+            for finding in found:
+                self.assertIn('long on rank 0;', finding['detail_en'])
+
+    def test_a_recording_of_which_nothing_is_left_belongs_to_its_process(self):
+        span = x('Trace', 'PyTorch Profiler (0)', 60_000, 30_000, 'Spans', 'PyTorch Profiler')
+        name = {'ph': 'M', 'name': 'process_name', 'pid': 4001, 'tid': 0, 'ts': 0, 'args': {'name': 'python'}}
+        self.write('both/a.json', kineto([name, x('cpu_op', 'aten::mm', 1_000, 9_000)], host_name='vm'))
+        self.write('both/b.json', kineto([name, span], host_name='vm'))
+        self.assertEqual(info(self.dir / 'both')['ranks'], 1)
 
     def test_a_late_rank_costs_what_each_of_the_others_waits(self):
         step, late = 95_000, 30_000

@@ -42,26 +42,25 @@ void read_devices(const ProfileSums& sums, ProfileFacts& facts) {
 // Takes steps from the devices if they did anything. The host runs ahead and blocks, so its rows are alternately long
 // and short even if the devices' steps are all alike.
 void read_steps(const ProfileSums& sums, ProfileFacts& facts) {
-  std::set<int64_t> numbers;
+  std::set<std::pair<int64_t, size_t>> numbers;  // with how often a rank had the number before, in another recording
   std::vector<double> durations;
-  std::map<int64_t, std::vector<std::pair<double, int32_t>>> by_number;  // lengths and ranks
-  int64_t first = INT64_MAX, last = 0;
+  std::map<int64_t, std::map<int32_t, double>> by_number;  // the longest of each rank
   for (const DeviceSums& rank : sums.ranks)
     for (const DeviceStep& step : rank.steps) facts.device_steps |= step.any;
-  for (const DeviceSums& rank : sums.ranks)
+  for (const DeviceSums& rank : sums.ranks) {
+    std::map<int64_t, size_t> times;
     for (const DeviceStep& step : rank.steps) {
-      numbers.insert(step.number);
-      first = std::min(first, step.host_start_ns);
-      last = std::max(last, step.host_start_ns + step.host_ns);
+      numbers.emplace(step.number, times[step.number]++);
       if (facts.device_steps && !step.any) continue;
       durations.push_back(facts.device_steps ? step.length_ns : step.host_ns);
-      by_number[step.number].emplace_back(durations.back(), rank.rank);
+      double& longest = by_number[step.number][rank.rank];
+      longest = std::max(longest, durations.back());
       if (durations.back() <= facts.max_step_ns) continue;
       facts.max_step_ns = durations.back();
       facts.max_step = step.number;
     }
+  }
   facts.step_count = numbers.size();
-  if (!numbers.empty()) facts.host_steps_ns = last - first;
   facts.median_step_ns = median_of(durations);
   // A step is slow that stands out of the scatter of all, by the rule of Iglewicz and Hoaglin: 3.5 modified z-scores.
   constexpr double kStandsOut = 3.5 / 0.6745;
@@ -71,7 +70,8 @@ void read_steps(const ProfileSums& sums, ProfileFacts& facts) {
       std::max(kSlowStepRatio * facts.median_step_ns, facts.median_step_ns + kStandsOut * median_of(std::move(away)));
   for (const double d : durations) facts.slow_steps += d >= least;
   facts.step_ns = mean_of(durations);
-  auto& longest = by_number[facts.max_step];
+  std::vector<std::pair<double, int32_t>> longest;
+  for (const auto& [rank, ns] : by_number[facts.max_step]) longest.emplace_back(ns, rank);
   sort_stably(longest, std::greater(), &std::pair<double, int32_t>::first);
   for (const auto& [ns, rank] : longest)
     if (ns >= kSlowStepRatio * facts.median_step_ns) facts.max_step_ranks.push_back(rank);
@@ -226,6 +226,31 @@ void see_changing_shapes(const Trace& trace, ProfileFacts& facts) {
   facts.changing_most = trace.names.text(most->first);
 }
 
+// Returns the time in which a host was recorded: its steps or, where there are none, all its rows. What lies between
+// two recordings of a rank does not count, and what several ranks recorded at once counts once.
+double host_time_ns(const Trace& trace, const ProfileSums& sums) {
+  std::set<int64_t> steps;
+  for (const DeviceSums& rank : sums.ranks)
+    for (const DeviceStep& step : rank.steps) steps.insert(step.number);
+  const auto joined = [](const Part& part) { return !part.later_recordings_ns.empty(); };
+  if (steps.empty() && std::ranges::none_of(trace.parts, joined)) return recording_ns(trace);
+  std::vector<Interval> recorded;
+  for (const Part& part : trace.parts) {
+    const std::vector<int64_t>& later = part.later_recordings_ns;
+    std::vector<Span> spans(later.size() + 1);
+    const auto add = [&](int64_t start_ns, int64_t end_ns) {
+      spans[std::ranges::upper_bound(later, start_ns) - later.begin()].add(start_ns, end_ns);
+    };
+    for (const ProfilerStep& step : part.steps)
+      if (steps.contains(step.number)) add(step.start_ns, step.end_ns);
+    for (size_t i = 0; i < part.slices.size() && steps.empty(); ++i)
+      add(part.slices.start_ns[i], part.slices.end_ns(i));
+    for (const Span& span : spans)
+      if (span.any()) recorded.push_back({span.start_ns, span.end_ns});
+  }
+  return length_of(union_of(std::move(recorded)));
+}
+
 }  // namespace
 
 ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
@@ -252,7 +277,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   read_stragglers(sums, f);
   read_copies(trace, sums, f);
   // Without device work the host's steps; without steps, everything.
-  f.window_ns = f.step_count > 0 ? f.host_steps_ns : recording_ns(trace);
+  f.window_ns = host_time_ns(trace, sums);
   if (f.ranks.empty()) return f;
   f.window_ns = 0;
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);

@@ -58,7 +58,6 @@ struct ProfileFacts {
   // worked.
   size_t step_count = 0;
   bool device_steps = false;
-  double host_steps_ns = 0;  // first start to last end of the host's rows
   double median_step_ns = 0, max_step_ns = 0;
   int64_t max_step = 0;
   std::vector<int32_t> max_step_ranks;  // on which the longest step is slow; the first is the one where it is longest

@@ -97,12 +97,15 @@ File file_of(rows::RankRows rank, size_t at) {
   }
   for (const rows::ProcessName& entry : rows.rest.process_names)
     if (rows.dictionaries.names.text(entry.name) == "/host:CPU") file.notes.add(problem::kineto_xla_excerpt, {path});
+  std::string only;  // the process, of a file in which it did nothing
+  if (rows.rest.process_names.size() == 1) only = rows.dictionaries.names.text(rows.rest.process_names[0].pid);
   const int64_t base_ns = base_of(rows, file.notes);
   file.names = rows::build_part(std::move(rows), base_ns, file.part, file.notes);
   file.part.source = path;
   file.part.files.push_back(source_ref(path));
   rows::find_device(file.part);
   rows::find_process(file.part, file.facts);
+  if (file.facts.process.empty()) file.facts.process = std::move(only);
   file.part.machine_name = file.facts.identity.host;
   if (file.slices == 0) return file;
   const Slices& s = file.part.slices;
