@@ -201,8 +201,8 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   const bool zh = terminal.lang == "zh";
   const auto pick = [&](const Text& text) { return text.in(zh); };
   std::string out = e.run.empty() ? wrapped(pick(e.headline.title), terminal.width, 0) : pick(e.run) + "\n";
-  if (e.run.empty()) out += wrapped(pick(e.headline.lead), terminal.width, 0);
-  else if (!e.opening.empty()) out += wrapped(pick(e.opening), terminal.width, 0);
+  if (const Text& lead = e.run.empty() ? e.headline.lead : e.opening; !lead.empty())
+    out += wrapped(pick(lead), terminal.width, 0);
   const auto bars = [&](const std::vector<SpanPart>& parts) {
     int widest = 0;
     for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label)));

@@ -173,7 +173,11 @@ std::string longest_names(const Trace& trace) {
     for (const Lane& lane : part.lanes) {
       std::vector<size_t> open;  // slices around the current one
       for (size_t i = lane.begin; i < lane.end; ++i) {
-        while (!open.empty() && part.slices.end_ns(open.back()) <= part.slices.start_ns[i]) open.pop_back();
+        if (trace.categories[part.slices.category_id[i]].kind == Category::kSpan) continue;  // the recording itself
+        const int64_t end = part.slices.end_ns(i);  // asynchronous ranges may overlap without lying in each other
+        while (!open.empty() &&
+               (part.slices.end_ns(open.back()) <= part.slices.start_ns[i] || part.slices.end_ns(open.back()) < end))
+          open.pop_back();
         if (!open.empty()) self_ns[part.slices.name_id[open.back()]] -= part.slices.dur_ns[i];
         self_ns[part.slices.name_id[i]] += part.slices.dur_ns[i];
         open.push_back(i);

@@ -167,7 +167,7 @@ class Blame(Case):
             if wrapper:
                 events.append(x('user_annotation', 'whole program', 900, 20_000 + outside, 50, 50))
             told = answer(self.write('one/rank0.json', kineto(events)))
-            self.assertIn('aten::mm has the largest self time on the host (75.0\u202f%', told['lead_en'])
+            self.assertIn('aten::mm has the largest self time of all operators (75.0\u202f% of theirs', told['lead_en'])
 
     def test_time_between_recordings_of_a_rank_was_not_recorded(self):
         """A repeating schedule writes a file for each cycle; a script may record several times, each time with its own numbers of steps."""
@@ -200,8 +200,20 @@ class Blame(Case):
         span = x('Trace', 'PyTorch Profiler (0)', 60_000, 30_000, 'Spans', 'PyTorch Profiler')
         name = {'ph': 'M', 'name': 'process_name', 'pid': 4001, 'tid': 0, 'ts': 0, 'args': {'name': 'python'}}
         self.write('both/a.json', kineto([name, x('cpu_op', 'aten::mm', 1_000, 9_000)], host_name='vm'))
-        self.write('both/b.json', kineto([name, span], host_name='vm'))
+        alone = self.write('both/b.json', kineto([name, span], host_name='vm'))
         self.assertEqual(info(self.dir / 'both')['ranks'], 1)
+        self.assertNotIn('PyTorch Profiler (0)', run('explain', alone, check=0).out)
+
+    def test_ranges_that_merely_overlap_lie_in_none(self):
+        """Asynchronous ranges: 30 and 30 ms, of which 20 are the same; one of 5 ms lies in the second."""
+        ranges = [('first', 0, 30_000), ('second', 10_000, 40_000), ('inner', 32_000, 37_000)]
+        for names in (ranges, [(name[::-1], *at) for name, *at in ranges]):
+            events = [{'ph': ph, 'cat': 'request', 'name': name, 'id': k, 'pid': 4001, 'tid': 4001, 'ts': at} for k, (name, *ends) in enumerate(names) for ph, at in zip('be', ends)]
+            said = run('explain', self.write('async.json', json.dumps({'traceEvents': events})), check=0).out.replace('\u202f', ' ')
+            flat = ' '.join(said.split())
+            self.assertIn(f'{names[0][0]} (30.0 ms), {names[1][0]} (25.0 ms), {names[2][0]} (5.00 ms)', flat)
+            self.assertNotIn('\n\n\n', said)
+
 
     def test_a_late_rank_costs_what_each_of_the_others_waits(self):
         step, late = 95_000, 30_000
