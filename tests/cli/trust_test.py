@@ -445,6 +445,37 @@ class NothingIsLeftOutInSilence(Case):
             path.write_bytes(text)
             self.assertGreaterEqual(flaws(info(work)).get(note, {}).get('count', 0), 1, fixture)
 
+    def test_a_step_whose_first_lines_are_gone_takes_none_of_the_next(self):
+        for steps, hit in ((4, 1), (6, 3)):
+            for lost in (1, 2, 5):
+                logs = self.dir / f'logs{steps}{lost}'
+                run('simulate', '1f1b', '--stages', 4, '--micro-batches', 8, '--steps', steps, '-q', '-o', logs, check=0)
+                path = logs / 'workerlog.1'
+                lines = path.read_text().splitlines(keepends=True)
+                jobs = [k for k, line in enumerate(lines) if 'Profiler Info: Job (' in line]
+                per_step = len(jobs) // steps
+                del lines[jobs[per_step * hit]:jobs[per_step * hit + lost]]
+                path.write_text(''.join(lines))
+                counts = run('sql', logs, 'SELECT count(*) AS n FROM cells WHERE rank = 1 GROUP BY step ORDER BY step', '--format', 'csv', '-q', check=0).out.split()[1:]
+                self.assertEqual(list(map(int, counts)), [per_step - lost * (step == hit) for step in range(steps)])
+                self.assertNotIn('Cells start before', run('explain', logs, check=0).out)
+
+    def test_a_lost_block_of_whole_lines_counts(self):
+        for fixture, name, note, fills in (('paddle-log', 'workerlog.0', 'paddle.damaged_line', (b'\0',)), ('op-table', '*.csv', 'op_table.bad_row', (b'\0', b'\xff')),
+                                           ('ascend-text', 'kernel_details.csv', 'ascend.kernel_line', (b'\0', b'\xff'))):
+            for fill in fills:
+                for ends in (0, 1):  # with the last line's end, or without
+                    work = self.dir / f'{fixture}{fill[0]}{ends}'
+                    shutil.copytree(GOLDEN / fixture / 'input', work)
+                    before = sum(flaw['count'] for flaw in flaws(info(work)).values() if flaw['severity'] == 'loss')
+                    path = next(work.rglob(name))
+                    lines = path.read_bytes().splitlines(keepends=True)
+                    lost = b''.join(lines[3:5])
+                    keep = 1 - ends
+                    path.write_bytes(b''.join(lines[:3]) + fill * (len(lost) - keep) + lost[len(lost) - keep:] + b''.join(lines[5:]))
+                    after = sum(flaw['count'] for flaw in flaws(info(work)).values() if flaw['severity'] == 'loss')
+                    self.assertGreater(after, before, (fixture, fill, ends))
+
 
 @unittest.skipUnless(CURL, 'needs libcurl')
 class SecretsStay(Case):

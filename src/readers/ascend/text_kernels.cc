@@ -33,7 +33,8 @@ class KernelReader {
     ++line_;
     if (trim(line).empty() || failed_) return;
     // A quote too many would swallow the following lines; no field of this file contains a line end.
-    const bool torn = std::ranges::count(line, '"') % 2 != 0 || line.find('\0') != std::string_view::npos;
+    const bool torn = std::ranges::count(line, '"') % 2 != 0 ||
+                      line.find_first_of(std::string_view("\0\xff", 2)) != std::string_view::npos;
     std::string_view rest = line;
     int64_t lines = 0;
     if (torn || !next_csv_record(rest, fields_, storage_, &lines)) return lose(offset);

@@ -163,15 +163,19 @@ void take_step_line(PaddleLog& log, Cursor c) {
   if (c.take(" and end at step")) log.start_step = step;
 }
 
-// Counts lines with zeros, as a lost block leaves, that keep a part of a job but not its start: scan_paddle_text() does
-// not find these.
+// Counts lines with zeros, as a lost block leaves, in which scan_paddle_text() finds no start of a job: those that keep
+// a part of one, and those with so many zeros that these may have covered whole jobs.
 void count_lost_starts(PaddleLog& log, std::string_view window, int64_t offset) {
   for (size_t at = window.find('\0'), end = 0; at != std::string_view::npos; at = window.find('\0', end)) {
     const size_t begin = window.rfind('\n', at) + 1;  // 0 in the first line
     end = std::min(window.find('\n', at), window.size());
     const std::string_view line = window.substr(begin, end - begin);
-    const bool is_job = line.find("micro_batch_id") != line.npos || line.find("job_") != line.npos;
-    if (is_job && line.find(kAnchor) == line.npos) log.damaged.add(offset + static_cast<int64_t>(begin));
+    constexpr std::ptrdiff_t kShortestJob = 64;                          // bytes of a job's line, without a prefix
+    const std::string_view before = line.substr(0, line.find(kAnchor));  // all of a line without a start
+    const bool is_part =
+        before.size() == line.size() && (line.find("micro_batch_id") != line.npos || line.find("job_") != line.npos);
+    if (is_part || std::ranges::count(before, '\0') >= kShortestJob)
+      log.damaged.add(offset + static_cast<int64_t>(begin));
   }
 }
 

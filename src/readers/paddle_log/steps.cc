@@ -55,12 +55,16 @@ std::vector<PaddleBurst> cut_bursts(const PaddleLog& log, std::vector<int32_t>& 
     only_default &= is_default[t];
   }
   std::vector<PaddleBurst> bursts;
+  std::optional<uint64_t> first;
   std::unordered_map<uint64_t, size_t> seen_in;  // (type, micro-batch) → 1 + the burst that had it last
   for (size_t i = 0; i < log.jobs.size(); ++i) {
     const PaddleJob& job = log.jobs[i];
     if ((is_default[job.type] && !only_default) || (job.flags & kJobRepeated) != 0) continue;
-    size_t& last = seen_in[(uint64_t{job.type} << 32) | job.micro_batch];
-    if (bursts.empty() || last == bursts.size()) bursts.push_back({i, i, 0, 0});
+    const uint64_t key = (uint64_t{job.type} << 32) | job.micro_batch;
+    // The log's first job starts each step. If it is lost, a job that recurs shows only later that a step has ended.
+    if (!first) first = key;
+    size_t& last = seen_in[key];
+    if (key == *first || last == bursts.size()) bursts.push_back({i, i, 0, 0});
     last = bursts.size();
     bursts.back().end = i + 1;
     extend(bursts.back(), job);
