@@ -25,7 +25,7 @@ constexpr size_t kRawBufferBytes = size_t{1} << 17;
 // Text that is more than kUsualRatio times as long as its file says little and takes much: 0.26 MB of repeated events
 // would take 8 GB. All such files of the process together may give kMaxThinText, or --max-memory; traces and logs have
 // ratios of 5 to 40.
-constexpr int64_t kUsualRatio = 200, kUncounted = int64_t{1} << 20, kMaxThinText = 64'000'000;
+constexpr int64_t kUsualRatio = 100, kUncounted = int64_t{1} << 20, kMaxThinText = 64'000'000;
 bool is_too_thin(const std::string& path, int64_t text_bytes) {
   static std::mutex mutex;
   static std::map<std::string, int64_t> counted;  // a file that is read twice counts once

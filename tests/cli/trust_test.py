@@ -669,7 +669,7 @@ class LimitsHold(Case):
         self.assertLess(bomb.stat().st_size, 2_000_000)
         for words in (['info'], ['info', '--json']):
             done = run(*words, bomb, env={'STAGELINE_THREADS': '1'})
-            self.assertIn('200 times', done.out + done.err)
+            self.assertIn('100 times', done.out + done.err)
             self.assertIn('--max-memory', done.out + done.err)
         self.assertEqual(info(bomb, '--max-memory', '8G')['slices'], 1_200_001)
         self.assertLess(info(bomb, '--max-memory', '20M')['slices'], 400_000)
