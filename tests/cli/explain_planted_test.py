@@ -565,6 +565,12 @@ class ExplainPlanted(Case):
         self.assertLess(abs(hits[0]['lost_ns'] - true_ns), max(SHARE * true_ns, POINTS * period_ms * 1e6), hits[0]['title_en'])
         return hits[0]
 
+    def test_gradients_are_exposed_where_parameters_are_gathered_after_the_optimizer(self):
+        for beside in (0.0, 0.5):
+            options = dict(WELL, dp=2, overlapped=beside)
+            well, ill = Planted(**options, tail=lambda s: (0.0, 3.0, 8.0)), Planted(**options, tail=lambda s: (60.0, 3.0, 8.0))
+            self.priced(self.reported('scattered', ill)[1], 'tail:reduce-scatter', (ill.period - well.period) * 1e6, ill.period)
+
     def test_a_cause_costs_little_in_a_step_that_another_one_makes_long(self):
         options = dict(WELL, steps=6, dp=4, messages=True)
         slow, hang = dict(cost=lambda st, d, s, k, mb: 1.4 if (d, s) == (1, 1) else 1), dict(pause=lambda st, d, s, k, mb: 900 if (st, d, s, k, mb) == (2, 3, 2, 'F', 3) else 0)

@@ -302,12 +302,12 @@ class Orderer {
   std::vector<int64_t>& ends_;
 };
 
-// Returns for each part its operation that ends last, among work and, with `collectives`, collectives.
-std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, bool collectives) {
+// Returns for each part its operation that ends last, among work and collectives that begin before `until_ns`.
+std::map<int32_t, uint32_t> last_operations(const StepDraft& draft, int64_t until_ns) {
   std::map<int32_t, uint32_t> last;
   for (uint32_t k = 0; k < draft.ops.size(); ++k) {
     const DraftOp& op = draft.ops[k];
-    if (!is_compute(op.kind) && !(collectives && op.kind == CellKind::kCollective)) continue;
+    if (!is_compute(op.kind) && (op.kind != CellKind::kCollective || op.start_ns >= until_ns)) continue;
     const auto [at, fresh] = last.try_emplace(op.part, k);
     if (!fresh && op.end_ns >= draft.ops[at->second].end_ns) at->second = k;
   }
@@ -403,7 +403,8 @@ bool gradients_together(StepDraft& draft, uint16_t type, int64_t same_ns) {
     }
   if (optimizers.size() < 2) return false;
   for (const bool collectives : {true, false}) {
-    const std::map<int32_t, uint32_t> last = last_operations(draft, collectives);
+    // Parameters that are gathered after the first optimizer hold none of them up.
+    const std::map<int32_t, uint32_t> last = last_operations(draft, collectives ? first_start : INT64_MIN);
     int64_t last_end = INT64_MIN;
     int32_t part = kUnknown;  // the rank that is last
     for (const auto& [number, op] : last)
@@ -415,7 +416,7 @@ bool gradients_together(StepDraft& draft, uint16_t type, int64_t same_ns) {
     draft.group.push_back(kNoGroup);
     for (const auto& [number, op] : last) draft.wait(together, op);
     if (collectives)  // one that is over sooner does not end the cells that run in parallel
-      for (const auto& [number, op] : last_operations(draft, false))
+      for (const auto& [number, op] : last_operations(draft, INT64_MIN))
         if (last.at(number) != op) draft.wait(together, op);
     for (const uint32_t op : optimizers) draft.wait(op, together);
     return true;
