@@ -167,11 +167,11 @@ class Steps(Limits):
     def test_what_makes_one_of_two_steps_long_is_named(self):
         path = self.made('late', '--steps', 2, '--messages', '--seed', 4, '--fault', 'gc:150ms,0.04,2')
         found = self.reported(path)
-        self.assertEqual([f['id'] for f in found['findings']], ['step.uneven'])
-        uneven = found['findings'][0]
-        self.assertEqual(uneven['places'], [{'kind': 'host', 'ranks': [2]}])
-        self.assertIn('rank 2 started work late, 300\u202fms in total', uneven['title_en'])
-        self.assertAlmostEqual(uneven['lost_ns'] / 1e6, 150, delta=5)  # two pauses of 150 ms over two steps
+        self.assertEqual([f['id'] for f in found['findings']], ['host.pauses'])
+        pauses = found['findings'][0]
+        self.assertEqual((pauses['places'], pauses['step']), ([{'kind': 'host', 'ranks': [2]}], 1))
+        self.assertIn('Rank 2 started two cells 150\u202fms late', pauses['title_en'])
+        self.assertAlmostEqual(pauses['lost_ns'] / 1e6, 150, delta=5)  # two pauses of 150 ms over two steps
         self.assertNotIn('within noise', found['closing_en'])  # the cause is reported once
 
     def test_a_step_that_a_cause_makes_long_is_told_once(self):

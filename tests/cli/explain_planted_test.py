@@ -497,6 +497,22 @@ class ExplainPlanted(Case):
                         _, found = self.reported('heavy', Planted(**dict(options, dp=dp, micro_batches=8), seed=seed, cost=heavy))
                         self.assertEqual([f['title_en'] for f in found['findings']], [])
 
+    def test_delays_of_one_step_prove_what_was_not_recorded(self):
+        # Cells have 1 % of jitter, so starts that are far later than that are no noise, however few steps there are.
+        link = dict(message=lambda st, d, a, b, mb, k: 8 if (d, a, b) == (1, 2, 1) else 0)
+        pause = dict(pause=lambda st, d, s, k, mb: 60 if (st, s, k, mb) == (0, 2, 'B', 3) else 0)
+        for name, key, planted, options in (('link', 'link:2-1', link, dict(WELL, steps=1, dp=3, micro_batches=12)),
+                                            ('pause', 'rank:2', pause, dict(WELL, steps=2, messages=True))):
+            with self.subTest(name):
+                well, ill = Planted(**options), Planted(**options, **planted)
+                found = self.reported('delays-' + name, ill)[1]
+                self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
+                self.assertEqual(len(found['findings']), 1, [f['title_en'] for f in found['findings']])
+                # Where cells differ by more than the pause is long, it may be one of these differences.
+                jitter = lambda *at: 1 + 3 * (chance('jitter', *at) < 0.1)  # noqa: E731
+                if name == 'pause':
+                    self.assertNotIn('host.pauses', [f['id'] for f in self.reported('jitter', Planted(**options, **planted, cost=jitter))[1]['findings']])
+
     def test_many_messages_prove_a_slow_link_in_one_step(self):
         for steps in (1, 2):
             for dp in (1, 3):

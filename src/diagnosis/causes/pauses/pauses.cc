@@ -20,7 +20,7 @@ struct PausesOwn {
   bool at_end = false;
 };
 
-constexpr double kFarLate = 10;  // a single start that is this many median cells late is an event by itself
+constexpr double kFarLate = 10;  // a single start that is this many median cells late is an event whatever jitter is
 constexpr size_t kMinSteps = 3;  // with fewer steps, no statement about every step is possible
 
 // Names the host of the part, or of all ranks.
@@ -159,8 +159,9 @@ class PauseSearch {
                         .stage = senders.begin()->second,
                         .from_stage = senders.begin()->first,
                         .both_ways = two_ways}};
+    cause.certain = few_steps(scene_) && beyond_jitter(all.back().ns);
     if (count < kMinLateCells) {
-      cause.certain = each_ns >= kFarLate * starts_.cell_ns();
+      cause.certain |= each_ns >= kFarLate * starts_.cell_ns();
       for (const Pause& pause : all) own.at_steps.push_back(g_.steps[pause.step].step);
       std::ranges::sort(own.at_steps);
     }
@@ -179,6 +180,17 @@ class PauseSearch {
     cause.kind = &pauses_cause;
     cause.own = std::move(own);
     out.push_back(std::move(suspect));
+  }
+
+  // Returns whether a pause is longer than a cell, and far longer than any cell of the run differs from its usual time.
+  bool beyond_jitter(double ns) const {
+    const std::vector<double> usual_ns = scene_.times.place_means();
+    double jitter_ns = starts_.cell_ns() / kStandsOut;
+    scene_.each_op([&](uint32_t op, size_t) {
+      if (scene_.times.worker_of(op) == CellTimes::kNone) return;
+      jitter_ns = std::max(jitter_ns, std::abs(scene_.times.time_ns(op) - usual_ns[scene_.times.place_of(op)]));
+    });
+    return ns > kStandsOut * jitter_ns;
   }
 
   // Where a few pauses hold nearly all the time and last far longer than the others, these alone are counted and named.

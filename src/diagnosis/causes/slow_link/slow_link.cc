@@ -61,6 +61,16 @@ Place receivers(const CauseScene& scene, const Place& link) {
   return hosts;
 }
 
+// Returns whether half of the mean delay of a link's late cells is above their own scatter.
+bool late_alike(const StartDelays& starts, const LateLink& link, const LateStarts& late) {
+  std::vector<double> delays;
+  starts.scene().each_op([&, by = starts.excess()](uint32_t op, size_t) {
+    if (std::ranges::find(link.ways, way_at(starts.scene(), op)) == link.ways.end()) return;
+    if (const double ns = by(op); ns > 0) delays.push_back(ns);
+  });
+  return beyond_noise(late.ns / late.count / 2, sample_std(delays) / std::sqrt(late.count), late.count);
+}
+
 // By the cells that wait for its messages.
 void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
   const StartReasons& reasons = scene.measured<StartReasons>();
@@ -85,6 +95,8 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
     cause.certain = cause.in_steps.count < cause.in_steps.all && (late.count >= kMinCertain || whole >= kMinWholeSteps);
     add(std::move(suspect), {.own_ns = late.ns / late.count, .unrecorded = unrecorded}, out);
   }
+    // Where few steps say nothing, the cells do if most are late, by about the same.
+    if (few_steps(scene) && late.count >= kWholeStep * late.of) cause.certain |= late_alike(starts, link, late);
 }
 
 // Suspects links by recorded messages that are late, in whole steps, compared with fast ones of the same link.
