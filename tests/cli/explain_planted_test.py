@@ -587,6 +587,15 @@ class ExplainPlanted(Case):
             well, ill = Planted(**options, tail=lambda s: (0.0, 3.0, 8.0)), Planted(**options, tail=lambda s: (60.0, 3.0, 8.0))
             self.priced(self.reported('scattered', ill)[1], 'tail:reduce-scatter', (ill.period - well.period) * 1e6, ill.period)
 
+    def test_a_pause_costs_no_more_than_it_makes_its_step_longer(self):
+        # In the step of the pause the first micro-batch costs less, because the ranks that would wait for it wait for the pause.
+        options = dict(WELL, dp=2, messages=True, cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1)
+        well, ill = Planted(**options), Planted(**options, pause=lambda st, d, s, k, mb: 300 if (st, d, s, k, mb) == (4, 1, 3, 'F', 3) else 0)
+        found = self.reported('hidden-by-a-pause', ill)[1]
+        told = next(f for f in found['findings'] if f['id'] == 'step.outlier')
+        self.assertAlmostEqual(told['lost_ns'] / 1e6, ill.period - well.period, delta=0.02 * (ill.period - well.period))
+        self.assert_sums_to_all(found['closing_en'])
+
     def test_a_cause_costs_little_in_a_step_that_another_one_makes_long(self):
         options = dict(WELL, steps=6, dp=4, messages=True)
         slow, hang = dict(cost=lambda st, d, s, k, mb: 1.4 if (d, s) == (1, 1) else 1), dict(pause=lambda st, d, s, k, mb: 900 if (st, d, s, k, mb) == (2, 3, 2, 'F', 3) else 0)

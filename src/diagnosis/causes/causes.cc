@@ -130,12 +130,13 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   CauseList& list = search.list;
   const bool incomplete_known = std::cmp_equal(list.all_steps, graph.steps.size());
   const auto rest_of = [&](size_t s) { return steps.span_ns[s] - together.times.ns(s, 0) + together.times.ns(s, 1); };
-  std::vector<double> usual, explained = steps.usual_ns;
+  const auto of_causes = [&](size_t s) { return together.times.ns(s, 0) - together.times.ns(s, 1); };
+  std::vector<double> usual, of_causes_ns, explained = steps.usual_ns;
   for (size_t s = 0; s < graph.steps.size(); ++s)
-    if (steps.counts[s]) usual.push_back(rest_of(s));
+    if (steps.counts[s]) usual.push_back(rest_of(s)), of_causes_ns.push_back(of_causes(s));
   const double scatter_ns = sample_std(usual), samples = usual.size(), usual_ns = median_of(std::move(usual));
   // Only its length shows that something happened in an incomplete step.
-  const double noise_ns = kT99.of(std::llround(samples)) * scatter_ns * std::sqrt(1 + 1 / samples);
+  const double apart = kT99.of(std::llround(samples)) * std::sqrt(1 + 1 / samples), noise_ns = apart * scatter_ns;
   const double long_ns = kOutlierStep * usual_ns;
   const double noticed_ns = samples > kMaxFewSteps ? std::min(usual_ns + noise_ns, long_ns) : long_ns;
   std::vector<size_t> unexplained;
@@ -176,7 +177,12 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   }
   for (LongStep& step : list.long_steps) {
     const bool of_all = step.by == LongBy::kAll;
-    step.lost_ns = of_all ? step.span_ns - step.usual_ns : step.excess_ns;
+    // What the causes cost all usual steps, and not this one, is time that its own reason hides. Without that reason,
+    // they would take it here too.
+    const auto s = std::ranges::find(graph.steps, step.step, &GraphStep::step) - graph.steps.begin();
+    const double hidden_ns = mean_of(of_causes_ns) - of_causes(s);
+    step.lost_ns = of_all ? step.span_ns - step.usual_ns
+                          : step.excess_ns - (hidden_ns > apart * sample_std(of_causes_ns) ? hidden_ns : 0);
     step.lost_scatter_ns = of_all && steps.usual_ns.size() > 1 ? sample_std(steps.usual_ns) : step.scatter_ns;
   }
   return explained;
