@@ -713,6 +713,25 @@ class ExplainPlanted(Case):
                 first = self.reported('normal-' + name, reported)[1]['findings'][0]
                 self.assertLess(abs(first['lost_ns'] - (reported.period - was.period) * 1e6), first['uncertainty_ns'])
 
+    def test_what_a_cost_is_made_of_is_within_its_uncertainty(self):
+        # Scatter of the gaps that it is compared with; the first cell of a step, before which nothing was recorded; messages that are waited for only at their end.
+        late = lambda st, d, s, k, mb: 4 * (0.8 + 0.4 * chance(st, s, k, mb)) if s == 0 else 0  # noqa: E731
+        cases = [('late', 'rank.late_launch', WELL, dict(pause=late), {}), ('link', 'link.slow', dict(WELL, stages=6, micro_batches=12, dp=2),
+                                                                           dict(message=lambda st, d, a, b, mb, k: 8 if (d, a, b) == (1, 3, 2) else 0), {})]
+        for seed in range(6):
+            usual = lambda s, seed=seed: 4 + noise('gap', seed, s)  # noqa: E731
+            cases.append((f'gap {seed}', 'between.steps', dict(WELL, steps=12), dict(gaps=lambda s, usual=usual: [('', usual(s) + (80 if s % 3 == 2 else 0))]),
+                          dict(gaps=lambda s, usual=usual: [('', usual(s))])))
+        held = []
+        for name, id_, options, planted, normal in cases:
+            ill, well = Planted(**options, **planted), Planted(**options, **normal)
+            told = [f for f in self.reported('made-of', ill)[1]['findings'] if f['id'] == id_]
+            self.assertEqual(len(told), 1, name)  # the usual gap of 4 ms is no finding
+            self.assertLess(told[0]['uncertainty_ns'], 0.2 * told[0]['lost_ns'], name)
+            held.append(abs(told[0]['lost_ns'] - (ill.period - well.period) * 1e6) <= told[0]['uncertainty_ns'])
+        self.assertTrue(all(held[:2]), held)
+        self.assertGreaterEqual(sum(held[2:]), 5, held)
+
     def test_sends_that_block_are_reported_from_hosts(self):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
         well, ill = Planted(**options), Planted(**options, blocking=True)

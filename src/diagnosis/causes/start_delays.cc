@@ -195,9 +195,9 @@ bool StartDelays::waits_alone(uint32_t op) const {
                              [&](uint32_t on) { return g_.part[on] == g_.part[op] && !is_message(g_.kind[on]); });
 }
 
-std::function<double(uint32_t)> StartDelays::excess() const {
-  return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + late_ns(), sends = sends_,
-          &late_sends = late_sends_, max = kMaxOfUsual * max_ns_](uint32_t op) {
+std::function<double(uint32_t)> StartDelays::excess(bool small) const {
+  return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + (small ? 0 : late_ns()),
+          sends = sends_, &late_sends = late_sends_, max = kMaxOfUsual * max_ns_](uint32_t op) {
     if (!scene.tells_delay(op)) return 0.0;
     const auto of = late.find(way_at(scene, op));
     const double blocked = sends ? sends->blocked_by(op) : 0;

@@ -126,9 +126,9 @@ class StartDelays {
   int32_t sender_of(const WorkerWay& way) const;
   // A cell's delay without what its rank's own sends held it up.
   double delay_ns(uint32_t op) const;
-  // Returns a function: how much later than usual for its rank the cell starts. It gives 0 below the limit, and for
-  // delays far beyond those of usual steps. It needs the scene alone.
-  std::function<double(uint32_t)> excess() const;
+  // Returns a function: how much later than usual for its rank the cell starts. It gives 0 below the limit unless
+  // `small` is set, and for delays far beyond those of usual steps. It needs the scene alone.
+  std::function<double(uint32_t)> excess(bool small = false) const;
 
  private:
   static size_t index_of(const WorkerWay& way) { return 2 * static_cast<size_t>(way.first) + (way.second ? 1 : 0); }

@@ -332,10 +332,15 @@ Suspect suspect_of(const StartDelays& starts, const LateLink& link) {
                            .replica = scene.graph.dp_count > 1 && link.ways.size() == 1 ? worker.dp : kUnknown,
                            .from_stage = starts.sender_of(worst)}};
   suspect.cause.figures.stage = worker.stage;
-  suspect.without = [excess = starts.excess(), ways = std::set<WorkerWay>(link.ways.begin(), link.ways.end()), &scene](
-                        uint32_t op, double&, double& delay) {
-    if (ways.contains(way_at(scene, op))) delay -= excess(op);
+  const auto without = [&](bool small) {
+    return [excess = starts.excess(small), ways = std::set<WorkerWay>(link.ways.begin(), link.ways.end()), &scene](
+               uint32_t op, double&, double& delay) {
+      if (ways.contains(way_at(scene, op))) delay -= excess(op);
+    };
   };
+  suspect.without = without(false);
+  // A message that its receiver waited for only at the end delays it by less than counts as late.
+  if (!link.tail) suspect.otherwise = without(true);
   return suspect;
 }
 

@@ -14,11 +14,30 @@ struct BetweenStepsOwn {
 // Share of a period; a usual gap that is shorter is only a line of the breakdown.
 constexpr double kMinGap = 0.02;
 
+// The mean gap without long ones, and without what those of a pattern have beyond the others.
+double usual_gap_ns(const StepPeriods& periods) {
+  double beyond_ns = 0;
+  for (size_t i = 0; i < periods.gaps.size(); ++i)
+    if (!periods.is_long(i)) beyond_ns += periods.beyond_ns(i);
+  const auto count = static_cast<double>(periods.gaps.size() - periods.long_gaps.size());
+  return count > 0 ? periods.usual_ns - beyond_ns / count : periods.usual_ns;
+}
+
+// The standard error of what `longer` gaps have beyond the mean of the others, over all gaps: each would have scattered
+// as these do, and their mean has an error too. 0: there are too few others.
+double beyond_error_ns(const StepPeriods& periods, size_t longer) {
+  std::vector<double> usual;
+  for (size_t i = 0; i < periods.gaps.size(); ++i)
+    if (periods.beyond_ns(i) == 0) usual.push_back(periods.gaps[i].ns);
+  const double k = static_cast<double>(longer), n = static_cast<double>(usual.size());
+  return n < 2 ? 0 : sample_std(usual) * k * std::sqrt(1 / k + 1 / n) / static_cast<double>(periods.gaps.size());
+}
+
 }  // namespace
 
 CauseUse judge_between_steps(Cause& cause, const JudgeFacts& facts) {
   if (cause.sometimes) return CauseUse::kCause;
-  const double usual_ns = facts.periods.usual_ns;
+  const double usual_ns = usual_gap_ns(facts.periods);
   const bool short_one = cause.place().name.empty() && usual_ns < facts.shortest_ns;
   const double min = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
   return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < min * facts.step_ns ? CauseUse::kLine
@@ -50,7 +69,10 @@ void known_between_steps(const KnownFacts& facts, std::vector<Cause>& out) {
     if (!gap.sometimes && gap.name.empty()) cause.price.open_ns = facts.shortest_ns;
     // The time of only a few gaps is not part of a usual step: a gap of 20 minutes would be thousands of per cent of
     // it.
-    if (gap.sometimes) cause.price.base = PriceBase::kPeriod;
+    if (gap.sometimes) {
+      cause.price.base = PriceBase::kPeriod;
+      cause.price.lost_error_ns = beyond_error_ns(facts.periods, gap.steps.size());
+    }
     cause.price.outside = gap.sometimes && !facts.periods.long_gaps.empty();
     cause.own = BetweenStepsOwn{std::move(gap.steps), !gap.sometimes && !optimizers && gap.name.empty()};
     out.push_back(std::move(cause));

@@ -63,6 +63,8 @@ class LateRanks {
       if (few_steps(scene_) && late_by_half(delays, by) >= kEverywhere * delays.size())
         cause.certain |= beyond_noise(mean_of({delays.begin(), delays.end()}) - starts_.usual_ns() - by / 2,
                                       sample_std({delays.begin(), delays.end()}) / std::sqrt(cells), cells);
+      // Where a step begins with a cell of this rank, a late start of it shows in the time between steps, if at all.
+      if (!begins.contains(number)) cause.price.open_ns = by * unseen_starts(number);
       suspect.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
                          by = by, usual = starts_.usual_ns(), both, forward = !both && way->second.forward,
                          begin = begins.contains(number) ? begins.at(number) : CauseWorld{}](uint32_t op, double& dur,
@@ -88,6 +90,13 @@ class LateRanks {
   bool nearly_all_late(std::span<const double> delays, double by) const {
     const int64_t late = late_by_half(delays, by);
     return late >= kMinCertain && late >= kEverywhere * delays.size();
+  }
+
+  // Returns how many cells of a worker wait for nothing that was recorded, in the mean step.
+  double unseen_starts(uint32_t worker) const {
+    double count = 0;
+    scene_.each_op([&](uint32_t op, size_t) { count += scene_.times.worker_of(op) == worker && g_.waits(op).empty(); });
+    return count / std::max<ptrdiff_t>(std::ranges::count(scene_.counts, true), 1);
   }
 
   void find_messages() {

@@ -88,15 +88,17 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
       cause.in_steps.all += step.of > 0;
     }
     for (const SlowTransfer& slow : scene.measured<LinkTimes>().slow)
-      if (is_rest_of(scene, slow, link)) suspect.without = both(suspect.without, as_quick_as_others(scene, slow));
+      if (is_rest_of(scene, slow, link))
+        for (CauseWorld* world : {&suspect.without, &suspect.otherwise})
+          *world = both(*world, as_quick_as_others(scene, slow));
     const bool unrecorded = !starts.messages().any();
     if (unrecorded) cause.or_else = {receivers(scene, cause.place())};
     // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
     cause.certain = cause.in_steps.count < cause.in_steps.all && (late.count >= kMinCertain || whole >= kMinWholeSteps);
-    add(std::move(suspect), {.own_ns = late.ns / late.count, .unrecorded = unrecorded}, out);
-  }
     // Where few steps say nothing, the cells do if most are late, by about the same.
     if (few_steps(scene) && late.count >= kWholeStep * late.of) cause.certain |= late_alike(starts, link, late);
+    add(std::move(suspect), {.own_ns = late.ns / late.count, .unrecorded = unrecorded}, out);
+  }
 }
 
 // Suspects links by recorded messages that are late, in whole steps, compared with fast ones of the same link.
