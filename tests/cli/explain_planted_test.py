@@ -587,6 +587,18 @@ class ExplainPlanted(Case):
             well, ill = Planted(**options, tail=lambda s: (0.0, 3.0, 8.0)), Planted(**options, tail=lambda s: (60.0, 3.0, 8.0))
             self.priced(self.reported('scattered', ill)[1], 'tail:reduce-scatter', (ill.period - well.period) * 1e6, ill.period)
 
+    def test_a_reduction_beside_the_last_backward_begins_with_it(self):
+        # It begins 4 ms before the end of a backward that takes 26 ms on the slow stage and 20 ms on the others.
+        options = dict(WELL, dp=2, micro_batches=4, overlapped=0.5, tail=lambda s: (8.0, 3.0))
+        for stages in (1, 4):
+            slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (s, k) == (0, 'B') and (stages > 1 or d) else 1)
+            well, ill = Planted(**dict(options, stages=stages)), Planted(**dict(options, stages=stages), **slow)
+            found = self.reported('beside', ill)[1]
+            first, true_ns = found['findings'][0], (ill.period - well.period) * 1e6
+            self.assertIn('stage:0' if stages > 1 else 'rank:1', keys_of(first))
+            self.assertAlmostEqual(first['lost_ns'], true_ns, delta=0.05 * true_ns)
+            self.assertNotIn('unexplained', found['closing_en'])
+
     def test_a_pause_costs_no_more_than_it_makes_its_step_longer(self):
         # In the step of the pause the first micro-batch costs less, because the ranks that would wait for it wait for the pause.
         options = dict(WELL, dp=2, messages=True, cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1)

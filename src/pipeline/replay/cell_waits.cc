@@ -249,8 +249,10 @@ class CellWaits {
       if (cell != kNothing && draft.ops[cell].part != op.part) cell = kNothing;
       const uint32_t previous = step.previous[k];
       if (cell != kNothing) {
+        const int64_t end = draft.ops[cell].end_ns;
+        // A collective that begins in the second half of a cell begins so long before its end, whatever the cell takes.
         if (op.kind == CellKind::kCollective && surely_ended_ns(draft.ops[cell]) > op.start_ns)
-          step.beside.emplace_back(k, cell);
+          (end - op.start_ns < op.start_ns - draft.ops[cell].start_ns ? step.after : step.beside).emplace_back(k, cell);
         else if (previous != kNothing && previous != cell && !is_compute(draft.ops[previous].kind) &&
                  draft.ops[previous].start_ns < draft.ops[cell].end_ns && draft.ops[cell].end_ns <= op.start_ns)
           step.after.emplace_back(k, cell);

@@ -259,9 +259,11 @@ class Orderer {
         for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
         durations[k] = at_least(ends[k] - latest);
         // Messages and collectives are posted early and wait within their own time, so an early start is not a flaw to
-        // report.
+        // report. Beside a cell, that is when a collective begins.
         const double delay = starts[k] - ready;
-        delays[k] = communicates(k) && !(delay > StepGraph::kMinNs) ? 0 : at_least(delay);
+        const bool beside = graph_.source == GraphSource::kComputeCells && graph_.cell[base_ + k] != kNoCell;
+        if (communicates(k) && !(delay > StepGraph::kMinNs)) delays[k] = beside ? delay : 0;
+        else delays[k] = at_least(delay);
       }
       if (last - i > 1) one_transfer(i, last, latest);
       i = last;
@@ -281,7 +283,7 @@ class Orderer {
       if (delays[k] < delays[min]) min = k;
     }
     for (uint32_t k = begin; k < end; ++k)
-      if (k != min) delays[k] = 0;
+      if (k != min) delays[k] = std::min(delays[k], 0.0);
   }
 
   static constexpr uint32_t kQueued = UINT32_MAX;  // in pending_: nothing holds the unit back any more

@@ -217,7 +217,7 @@ std::vector<double> launch_delays(const StepGraph& graph) {
   parallel_for(graph.steps.size(), [&](size_t s) {
     double* const own = of_step.data() + s * types;
     for (uint32_t op = graph.steps[s].begin; op < graph.steps[s].end; ++op)
-      if (!is_compute(graph.kind[op]) && !(own[graph.type[op]] <= graph.delay_ns[op]))
+      if (!is_compute(graph.kind[op]) && graph.delay_ns[op] >= 0 && !(own[graph.type[op]] <= graph.delay_ns[op]))
         own[graph.type[op]] = graph.delay_ns[op];
   });
   for (size_t i = 0; i < of_step.size(); ++i)
