@@ -1,4 +1,4 @@
-// What ranks compute again so that they fit into their memory.
+// The work that ranks compute again so that they fit into their memory.
 #pragma once
 
 #include "plan/pipeline.h"

@@ -498,7 +498,7 @@ class ExplainPlanted(Case):
                         self.assertEqual([f['title_en'] for f in found['findings']], [])
 
     def test_delays_of_one_step_prove_what_was_not_recorded(self):
-        # Cells have 1 % of jitter, so starts that are far later than that are no noise, however few steps there are.
+        # Cells have 1 % of jitter, so starts that are far later than that are not noise, however few steps there are.
         link = dict(message=lambda st, d, a, b, mb, k: 8 if (d, a, b) == (1, 2, 1) else 0)
         pause = dict(pause=lambda st, d, s, k, mb: 60 if (st, s, k, mb) == (0, 2, 'B', 3) else 0)
         for name, key, planted, options in (('link', 'link:2-1', link, dict(WELL, steps=1, dp=3, micro_batches=12)),
@@ -738,7 +738,7 @@ class ExplainPlanted(Case):
         for name, id_, options, planted, normal in cases:
             ill, well = Planted(**options, **planted), Planted(**options, **normal)
             told = [f for f in self.reported('made-of', ill)[1]['findings'] if f['id'] == id_]
-            self.assertEqual(len(told), 1, name)  # the usual gap of 4 ms is no finding
+            self.assertEqual(len(told), 1, name)  # the usual gap of 4 ms is not a finding
             self.assertLess(told[0]['uncertainty_ns'], 0.2 * told[0]['lost_ns'], name)
             held.append(abs(told[0]['lost_ns'] - (ill.period - well.period) * 1e6) <= told[0]['uncertainty_ns'])
         self.assertTrue(all(held[:2]), held)

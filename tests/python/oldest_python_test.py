@@ -1,5 +1,5 @@
-"""The package's modules can be imported by the oldest Python that the wheels are for, 3.9, without one at hand: they parse as its
-language, and no annotation that is evaluated at import joins types by |, which came with 3.10."""
+"""The package's modules can be imported by the oldest Python that the wheels are for, 3.9. Without that Python, two things are
+checked: they parse as its language, and no annotation that is evaluated at import joins types by |, which came with 3.10."""
 import ast
 import pathlib
 import re

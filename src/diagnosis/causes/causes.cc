@@ -177,8 +177,8 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   }
   for (LongStep& step : list.long_steps) {
     const bool of_all = step.by == LongBy::kAll;
-    // What the causes cost all usual steps, and not this one, is time that its own reason hides. Without that reason,
-    // they would take it here too.
+    // The other causes cost this step less than usual ones: its reason hides the difference. Without its reason, they
+    // would take that time here too.
     const auto s = std::ranges::find(graph.steps, step.step, &GraphStep::step) - graph.steps.begin();
     const double hidden_ns = mean_of(of_causes_ns) - of_causes(s);
     step.lost_ns = of_all ? step.span_ns - step.usual_ns

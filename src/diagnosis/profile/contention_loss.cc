@@ -1,4 +1,4 @@
-// Finds computation that takes longer while communication runs at the same time: kernels of one name, launched by one
+// Finds computation that takes longer while communication runs at the same time. Kernels of one name, launched by one
 // place of the program, are compared with those of them that run alone.
 #include "diagnosis/profile/loss_search.h"
 #include "model/statistics.h"
@@ -33,7 +33,7 @@ TwinsByName twins_of(const LossSearch& search, std::vector<Interval> communicati
   return twins;
 }
 
-// Also takes out the communication beside the kernels that `out` shortens.
+// Also takes out the communication during the kernels that `out` shortens.
 void take_out_communication(const DeviceTimeline& timeline, TakenOut& out) {
   std::vector<Interval> slowed;
   for (size_t j = 0; j < timeline.device.size(); ++j)

@@ -6,7 +6,7 @@ namespace stageline {
 
 namespace {
 
-// Transfers that take this many times as long as they need are no matter of when they start, or of how much is sent.
+// Transfers that take this many times as long as they need are slow for another reason than their start or their bytes.
 constexpr double kFarFromEstimate = 2;
 
 struct Sum {

@@ -20,7 +20,7 @@ struct Candidate {
   int64_t idle_ns;
 };
 
-// What the subtrees of a candidate hold.
+// The time of the subtrees of a candidate.
 struct Held {
   TakenOut out;
   int64_t pauses_ns = 0, fixed_ns = 0, short_kernels = 0;

@@ -1,4 +1,4 @@
-// Finds matrix products of Ascend that take longer because their inner axes are no multiples of a line. They are
+// Finds matrix products of Ascend that take longer because their inner axes are not multiples of a line. They are
 // compared with aligned products of their type whose work is nearest to the same power of two.
 #include "diagnosis/profile/loss_search.h"
 #include "model/statistics.h"
@@ -37,7 +37,7 @@ std::vector<Matrix> matrices_of(std::string_view shapes) {
   return out;
 }
 
-// Nothing where the two factors or the result are no matrices, or one of them has no elements.
+// Nothing where the two factors or the result are not matrices, or one of them has no elements.
 std::optional<Product> product_of(std::string_view inputs, std::string_view outputs) {
   std::vector<Matrix> matrices = matrices_of(inputs);
   const std::vector<Matrix> results = matrices_of(outputs);

@@ -226,8 +226,8 @@ void see_changing_shapes(const Trace& trace, ProfileFacts& facts) {
   facts.changing_most = trace.names.text(most->first);
 }
 
-// Returns the time in which a host was recorded: its steps or, where there are none, all its rows. What lies between
-// two recordings of a rank does not count, and what several ranks recorded at once counts once.
+// Returns the time in which a host was recorded: its steps or, where there are none, all its rows. The time between
+// two recordings of a rank does not count. Time that several ranks recorded counts once.
 double host_time_ns(const Trace& trace, const ProfileSums& sums) {
   std::set<int64_t> steps;
   for (const DeviceSums& rank : sums.ranks)

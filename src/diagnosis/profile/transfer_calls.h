@@ -14,7 +14,7 @@ struct TransferCalls {
   double latency_ns = 0;  // what each takes whatever its size; 0: unknown
   bool measured = false;  // by calls of sizes that are far apart
 };
-// Those of steps that are complete, of a known group and of a known size.
+// Calls of steps that are complete, of a known group and of a known size.
 std::vector<TransferCalls> transfer_calls(const LedgerOfRun& run);
 bool is_complete_transfer(const LedgerOfRun& run, const LedgerInstance& instance);
 

@@ -48,7 +48,7 @@ template <class Looks> Match sniff_heads(const Source& source, Looks looks) {
     if (looks(source.head(i))) return Match::kCertain;
   return Match::kNo;
 }
-// The same for formats that take longer to tell: `is_one` is asked of the first files that `may_be` one.
+// The same for formats that take longer to recognise: `is_one` is asked of the first files that `may_be` one.
 template <class MayBe, class IsOne> Match sniff_some(const Source& source, MayBe may_be, IsOne is_one) {
   constexpr size_t kSniffedFiles = 64;
   size_t looked = 0;

@@ -163,8 +163,8 @@ void take_step_line(PaddleLog& log, Cursor c) {
   if (c.take(" and end at step")) log.start_step = step;
 }
 
-// Counts lines with zeros, as a lost block leaves, in which scan_paddle_text() finds no start of a job: those that keep
-// a part of one, and those with so many zeros that these may have covered whole jobs.
+// Counts lines with zeros, as a lost block leaves, in which scan_paddle_text() finds no start of a job. They keep a
+// part of a job, or have at least as many zeros as a job has bytes.
 void count_lost_starts(PaddleLog& log, std::string_view window, int64_t offset) {
   for (size_t at = window.find('\0'), end = 0; at != std::string_view::npos; at = window.find('\0', end)) {
     const size_t begin = window.rfind('\n', at) + 1;  // 0 in the first line

@@ -1,4 +1,4 @@
-// What the events of a device's lines were: kernels, copies, collectives, and ops that enclose others.
+// The kinds of events of a device's lines: kernels, copies, collectives, and ops that enclose others.
 #pragma once
 
 #include "readers/common/op_names.h"

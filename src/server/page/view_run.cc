@@ -29,9 +29,9 @@ void ViewRun::set_trace(Trace trace) {
   answers_ = std::make_unique<RunAnswers>(made->recorded, made->drawn->run(), paths_);
   if (other_read_) answers_->set_other(other_title_, other_paths_, other_read_);
   publish(made);
-  // Reading needs as much memory again as it keeps. A server lives long, so that is given back. The first answer to the
-  // pipeline page takes as much at once, and the kernel clears every page that it gives anew, so where there is such a
-  // page memory is given back after that answer (AnswerDesk).
+  // Reading needs as much memory again as it keeps. A server lives long, so that is given back: at once, or, for a run
+  // with cells, after the first answer to the pipeline page (AnswerDesk). That answer needs as much, and the kernel
+  // would have to clear every page for it.
   if (made->trace.cells.size() == 0) return_freed_memory();
   ready_.store(true, std::memory_order_release);
 }

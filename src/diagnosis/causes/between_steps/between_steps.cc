@@ -23,8 +23,8 @@ double usual_gap_ns(const StepPeriods& periods) {
   return count > 0 ? periods.usual_ns - beyond_ns / count : periods.usual_ns;
 }
 
-// The standard error of what `longer` gaps have beyond the mean of the others, over all gaps: each would have scattered
-// as these do, and their mean has an error too. 0: there are too few others.
+// The standard error of the excess of `longer` gaps over the mean of the others, for each of all gaps. A longer gap
+// would have scattered as the others do, and their mean has an error too. 0: there are too few others.
 double beyond_error_ns(const StepPeriods& periods, size_t longer) {
   std::vector<double> usual;
   for (size_t i = 0; i < periods.gaps.size(); ++i)

@@ -92,7 +92,7 @@ class LateRanks {
     return late >= kMinCertain && late >= kEverywhere * delays.size();
   }
 
-  // Returns how many cells of a worker wait for nothing that was recorded, in the mean step.
+  // Returns how many cells of a worker wait for no recorded operation, in the mean step.
   double unseen_starts(uint32_t worker) const {
     double count = 0;
     scene_.each_op([&](uint32_t op, size_t) { count += scene_.times.worker_of(op) == worker && g_.waits(op).empty(); });
