@@ -1,6 +1,7 @@
 // Compares the rate of exposed transfers with what their hardware reaches.
 #include "diagnosis/profile/transfer_calls.h"
 #include "diagnosis/profile/transfer_findings.h"
+#include "model/statistics.h"
 
 namespace stageline {
 
