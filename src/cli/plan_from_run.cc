@@ -74,7 +74,7 @@ Layout layout_of_run(const RecordedRun& run, const Wish& wish) {
   return layout;
 }
 
-// Compares the model's bytes with those that the run measured. Measured time beyond them stays in each plan.
+// Compares the model's bytes with those that the run measured. Each plan keeps the measured bytes beyond them.
 std::vector<MeasuredStage> take_memory_of_run(const RecordedRun& run, const Schedule& ran, Wish& wish) {
   StageBytes bytes;
   bytes.model = wish.model, bytes.layout = layout_of_run(run, wish);

@@ -159,11 +159,8 @@ struct StepCount {
 // Returns the steps of each part in order, with how many cells each has.
 std::vector<std::vector<StepCount>> steps_of_parts(const Trace& trace) {
   std::vector<std::map<int32_t, int64_t>> counts(trace.parts.size());
-  const Cells& cells = trace.cells;
-  for (size_t i = 0, end = 0; i < cells.size(); i = end) {
-    while (end < cells.size() && cells.part[end] == cells.part[i] && cells.step[end] == cells.step[i]) ++end;
-    counts[cells.part[i]][cells.step[i]] += static_cast<int64_t>(end - i);
-  }
+  for (const RankRange& range : rank_ranges(trace.cells))
+    counts[range.part][range.step] += static_cast<int64_t>(range.end - range.begin);
   std::vector<std::vector<StepCount>> out(trace.parts.size());
   for (size_t p = 0; p < counts.size(); ++p)
     for (const auto& [step, count] : counts[p]) out[p].push_back({step, count});

@@ -5,9 +5,9 @@
 
 namespace stageline::plan {
 
-// Never above the replay: for each rank what stands before its first cell, its work, the wait for the first gradient
-// and what follows its last. Equal cells of a rank are counted once, in O(cells); a bound is O(kinds of cells +
-// stages).
+// The bound is never above the replayed span. It is the sum, for the worst rank, of the time before its first cell, its
+// work, the wait for the first gradient and the time after its last cell. Equal cells of a rank are counted once, in
+// O(cells); a bound is O(kinds of cells + stages).
 class LowerBound {
  public:
   explicit LowerBound(const PlanProblem& problem);  // which has to outlive it

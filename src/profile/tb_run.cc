@@ -45,7 +45,7 @@ class Sorter {
   };
 
  public:
-  Sorter(const TbRun& run, TbRank& out) : run_(run), out_(out) {}
+  Sorter(const TbRun& run, TbRank& out) : run_(run), out_(out), spans_(out.rank.part->later_recordings_ns.size() + 1) {}
 
   void add(const TorchRow& row) {
     const TbEvent event = run_.event(out_.rank, row);
@@ -64,7 +64,6 @@ class Sorter {
     }
     const std::vector<int64_t>& later = out_.rank.part->later_recordings_ns;
     const auto recording = std::ranges::upper_bound(later, run_.torch.zero_ns + at.start) - later.begin();
-    spans_.resize(later.size() + 1);
     spans_[recording].add(at.start, at.end);
   }
 

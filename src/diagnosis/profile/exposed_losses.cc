@@ -5,7 +5,7 @@
 namespace stageline {
 namespace {
 
-// Exposed work of one name; one place of the program launches it.
+// The exposed work of one name that is launched from one place of the program.
 struct ExposedGroup {
   double exposed_ns = 0, worst_ns = 0;
   size_t worst = 0;

@@ -225,7 +225,7 @@ class TransferFindings {
 
   // ---- transfers of seconds ---------------------------------------------------------------------------------------
 
-  // TransferCalls that take seconds, and many times as long as others of the same size.
+  // Calls that take seconds, and many times as long as others of the same size.
   void add_stalled(std::vector<Finding>& out) {
     Change change;
     int64_t longest_ns = 0;

@@ -250,7 +250,7 @@ class CellWaits {
       const uint32_t previous = step.previous[k];
       if (cell != kNothing) {
         const int64_t end = draft.ops[cell].end_ns;
-        // A collective that begins in the second half of a cell begins so long before its end, whatever the cell takes.
+        // A collective that starts in the second half of a cell keeps its distance to the end of the cell.
         if (op.kind == CellKind::kCollective && surely_ended_ns(draft.ops[cell]) > op.start_ns)
           (end - op.start_ns < op.start_ns - draft.ops[cell].start_ns ? step.after : step.beside).emplace_back(k, cell);
         else if (previous != kNothing && previous != cell && !is_compute(draft.ops[previous].kind) &&

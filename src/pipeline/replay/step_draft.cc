@@ -259,7 +259,7 @@ class Orderer {
         for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
         durations[k] = at_least(ends[k] - latest);
         // Messages and collectives are posted early and wait within their own time, so an early start is not a flaw to
-        // report. Beside a cell, that is when a collective begins.
+        // report. Where a collective starts during a cell, its delay is below 0: the distance to the end of that cell.
         const double delay = starts[k] - ready;
         const bool beside = graph_.source == GraphSource::kComputeCells && graph_.cell[base_ + k] != kNoCell;
         if (communicates(k) && !(delay > StepGraph::kMinNs)) delays[k] = beside ? delay : 0;

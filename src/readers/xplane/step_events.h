@@ -51,7 +51,7 @@ struct DeviceStep {
   int64_t start_ps = 0, dur_ps = 0;
 };
 
-// Collects the events of a file. `start_ps` counts from the profile's start.
+// Collects what a file says of steps, and computes them. `start_ps` counts from the profile's start.
 class StepEvents {
  public:
   // Several planes may give their lines the same numbers, so lines are counted.
