@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace slr {
 namespace {
 
@@ -51,6 +55,11 @@ __attribute__((target(SLR_CRC32_TARGET))) uint32_t by_instruction(const uint8_t*
   for (; size > 0; ++at, --size) c = __builtin_ia32_crc32qi(c, *at);
   return c;
 }
+// Asks the processor itself: __builtin_cpu_supports always says no in programs that zig links.
+const bool kHasInstruction = [] {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
+}();
 #endif
 
 }  // namespace
@@ -58,7 +67,7 @@ __attribute__((target(SLR_CRC32_TARGET))) uint32_t by_instruction(const uint8_t*
 uint32_t crc32c(const void* data, size_t size, uint32_t crc) {
   const auto* at = static_cast<const uint8_t*>(data);
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return ~by_instruction(at, size, ~crc);
+  if (kHasInstruction) return ~by_instruction(at, size, ~crc);
 #endif
   return ~by_tables(at, size, ~crc);
 }

@@ -1,5 +1,9 @@
 #include "base/crc32c.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace stageline {
 namespace {
 
@@ -31,9 +35,10 @@ __attribute__((target("sse4.2,crc32"))) uint32_t by_instruction(std::string_view
   for (const char b : bytes) c = __builtin_ia32_crc32qi(c, static_cast<unsigned char>(b));
   return c;
 }
+// Asks the processor itself: __builtin_cpu_supports always says no in programs that zig links.
 const bool kHasInstruction = [] {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("sse4.2") != 0;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
 }();
 #endif
 
