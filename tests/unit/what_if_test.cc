@@ -31,7 +31,7 @@ SimulateOptions options_for(const char* name, int32_t stages, int32_t micro_batc
   return o;
 }
 
-Trace simulated(const SimulateOptions& o) {
+Trace linked_run(const SimulateOptions& o) {
   Result<SimulatedRun> run = simulate_run(o);
   REQUIRE(run);
   run->trace.cells.sort();
@@ -46,7 +46,7 @@ WhatIf model_of(const Trace& trace) {
   return std::move(*model);
 }
 
-double step_of(const SimulateOptions& o) { return model_of(simulated(o)).error().recorded_ns; }
+double step_of(const SimulateOptions& o) { return model_of(linked_run(o)).error().recorded_ns; }
 
 // Returns the costs for chunks of half a stage.
 UnitCosts halved(UnitCosts c) {
@@ -62,7 +62,7 @@ TEST_CASE("what-if: a change of two cells, by hand") {
   // F0 takes 10, F1 10, B1 20, B0 20: 60 ms, one after the other.
   SimulateOptions o = options_for("1f1b", 2, 1);
   o.steps = 1;
-  const Trace trace = simulated(o);
+  const Trace trace = linked_run(o);
   const WhatIf model = model_of(trace);
   CHECK(model.error().recorded_ns == 60e6);
   CHECK(model.error().graph_ns == doctest::Approx(60e6));
@@ -99,7 +99,7 @@ TEST_CASE("what-if: without a slow worker the step is the simulated one") {
     o.optimizer_ns = 5'000'000;
     const double healthy = step_of(o);
     o.faults = {{"slow-rank", 6, 1.5}};  // replica 1, stage 2
-    WhatIf model = model_of(simulated(o));
+    WhatIf model = model_of(linked_run(o));
     CHECK(model.error().recorded_ns > healthy * 1.1);
     CHECK(model.error().graph_ns == doctest::Approx(model.error().recorded_ns).epsilon(kWithin));
     Changes replaced;
@@ -119,7 +119,7 @@ TEST_CASE("what-if: a slow rank of one replica, at the pace of its neighbours") 
     SimulateOptions o = options_for(name, 5, 12);
     const double healthy = step_of(o);
     o.faults = {{"slow-rank", 2, 1.4}};
-    WhatIf model = model_of(simulated(o));
+    WhatIf model = model_of(linked_run(o));
     const FixList list = price_fixes(model, {});
     const auto worker =
         std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& f) { return f.id == "worker"; });
@@ -134,7 +134,7 @@ TEST_CASE("what-if: balanced stages cost what their simulation does") {
     SimulateOptions o = options_for(name, 4, 16);
     o.dp = 2;
     o.faults = {{"slow-stage", 3, 1.75}};  // 8 layers and a head of 6 layers' cost
-    WhatIf model = model_of(simulated(o));
+    WhatIf model = model_of(linked_run(o));
     FixOptions options;
     options.layers = {8, 8, 8, 8};
     const FixList list = price_fixes(model, options);
@@ -164,7 +164,7 @@ TEST_CASE("what-if: twice the micro-batches") {
     SimulateOptions o = options_for(def->name, 4, 8);
     o.costs.latency_ns = 300'000;
     o.reduce_ns = 4'000'000;
-    const WhatIf model = model_of(simulated(o));
+    const WhatIf model = model_of(linked_run(o));
     REQUIRE(model.order().known());
     CHECK(model.error().order_ns == doctest::Approx(model.error().recorded_ns).epsilon(kWithin));
     SimulateOptions twice = options_for(def->name, 4, 16);
@@ -193,7 +193,7 @@ TEST_CASE("what-if: another schedule costs what its simulation does") {
         o.costs.latency_ns = whole.costs.latency_ns;
         return o;
       };
-      const WhatIf model = model_of(simulated(run(from)));
+      const WhatIf model = model_of(linked_run(run(from)));
       REQUIRE(model.order().known());
       Changes changes;
       changes.schedule = to;
@@ -209,7 +209,7 @@ TEST_CASE("what-if: half the latency") {
     CAPTURE(std::string(name));
     SimulateOptions o = options_for(name, 4, 8);
     o.costs.latency_ns = 3'000'000;
-    const WhatIf model = model_of(simulated(o));
+    const WhatIf model = model_of(linked_run(o));
     Changes changes;
     changes.latency_ns = 1'500'000;
     const double predicted = model.price(changes).step_ns;
@@ -272,7 +272,7 @@ TEST_CASE("what-if: a fault taken away is the run without it, whatever the sched
       o.faults = {fault};
       const Result<SimulatedRun> possible = simulate_run(o);
       if (!possible && fault.kind == "wrong-order") continue;  // no two neighbours of this stage can be swapped
-      const WhatIf model = model_of(simulated(o));
+      const WhatIf model = model_of(linked_run(o));
       REQUIRE(model.order().known());
       if (fault.kind == "wrong-order" && !model.order().leaves_schedule()) continue;  // read as another schedule
       const Price price = model.price(without(fault, o, model));
@@ -285,7 +285,7 @@ TEST_CASE("what-if: a wrong order is restored, and named") {
   SimulateOptions o = options_for("1f1b", 4, 8);
   const double right_ns = step_of(o);
   o.faults = {*parse_fault("wrong-order:1,2")};
-  WhatIf model = model_of(simulated(o));
+  WhatIf model = model_of(linked_run(o));
   REQUIRE(model.order().leaves_schedule());
   CHECK(model.error().order_ns == doctest::Approx(model.error().recorded_ns).epsilon(1e-6));
   const FixList list = price_fixes(model, {});
@@ -301,7 +301,7 @@ TEST_CASE("what-if: bounds come last, and none is below the fix that it bounds")
   o.jitter = 0.03;
   o.dp = 2;
   o.faults = {*parse_fault("slow-stage:3,1.5"), *parse_fault("long-sequences:0.2,2")};
-  WhatIf model = model_of(simulated(o));
+  WhatIf model = model_of(linked_run(o));
   const FixList list = price_fixes(model, {});
   bool bounds = false;
   double balance = 0;
@@ -322,7 +322,7 @@ TEST_CASE("what-if: a rank that starts late is no slow link") {
   SimulateOptions o = options_for("1f1b", 4, 8);
   o.costs.latency_ns = 300'000;
   o.faults = {*parse_fault("late-launch:2,3ms")};
-  const WhatIf model = model_of(simulated(o));
+  const WhatIf model = model_of(linked_run(o));
   CHECK(model.price({.fair_links = true}).share() < 0.001);
   CHECK(model.price({.no_delay = true}).share() > 0.02);
 }
@@ -331,7 +331,7 @@ TEST_CASE("what-if: several at once are replayed, not added") {
   SimulateOptions o = options_for("1f1b", 4, 8);
   o.dp = 2;
   o.faults = {{"slow-rank", 5, 1.5}};
-  WhatIf model = model_of(simulated(o));
+  WhatIf model = model_of(linked_run(o));
   const FixList list = price_fixes(model, {});
   const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& f) { return f.id == "combined"; });
   REQUIRE(best != list.fixes.end());
@@ -349,7 +349,7 @@ TEST_CASE("what-if: several at once are replayed, not added") {
 }
 
 TEST_CASE("what-if: orders that hold more activations are asked for") {
-  WhatIf model = model_of(simulated(options_for("1f1b", 4, 12)));
+  WhatIf model = model_of(linked_run(options_for("1f1b", 4, 12)));
   CHECK(model.order().present().max_held() == 4);
   const FixList same = price_fixes(model, {});
   CHECK(same.over_memory > 0);
@@ -378,7 +378,7 @@ TEST_CASE("what-if: less than its own uncertainty is no gain") {
   SimulateOptions o = options_for("1f1b", 4, 8);
   o.jitter = 0.03;
   o.steps = 12;
-  WhatIf model = model_of(simulated(o));
+  WhatIf model = model_of(linked_run(o));
   for (const Fix& fix : price_fixes(model, {}).fixes) {
     CAPTURE(fix.name.en);
     CHECK((fix.id == "schedule" || fix.id == "micro-batches" || fix.id == "combined" || fix.id == "jitter"));
@@ -390,7 +390,7 @@ TEST_CASE("what-if: the same bytes whatever the number of threads") {
   o.dp = 4;
   o.jitter = 0.1;
   o.faults = {{"slow-rank", 5, 1.3}};
-  const Trace trace = simulated(o);
+  const Trace trace = linked_run(o);
   const auto all = [&] {
     WhatIf model = model_of(trace);
     std::string text;
@@ -409,7 +409,7 @@ TEST_CASE("what-if: the same bytes whatever the number of threads") {
 
 TEST_CASE("what-if: what cannot be is said") {
   SimulateOptions o = options_for("1f1b", 4, 8);
-  const Trace trace = simulated(o);
+  const Trace trace = linked_run(o);
   const WhatIf model = model_of(trace);
   Changes changes;
   changes.schedule = "no-such";
@@ -422,7 +422,7 @@ TEST_CASE("what-if: what cannot be is said") {
   CHECK(model.price(nobody).saving_ns == 0);
 
   // Without a schedule the recorded order can still be priced.
-  Trace odd = simulated(o);
+  Trace odd = linked_run(o);
   for (size_t i = 0; i < odd.cells.size(); ++i) odd.cells.micro_batch[i] = kUnknown;
   for (Part& part : odd.parts) part.stage = kUnknown;
   odd.links.clear();
@@ -442,7 +442,7 @@ TEST_CASE("what-if: what cannot be is said") {
   CHECK_FALSE(what_if_of(empty, notes));
 
   // Damaged: replicas of huge numbers, cells backwards in time.
-  Trace bad = simulated(o);
+  Trace bad = linked_run(o);
   bad.parts[1].dp = 2'000'000'000;
   for (size_t i = 0; i < bad.cells.size(); i += 3) std::swap(bad.cells.start_ns[i], bad.cells.end_ns[i]);
   bad.cells.sort();
