@@ -1,9 +1,12 @@
+#include <future>
+
 #include "cli/commands.h"
 #include "cli/paths.h"
 #include "cli/questions.h"
 #include "exporters/table_text.h"
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
+#include "profile/shared_rows.h"
 
 namespace stageline {
 namespace {
@@ -55,6 +58,35 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
     }
   return {};
 }
+
+// Answers of several analyses in their order. Those of a profile work at the same time, because what most of them spend
+// is the layout of a rank's rows, which they share.
+class Answers {
+ public:
+  Answers(const std::vector<const Analysis*>& chosen, const AnalysisInput& input)
+      : chosen_(chosen), input_(input), shared_(chosen.size() + 1, std::max(2, thread_count())) {
+    if (chosen.size() < 2 || thread_count() < 2) return;
+    input.run();
+    {  // makes the facts that all share before they start
+      SharedRows::Seat first(shared_, chosen.size());
+      if (!make_torch_run(*input.trace, {input.hta, input.include_last_step, &first})) return;
+    }
+    for (size_t k = 0; k < chosen.size(); ++k)
+      begun_.push_back(std::async(std::launch::async, [this, k] {
+        SharedRows::Seat seat(shared_, k);
+        AnalysisInput own = input_;
+        own.rows = &seat;
+        return chosen_[k]->run(own);
+      }));
+  }
+  Result<AnalysisResult> operator[](size_t k) { return begun_.empty() ? chosen_[k]->run(input_) : begun_[k].get(); }
+
+ private:
+  const std::vector<const Analysis*>& chosen_;
+  const AnalysisInput& input_;
+  SharedRows shared_;
+  std::vector<std::future<Result<AnalysisResult>>> begun_;  // their ends are awaited before what they use goes
+};
 
 // Writes an answer as one object, table by table, because there may be hundreds of thousands of rows.
 void write_json(const Analysis& analysis, const AnalysisResult& result, OutputFile& out) {
@@ -112,8 +144,10 @@ Result<int> run_analyze(const Arguments& given) {
   notes.merge(runs.test.diagnostics);
   Diagnostics own_notes;  // for all analyses together: a note that several of them make appears once
   bool first = true;
-  for (const Analysis* analysis : *chosen) {
-    TRY(result, analysis->run(*input));
+  Answers answers(*chosen, *input);
+  for (size_t k = 0; k < chosen->size(); ++k) {
+    const Analysis* analysis = (*chosen)[k];
+    TRY(result, answers[k]);
     merge_notes(own_notes, result->notes);
     if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
     if (arguments.has("overlay") && result->overlay)

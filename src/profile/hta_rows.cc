@@ -229,6 +229,16 @@ bool hta_keeps_fractions() {
 
 void hta_round(const Part& part, int64_t& start_ns, int64_t& dur_ns) {
   if (!part.fractional_time || hta_keeps_fractions()) return;
+  // Below 2^50 ns the three roundings of HTA's doubles are together less than a thousandth of a microsecond. They count
+  // only where the end is a whole microsecond, which the sum of start and duration may miss.
+  constexpr uint64_t kExact = uint64_t{1} << 50;
+  if (static_cast<uint64_t>(start_ns) < kExact && static_cast<uint64_t>(dur_ns) < kExact &&
+      (start_ns + dur_ns) % 1000 != 0) {
+    const int64_t end_ns = (start_ns + dur_ns) / 1000 * 1000;
+    start_ns = (start_ns + 999) / 1000 * 1000;
+    dur_ns = end_ns - start_ns;
+    return;
+  }
   const double start = hta_raw_us(start_ns);
   const double end = std::floor(start + hta_raw_us(dur_ns));
   start_ns = static_cast<int64_t>(std::ceil(start)) * 1000;
@@ -257,15 +267,17 @@ std::vector<bool> hta_run_facts(TorchRun& run) {
     if (replaced) continue;
     const Part& part = trace.parts[p];
     const Slices& s = part.slices;
+    int64_t first_ns = INT64_MAX, no_time = 0;
     for (size_t i = 0; i < s.size(); ++i) {
       if (!is_hta_row(trace, s, i)) continue;
       held[p] = true;
       seen[s.name_id[i]] = true;
-      int64_t start = s.start_ns[i] - part.base_time_ns, dur = s.dur_ns[i];
-      hta_round(part, start, dur);
-      run.zero_ns = std::min(run.zero_ns, start);
+      first_ns = std::min(first_ns, s.start_ns[i] - part.base_time_ns);
     }
-    if (held[p] && (!held[first] || run.ranks[p] < run.ranks[first])) first = p;
+    if (!held[p]) continue;
+    hta_round(part, first_ns, no_time);
+    run.zero_ns = std::min(run.zero_ns, first_ns);
+    if (!held[first] || run.ranks[p] < run.ranks[first]) first = p;
   }
   if (first < held.size() && held[first])
     for (const MetaField& field : trace.parts[first].metadata)

@@ -71,7 +71,9 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
   return rank;
 }
 
-TorchRank laid_out(const TorchRun& run, size_t part) {
+}  // namespace
+
+TorchRank lay_out_rank(const TorchRun& run, size_t part) {
   if (!run.options.hta) return exact_rank(run, part);
   TorchRank rank = hta_rank_rows(run, part);
   if (run.trace->slice_filter.any())
@@ -80,11 +82,12 @@ TorchRank laid_out(const TorchRun& run, size_t part) {
   return rank;
 }
 
-}  // namespace
-
 Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options) {
   if (options.store)
-    if (std::optional<TorchRun> kept = options.store->run(options)) return std::move(*kept);
+    if (std::optional<TorchRun> kept = options.store->run(options)) {
+      kept->options = options;  // another question may have made it
+      return std::move(*kept);
+    }
   TorchRun run;
   run.trace = &trace;
   run.options = options;
@@ -123,12 +126,8 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
 }
 
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part) {
-  TorchRowStore* const store = run.options.store;
-  if (store)
-    if (auto kept = store->rank(run.options, part)) return kept;
-  auto rank = std::make_shared<const TorchRank>(laid_out(run, part));
-  if (store) store->keep(run.options, part, rank);
-  return rank;
+  if (run.options.store) return run.options.store->rank(run, part);
+  return std::make_shared<const TorchRank>(lay_out_rank(run, part));
 }
 
 std::optional<TorchRun> TorchRowStore::run(const TorchOptions& options) const {
@@ -142,17 +141,17 @@ void TorchRowStore::keep(const TorchRun& run) {
   runs_.emplace(mode(run.options), run);
 }
 
-std::shared_ptr<const TorchRank> TorchRowStore::rank(const TorchOptions& options, size_t part) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = ranks_.find({mode(options), part});
-  return found == ranks_.end() ? nullptr : found->second;
-}
-
-void TorchRowStore::keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank) {
+std::shared_ptr<const TorchRank> TorchRowStore::rank(const TorchRun& run, size_t part) {
+  const std::pair key(mode(run.options), part);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = ranks_.find(key); found != ranks_.end()) return found->second;
+  }
+  auto rank = std::make_shared<const TorchRank>(lay_out_rank(run, part));
   const size_t bytes = rank->rows.capacity() * sizeof(TorchRow) + rank->row_of_index.capacity() * sizeof(int32_t);
   const std::lock_guard lock(mutex_);
-  if (bytes_ + bytes > max_bytes_ || !ranks_.emplace(std::pair(mode(options), part), rank).second) return;
-  bytes_ += bytes;
+  if (bytes_ + bytes <= max_bytes_ && ranks_.emplace(key, rank).second) bytes_ += bytes;
+  return rank;
 }
 
 void note_last_step(const TorchRun& run, Diagnostics& notes) {

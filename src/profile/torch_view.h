@@ -17,18 +17,18 @@
 namespace stageline {
 
 // Keeps rows that were laid out for one question and serves the next ones with them, since laying out is most of what a
-// question costs. It is meant for programs that ask one trace often (Python); a command that asks once does not use it.
-// Thread-safe.
+// question costs. It is meant for programs that ask one trace often (Python). A command that asks several questions at
+// once uses SharedRows, and one that asks once none. Thread-safe.
 class TorchRowStore {
  public:
   static constexpr size_t kMaxBytes = size_t{2} << 30;  // ranks beyond this are laid out again each time
   explicit TorchRowStore(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
+  virtual ~TorchRowStore() = default;
 
-  std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept
-  void keep(const TorchRun& run);
-  // nullptr when it was not kept.
-  std::shared_ptr<const TorchRank> rank(const TorchOptions& options, size_t part) const;
-  void keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank);
+  virtual std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept
+  virtual void keep(const TorchRun& run);
+  virtual std::shared_ptr<const TorchRank> rank(const TorchRun& run, size_t part);  // kept, or laid out now
+  virtual bool in_order() const { return false; }  // whether ranks are asked for one after another
 
  private:
   static int mode(const TorchOptions& options) { return options.hta * 2 + options.include_last_step; }
@@ -45,12 +45,17 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
 // Never returns nullptr. O(slices of the part), unless the run's store has the rank. The caller should release it when
 // done, so that memory is bounded by the ranks in use and the store.
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part);
+TorchRank lay_out_rank(const TorchRun& run, size_t part);  // the same without the store
 
-// Asks each rank of the run, on all threads; the answers are in the order of run.parts.
+// Asks each rank of the run, on all threads unless its store has them in order; the answers are in the order of
+// run.parts.
 template <class Ask, class Answer = std::invoke_result_t<Ask, const TorchRank&>>
 auto ask_ranks(const TorchRun& run, Ask ask, Answer none = {}) {
   std::vector<Answer> answers(run.parts.size(), std::move(none));
-  parallel_for(answers.size(), [&](size_t k) { answers[k] = ask(*torch_rank(run, run.parts[k])); });
+  const auto answer = [&](size_t k) { answers[k] = ask(*torch_rank(run, run.parts[k])); };
+  if (run.options.store && run.options.store->in_order())
+    for (size_t k = 0; k < answers.size(); ++k) answer(k);
+  else parallel_for(answers.size(), answer);
   return answers;
 }
 

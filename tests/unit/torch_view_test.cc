@@ -45,6 +45,29 @@ TEST_CASE("whole microseconds are not rounded by HTA") {
   CHECK(named(trace, rows_of(trace, true), "a").dur_ns == 3500);
 }
 
+TEST_CASE("HTA's rounding by whole numbers is that by doubles") {
+  Part part;
+  part.fractional_time = true;
+  uint64_t random = 1;
+  for (int k = 0; k < 200'000; ++k) {
+    const auto draw = [&](int bits) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      return static_cast<int64_t>(random >> (64 - bits));
+    };
+    int64_t start = draw(1 + k % 53), dur = draw(1 + k % 47);
+    if (k % 5 == 0) dur += 1000 - (start + dur) % 1000;  // an end in whole microseconds
+    if (k % 7 == 0) start = -start;
+    const double from = hta_raw_us(start), to = std::floor(from + hta_raw_us(dur));
+    const int64_t start_ns = static_cast<int64_t>(std::ceil(from)) * 1000;
+    const int64_t dur_ns = static_cast<int64_t>(to) * 1000 - start_ns;
+    CAPTURE(start);
+    CAPTURE(dur);
+    hta_round(part, start, dur);
+    REQUIRE(start == start_ns);
+    REQUIRE(dur == dur_ns);
+  }
+}
+
 TEST_CASE("F11: steps are the host's, device work follows its launch") {
   // The device runs step 1 while the host is in step 2, and its annotations lag too.
   const Trace trace = torch_trace(
