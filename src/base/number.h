@@ -26,14 +26,6 @@ constexpr int64_t between_ns(int64_t from, int64_t to) {
   return __builtin_sub_overflow(to, from, &ns) ? (to < from ? INT64_MIN : INT64_MAX) : ns;
 }
 
-// Adds up what `of` (a member or a function) makes of each value, in their order, so that doubles always come out the
-// same. T is the type of the sum: sum_over<int64_t>(lines, &Line::ns).
-template <class T, class Range, class Of = std::identity> T sum_over(const Range& values, Of of = {}) {
-  T sum = 0;
-  for (const auto& value : values) sum += std::invoke(of, value);
-  return sum;
-}
-
 // Reads the whole text as an integer; nullopt when it is none.
 std::optional<int64_t> parse_int(std::string_view text);
 // Reads the whole text as a finite double; nullopt when it is none.

@@ -4,6 +4,7 @@
 
 #include "base/by_enum.h"
 #include "base/number.h"
+#include "base/ranges.h"
 #include "base/result.h"
 #include "base/sort.h"
 #include "base/std.h"
