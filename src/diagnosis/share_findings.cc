@@ -1,7 +1,6 @@
 #include "diagnosis/share_findings.h"
 
 #include "diagnosis/causes/link_times.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -1,6 +1,5 @@
 #include "diagnosis/explain.h"
 #include "pipeline/measure/training_time.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/sums/stage_costs.h"
 #include "pipeline/sums/step_ratios.h"
 
 namespace stageline {

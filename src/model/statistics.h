@@ -41,6 +41,13 @@ inline double quantile(const std::vector<double>& sorted, double p) {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
 }
 
+// Returns the median (of an even number of values the mean of the middle two); NaN when there are none.
+double median_of(std::vector<double> values);
+double median_in_place(std::span<double> values);  // reorders `values`
+// Returns a percentile, linear between values in any order, of which there must be one at least; reorders them.
+// O(values).
+double percentile_of(std::vector<int64_t>& values, double share);
+
 inline double mean_of(const std::vector<double>& values) {
   const double sum = sum_over<double>(values);
   return values.empty() ? kNaN : sum / values.size();

@@ -4,7 +4,6 @@
 #include "analyses/cluster/msprof.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 #include "profile/device_time.h"
 
 namespace stageline {

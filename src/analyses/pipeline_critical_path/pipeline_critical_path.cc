@@ -5,7 +5,6 @@
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 #include "pipeline/replay/graph_path.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

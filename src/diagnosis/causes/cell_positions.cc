@@ -1,5 +1,5 @@
 #include "diagnosis/causes/cell_times.h"
-#include "pipeline/sums/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {

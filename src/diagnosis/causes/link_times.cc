@@ -3,7 +3,6 @@
 #include "diagnosis/causes/start_reasons.h"
 #include "model/run_extent.h"
 #include "pipeline/measure/links.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "diagnosis/causes/start_delays.h"
 #include "pipeline/replay/recorded_messages.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

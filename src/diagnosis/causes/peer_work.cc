@@ -1,6 +1,6 @@
 #include "diagnosis/causes/peer_work.h"
 
-#include "pipeline/sums/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {

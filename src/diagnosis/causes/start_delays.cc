@@ -1,7 +1,6 @@
 #include "diagnosis/causes/start_delays.h"
 
 #include "pipeline/clocks/align.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

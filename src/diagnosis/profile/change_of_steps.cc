@@ -2,7 +2,6 @@
 
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/diff/diff_side.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

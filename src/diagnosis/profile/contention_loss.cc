@@ -2,7 +2,6 @@
 // place of the program, are compared with those of them that run alone.
 #include "diagnosis/profile/loss_search.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

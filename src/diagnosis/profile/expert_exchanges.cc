@@ -3,7 +3,6 @@
 #include "diagnosis/causes/cause.h"
 #include "model/statistics.h"
 #include "pipeline/replay/peer_cells.h"
-#include "pipeline/sums/stage_costs.h"
 #include "profile/expert_products.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 // Finds communication during which nothing is computed, and copies during which nothing else runs.
 #include "diagnosis/profile/loss_search.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 #include "diagnosis/profile/finding_parts.h"
 #include "model/message_names.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

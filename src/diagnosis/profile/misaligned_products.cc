@@ -2,7 +2,6 @@
 // compared with aligned products of their type whose work is nearest to the same power of two.
 #include "diagnosis/profile/loss_search.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "diagnosis/profile/profile_facts.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

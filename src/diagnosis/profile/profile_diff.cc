@@ -4,7 +4,6 @@
 #include "diagnosis/diff/diff_side.h"
 #include "diagnosis/profile/change_of_steps.h"
 #include "diagnosis/profile/part_items.h"
-#include "pipeline/sums/stage_costs.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {

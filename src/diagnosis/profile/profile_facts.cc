@@ -5,7 +5,6 @@
 #include "model/run_extent.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

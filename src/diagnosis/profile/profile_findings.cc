@@ -8,7 +8,6 @@
 #include "diagnosis/profile/phases.h"
 #include "diagnosis/profile/transfer_findings.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 #include "diagnosis/profile/profile_diff.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

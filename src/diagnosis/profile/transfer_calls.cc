@@ -2,7 +2,6 @@
 
 #include "model/statistics.h"
 #include "model/torch_facts.h"
-#include "pipeline/sums/stage_costs.h"
 #include "profile/slow_groups.h"
 
 namespace stageline {

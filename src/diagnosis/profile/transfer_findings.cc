@@ -2,7 +2,6 @@
 
 #include "diagnosis/profile/transfer_calls.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 #include "profile/slow_groups.h"
 
 namespace stageline {

@@ -1,6 +1,7 @@
 #include "diagnosis/what_if/layer_split.h"
 
 #include "diagnosis/what_if/stage_bytes.h"
+#include "model/statistics.h"
 #include "plan/split.h"
 
 namespace stageline {

@@ -2,7 +2,7 @@
 // numbers.
 #include "base/parallel.h"
 #include "diagnosis/what_if/what_if.h"
-#include "pipeline/sums/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {

@@ -1,5 +1,7 @@
 #include "pipeline/measure/host_delays.h"
 
+#include "model/statistics.h"
+
 namespace stageline {
 namespace {
 

@@ -1,7 +1,7 @@
 #include "pipeline/measure/link_transfers.h"
 
+#include "model/statistics.h"
 #include "pipeline/clocks/match.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,5 @@
 #include "pipeline/measure/links.h"
 
-#include "pipeline/sums/stage_costs.h"
-
 namespace stageline {
 namespace {
 

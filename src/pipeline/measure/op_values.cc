@@ -1,5 +1,7 @@
 #include "pipeline/measure/op_values.h"
 
+#include "model/statistics.h"
+
 namespace stageline {
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include "base/parallel.h"
 #include "pipeline/replay/step_graph.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -1,6 +1,7 @@
 #include "pipeline/measure/sequence_lengths.h"
 
 #include "base/sorting.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {

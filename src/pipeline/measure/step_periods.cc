@@ -3,7 +3,6 @@
 #include "model/intervals.h"
 #include "model/row_names.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

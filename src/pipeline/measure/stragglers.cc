@@ -1,6 +1,7 @@
 #include "pipeline/measure/stragglers.h"
 
 #include "base/parallel.h"
+#include "model/statistics.h"
 #include "pipeline/measure/host_delays.h"
 
 namespace stageline {

@@ -15,13 +15,13 @@
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/intervals.h"
+#include "model/statistics.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/replay/peer_cells.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

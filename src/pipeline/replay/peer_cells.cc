@@ -1,6 +1,6 @@
 #include "pipeline/replay/peer_cells.h"
 
-#include "pipeline/sums/stage_costs.h"
+#include "model/statistics.h"
 
 namespace stageline {
 namespace {

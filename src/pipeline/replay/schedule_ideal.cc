@@ -1,4 +1,5 @@
 #include "model/run_extent.h"
+#include "model/statistics.h"
 #include "pipeline/replay/theory.h"
 #include "schedules/registry.h"
 

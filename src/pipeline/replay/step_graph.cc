@@ -3,9 +3,9 @@
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
+#include "model/statistics.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/step_draft.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,6 @@
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "pipeline/sums/course.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

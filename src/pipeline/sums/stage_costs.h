@@ -30,13 +30,6 @@ struct StageLoad {
 };
 std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
 
-// Returns the median (of an even number of values the mean of the middle two); NaN when there are none.
-double median_of(std::vector<double> values);
-double median_in_place(std::span<double> values);  // reorders `values`
-// Returns a percentile, linear between values in any order, of which there must be one at least; reorders them.
-// O(values).
-double percentile_of(std::vector<int64_t>& values, double share);
-
 // The mean time of one micro-batch on a virtual stage, for each direction: forward, backward (B or I), weight gradient.
 inline constexpr size_t kDirections = 3;
 using DirectionCost = std::array<double, kDirections>;

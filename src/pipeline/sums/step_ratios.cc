@@ -1,7 +1,6 @@
 #include "pipeline/sums/step_ratios.h"
 
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

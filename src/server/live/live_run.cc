@@ -5,7 +5,6 @@
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"
 #include "model/intervals.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,7 +8,6 @@
 #include "diagnosis/causes/telling.h"
 #include "pipeline/replay/order_graph.h"
 #include "pipeline/replay/replay.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -4,7 +4,6 @@
 #include "diagnosis/causes/peers/peers.h"
 
 #include "diagnosis/causes/telling.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

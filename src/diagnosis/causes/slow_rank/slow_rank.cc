@@ -2,7 +2,6 @@
 // other replicas.
 #include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/telling.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {
