@@ -22,9 +22,7 @@ const std::vector<const Analysis*>& analyses() {
     };
 #define ANALYSIS(id, ...) add(#id, {.run = run_##id __VA_OPT__(, ) __VA_ARGS__});
 #include "analyses/analyses.def"
-    std::vector<const Analysis*> list;
-    for (const Analysis& analysis : named) list.push_back(&analysis);
-    return list;
+    return mapped<const Analysis*>(named, [&](const Analysis& analysis) { return &analysis; });
   }();
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/ranges.h"
 #include "base/text.h"
 
 namespace stageline {
@@ -232,8 +233,7 @@ std::vector<std::string> percents(const std::vector<double>& shares) {
   constexpr double kNearWhole = 0.0005;
   std::vector<std::string> out;
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-  std::vector<double> tenths;
-  for (const double share : shares) tenths.push_back(share * kTenths);
+  auto tenths = mapped<double>(shares, [&](const double share) { return share * kTenths; });
   if (shares.size() < 2 || !(std::abs(sum - 1) < kNearWhole)) {
     for (const double share : shares) out.push_back(percent(share));
     return out;
@@ -243,8 +243,7 @@ std::vector<std::string> percents(const std::vector<double>& shares) {
   whole[0] = std::round(parse_double(fixed(shares[0] * 100, 1)).value_or(0) * 10);
   double open = kTenths - whole[0];
   for (size_t i = 1; i < tenths.size(); ++i) open -= whole[i] = std::floor(tenths[i]);
-  std::vector<size_t> order(tenths.size() - 1);
-  std::iota(order.begin(), order.end(), size_t{1});
+  auto order = indexes<size_t>(tenths.size() - 1, 1);
   std::ranges::stable_sort(order, [&](size_t a, size_t b) { return tenths[a] - whole[a] > tenths[b] - whole[b]; });
   for (size_t i = 0; i < order.size() && open >= 1; ++i, --open) ++whole[order[i]];
   for (const double tenth : whole) out.push_back(percent(tenth / kTenths));

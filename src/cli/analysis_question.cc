@@ -19,8 +19,7 @@ Result<const Analysis*> analysis_named(const std::string& name) {
     if (const Analysis* found = find_analysis(name.substr(4))) return found;
   if (std::string hint = hint_for_mode(dashed(name)); !hint.empty())
     return make_error(ErrorCode::kUsage, "no analysis \"" + name + "\"", std::move(hint));
-  std::vector<std::string> names;
-  for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
+  auto names = mapped<std::string>(analyses(), [&](const Analysis* analysis) { return analysis->name; });
   const std::string near = nearest(dashed(name), names);
   return make_error(ErrorCode::kUsage, "no analysis \"" + name + "\"",
                     near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?");

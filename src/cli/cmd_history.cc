@@ -106,8 +106,7 @@ class HistoryFile {
     } else if (!input_file_of(path_, facts).empty()) {
       return foreign();
     }
-    int64_t next = 1;
-    for (const HistoryRun& run : runs) next = std::max(next, run.id + 1);
+    int64_t next = max_over<int64_t>(runs, [&](const HistoryRun& run) { return run.id + 1; }, 1);
     for (HistoryRun& run : added) {
       run.id = next++;
       runs.push_back(std::move(run));
@@ -224,8 +223,7 @@ struct Change {
 };
 
 std::vector<Change> changes_of(const std::vector<HistoryRun>& runs) {
-  std::vector<double> series;
-  for (const HistoryRun& run : runs) series.push_back(run.step_ns);
+  auto series = mapped<double>(runs, &HistoryRun::step_ns);
   const std::vector<ChangePoint> points = change_points(series);
   std::vector<Change> out;
   for (size_t i = 0; i < points.size(); ++i) {

@@ -83,9 +83,7 @@ std::vector<std::string> Arguments::all(std::string_view name) const {
 }
 
 std::vector<std::string> Arguments::given() const {
-  std::vector<std::string> names;
-  for (const auto& [name, values] : values_) names.push_back(name);
-  return names;
+  return mapped<std::string>(values_, [&](const auto& entry) { return entry.first; });
 }
 
 Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int64_t minimum, int64_t maximum) const {

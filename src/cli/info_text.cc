@@ -204,11 +204,9 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   if (const Text& lead = e.run.empty() ? e.headline.lead : e.opening; !lead.empty())
     out += wrapped(pick(lead), terminal.width, 0);
   const auto bars = [&](const std::vector<SpanPart>& parts) {
-    int widest = 0;
-    for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label)));
+    int widest = max_over<int>(parts, [&](const SpanPart& part) { return display_width(pick(part.label)); });
     if (!parts.empty()) out += "\n";
-    std::vector<double> shares;
-    for (const SpanPart& part : parts) shares.push_back(part.share);
+    auto shares = mapped<double>(parts, &SpanPart::share);
     const std::vector<std::string> printed = percents(shares);
     const std::string zero = percent(0);
     for (size_t p = 0; p < parts.size(); ++p) {

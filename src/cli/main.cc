@@ -66,8 +66,7 @@ int fail_unknown(const std::vector<std::string>& words) {
   }
   if (words[0] == "advisor" || words[0] == "compare")
     return fail(make_error(ErrorCode::kUsage, "no command \"" + words[0] + "\"", hint_for_mode(words[0])));
-  std::vector<std::string> names;
-  for (const Command& known : command_table()) names.emplace_back(known.name);
+  auto names = mapped<std::string>(command_table(), &Command::name);
   const std::string near = nearest(dashed(words[0]), names);
   return fail(make_error(ErrorCode::kUsage,
                          "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),

@@ -182,10 +182,8 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   headline.pop_back();  // the end of the line stays without colour
   std::string out = painted(headline, "1", terminal.colour_out) + "\n";
   out += wrapped(pick(h.lead), terminal.width, 0) + "\n";
-  int label_width = 0;
-  for (const SpanPart& part : h.parts) label_width = std::max(label_width, display_width(pick(part.label)));
-  std::vector<double> shares;
-  for (const SpanPart& part : h.parts) shares.push_back(part.share);
+  int label_width = max_over<int>(h.parts, [&](const SpanPart& part) { return display_width(pick(part.label)); });
+  auto shares = mapped<double>(h.parts, &SpanPart::share);
   const std::vector<std::string> printed = percents(shares);
   for (size_t p = 0; p < h.parts.size(); ++p) {
     const SpanPart& part = h.parts[p];

@@ -129,8 +129,7 @@ std::string unless_known(const Text& title, const std::string& size) {
 
 // The schedule's own bubble, with the digits of the bar above it.
 Args bubble_args(const Explanation& e) {
-  std::vector<double> shares;
-  for (const SpanPart& part : e.parts) shares.push_back(part.share);
+  auto shares = mapped<double>(e.parts, &SpanPart::share);
   const std::vector<std::string> printed = percents(shares);
   Args args;
   for (size_t p = 0; p < printed.size(); ++p)
@@ -299,8 +298,7 @@ void explain_cells(const Run& run, const Headline& headline, bool with_offers, c
 
 // Adds the findings of the run's figures that no cause reports.
 void add_known(std::vector<Finding> known, Explanation& e) {
-  std::set<std::string> shown;
-  for (const Finding& f : e.findings) shown.insert(f.id);
+  std::set<std::string> shown = mapped<std::set>(e.findings, &Finding::id);
   for (Finding& f : known) {
     if (f.id == "none" || shown.contains(f.id)) continue;
     if (f.is_time && f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;

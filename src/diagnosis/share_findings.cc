@@ -91,8 +91,7 @@ LastReplica last_replica(const StepGraph& graph) {
     found.replicas = std::max<int64_t>(found.replicas, ends.size());
     ++found.steps;
     ++last_in[last->first];
-    std::vector<double> waits;
-    for (const auto& [dp, end] : ends) waits.push_back(last->second - end);
+    auto waits = mapped<double>(ends, [&](const auto& entry) { return last->second - entry.second; });
     median_waits.push_back(median_of(std::move(waits)));
   }
   if (!median_waits.empty()) found.median_wait_ns = mean_of(median_waits);
@@ -116,8 +115,7 @@ LateTime late_time(const Trace& trace, const StepGraph& graph, const RunCoverage
     all_ns += graph.delay_ns[op];
     if (graph.cell[op] == kNoCell || coverage.fed(graph.cell[op])) fed_ns[graph.part[op]] += graph.delay_ns[op];
   }
-  double sum_ns = 0;
-  for (const auto& [part, ns] : fed_ns) sum_ns += ns;
+  double sum_ns = sum_over<double>(fed_ns, [&](const auto& entry) { return entry.second; });
   LateTime late{.fed = all_ns > 0 ? sum_ns / all_ns : 1};
   for (const auto& [part, ns] : fed_ns)
     if (ns >= kEverywhere * sum_ns) late.rank = trace.parts[part].rank;

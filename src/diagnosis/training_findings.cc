@@ -35,8 +35,7 @@ class Teller {
   size_t steps() const { return time_.step_count(); }
   size_t ranks() const { return time_.ranks.size(); }
   double median_over_steps(size_t r, TrainingPart part) const {
-    std::vector<double> all;
-    for (const TrainingStep& step : time_.ranks[r].steps) all.push_back(step.of(part));
+    auto all = mapped<double>(time_.ranks[r].steps, [&](const TrainingStep& step) { return step.of(part); });
     return median_of(std::move(all));
   }
 
@@ -111,8 +110,7 @@ class Teller {
   Usual usual_of(size_t r) const {
     Usual usual;
     for (size_t k = 0; k < kTrainingParts; ++k) usual.of_part[k] = median_over_steps(r, static_cast<TrainingPart>(k));
-    std::vector<double> own;
-    for (const TrainingStep& step : time_.ranks[r].steps) own.push_back(step.own_ns());
+    auto own = mapped<double>(time_.ranks[r].steps, &TrainingStep::own_ns);
     usual.own_ns = median_of(std::move(own));
     return usual;
   }

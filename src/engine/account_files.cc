@@ -168,8 +168,7 @@ std::vector<std::vector<StepCount>> steps_of_parts(const Trace& trace) {
 }
 
 int64_t usual_count(const std::vector<StepCount>& steps) {
-  std::vector<int64_t> counts;
-  for (const StepCount& one : steps) counts.push_back(one.cells);
+  auto counts = mapped<int64_t>(steps, &StepCount::cells);
   std::nth_element(counts.begin(), counts.begin() + counts.size() / 2, counts.end());
   return counts[counts.size() / 2];
 }

@@ -278,8 +278,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   merge_notes(diagnostics, notes);
   const bool profiled = trace.cells.size() == 0 && trace.slice_count() > 0;
   if (!clock_summary(trace).by.empty()) {
-    std::vector<ClockMap> clocks;
-    for (const Part& part : trace.parts) clocks.push_back(part.clock_map);
+    auto clocks = mapped<ClockMap>(trace.parts, &Part::clock_map);
     tables.push_back(whole ? clock_table(trace, clocks, false) : clock_summary_table(trace, clocks, false));
   }
   if (!profiled) tables.push_back(cells_table(trace));

@@ -82,8 +82,7 @@ StepsOfParts steps_of_parts(const Trace& trace) {
 }
 
 int32_t last_of_all(const StepsOfParts& parts) {
-  int32_t last = INT32_MAX;
-  for (const auto& [part, steps] : parts) last = std::min(last, steps.second);
+  int32_t last = min_over<int32_t>(parts, [&](const auto& entry) { return entry.second.second; }, INT32_MAX);
   return parts.empty() ? -1 : last;
 }
 

@@ -57,8 +57,7 @@ bool is_by_order(const Trace& trace, bool placed) {
 // Returns true when the order of work of these ranks shows their stages without the others.
 bool is_placed_alone(const Trace& trace, const std::vector<size_t>& parts) {
   Trace alone = trace.copy();
-  std::vector<int32_t> ranks;
-  for (const size_t p : parts) ranks.push_back(trace.parts[p].rank);
+  auto ranks = mapped<int32_t>(parts, [&](const size_t p) { return trace.parts[p].rank; });
   filter_trace(alone, ranks, INT64_MIN, INT64_MAX);
   for (size_t p = 0; p < alone.parts.size(); ++p)  // numbered from 0, as where it is the only run
     alone.parts[p].stage = alone.parts[p].dp = kUnknown, alone.parts[p].rank = static_cast<int32_t>(p);

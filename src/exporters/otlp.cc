@@ -32,8 +32,7 @@ std::string span_name(CellKind kind) {
 class OtlpWriter {
  public:
   explicit OtlpWriter(const Trace& trace) : trace_(trace), extent_(extent_of(trace)) {
-    int64_t first_ns = INT64_MAX;
-    for (const int64_t start : trace.cells.start_ns) first_ns = std::min(first_ns, start);
+    int64_t first_ns = min_over<int64_t>(trace.cells.start_ns);
     if (first_ns <= 0) shift_ns_ = 1'000'000'000 - first_ns;  // spans have times after 1970
     for (const Part& part : trace.parts) ranks_ = std::max<int64_t>(ranks_, part.rank + 1);
   }

@@ -129,15 +129,13 @@ TrackLayout lay_out_tracks(const Trace& trace) {
   add_steps(trace.cells, layout);
 
   // Machines come in order, ranks in order within a machine, and ranks without a machine last.
-  int32_t last_machine = kUnknown;
-  for (const Part& part : trace.parts) last_machine = std::max(last_machine, part.machine);
+  int32_t last_machine = max_over<int32_t>(trace.parts, &Part::machine, kUnknown);
   const bool machines_known = last_machine != kUnknown;
   const auto place = [&](uint32_t p) {
     const Part& part = trace.parts[p];
     return std::tuple(part.machine == kUnknown ? last_machine + 1 : part.machine, part.rank, p);
   };
-  std::vector<uint32_t> order(trace.parts.size());
-  std::iota(order.begin(), order.end(), 0u);
+  auto order = indexes<uint32_t>(trace.parts.size());
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return place(a) < place(b); });
 
   const Groups groups = group_by_lane(trace);

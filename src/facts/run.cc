@@ -25,9 +25,7 @@ void Run::make_once(Slot& slot, const std::function<std::shared_ptr<const void>(
 
 size_t Run::made_count() const {
   const std::lock_guard lock(mutex_);
-  size_t count = 0;
-  for (const auto& [fact, slot] : slots_) count += slot->value ? 1 : 0;
-  return count;
+  return sum_over<size_t>(slots_, [&](const auto& entry) { return entry.second->value ? 1 : 0; });
 }
 
 }  // namespace stageline

@@ -117,8 +117,7 @@ std::string Tools::opened_json(const Opened& run, const std::vector<std::string>
   json.each("suits", stageline::analyses(), [&](const Analysis* analysis) {
     if (!reason_against(*analysis, run.trace)) json.value(analysis->name);
   });
-  std::vector<const Diagnostic*> flaws;
-  for (const Diagnostic& d : run.trace.diagnostics.items()) flaws.push_back(&d);
+  auto flaws = mapped<const Diagnostic*>(run.trace.diagnostics.items(), [&](const Diagnostic& d) { return &d; });
   sort_stably(flaws, std::ranges::greater(), &Diagnostic::severity);
   json.objects("diagnostics", flaws | std::views::take(20), [&](const Diagnostic* flaw) {
     json.field("name", flaw->name).field("severity", severity_name(flaw->severity)).field("count", flaw->count);

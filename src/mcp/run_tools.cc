@@ -30,8 +30,7 @@ void append_texts(JsonWriter& json, const char* name, const std::vector<std::str
 
 Result<const Analysis*> analysis_named(const std::string& name) {
   if (const Analysis* const found = find_analysis(name)) return found;
-  std::vector<std::string> names;
-  for (const Analysis* known : stageline::analyses()) names.emplace_back(known->name);
+  auto names = mapped<std::string>(stageline::analyses(), [&](const Analysis* known) { return known->name; });
   const std::string near = nearest(name, names);
   return wrong("there is no analysis \"" + clean_text(name, 100) + "\"",
                near.empty() ? "call analyses" : "did you mean " + near + "?");
@@ -61,17 +60,14 @@ Result<const Table*> table_of(const std::string& name, const std::vector<Table>&
 Status check_sort(const Table& table, std::string_view sort) {
   const std::string column = sorted_column(sort);
   if (table.column_index(column) >= 0) return {};
-  std::vector<std::string> columns;
-  for (const ColumnSpec& c : table.columns()) columns.push_back(c.name);
+  auto columns = mapped<std::string>(table.columns(), &ColumnSpec::name);
   const std::string near = nearest(column, columns);
   return wrong(table.name() + " has no column \"" + clean_text(column, 60) + "\"",
                near.empty() ? "schema lists columns" : "did you mean " + near + "?");
 }
 
 std::vector<std::string> messages(const Diagnostics& notes) {
-  std::vector<std::string> out;
-  for (const Diagnostic& d : notes.items()) out.push_back(d.message.en);
-  return out;
+  return mapped<std::string>(notes.items(), [&](const Diagnostic& d) { return d.message.en; });
 }
 
 }  // namespace
@@ -80,8 +76,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
   json.objects("columns", table.columns(), [&](const ColumnSpec& c) {
     json.field("name", c.name).field("unit", raw_unit(c.type)).field("help", c.help);
   });
-  std::vector<size_t> order(table.row_count());
-  std::iota(order.begin(), order.end(), size_t{0});
+  auto order = indexes(table.row_count());
   for (size_t c = 0; !sort.empty() && c < table.columns().size(); ++c)
     if (table.columns()[c].name == sorted_column(sort))
       sort_stably(order, [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
@@ -273,8 +268,7 @@ Result<std::string> Tools::diff(const Value& arguments) {
   json.field("change_share", diff->change_ns / step).field("beyond_noise", diff->sure);
   if (!arguments["fail_on"].is_none()) json.field("fails", slower_by_more(*diff, limit));
   json.field("a", clean_text(run_line(diff->a).en, 500)).field("b", clean_text(run_line(diff->b).en, 500));
-  std::vector<std::string> changes;
-  for (const Text& change : diff->changes) changes.push_back(change.en);
+  auto changes = mapped<std::string>(diff->changes, &Text::en);
   append_texts(json, "changes", changes);
   json.objects("groups", merged_groups(*diff), [&](const DiffGroup& group) {
     json.field("what", clean_text(group_line(*diff, group).en, 500)).field_ns("effect_ns", group.effect_ns);

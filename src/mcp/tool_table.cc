@@ -43,8 +43,7 @@ Tool tool_from(std::string_view name, const dom::element& from) {
 }
 
 Status check_names(const Tool& tool, const Value& given) {
-  std::vector<std::string> names;
-  for (const Argument& argument : tool.arguments) names.emplace_back(argument.name);
+  auto names = mapped<std::string>(tool.arguments, &Argument::name);
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string name(given.key(i).text());
     if (std::ranges::find(names, name) != names.end()) continue;

@@ -83,8 +83,7 @@ void Cells::sort_rows(size_t begin, size_t end) {
   size_t i = begin + 1;
   while (i < end && before(i - 1, i)) ++i;
   if (i >= end) return;
-  std::vector<size_t> order(end - begin);
-  std::iota(order.begin(), order.end(), begin);
+  auto order = indexes(end - begin, begin);
   std::ranges::sort(order, before);
   each_column([&](auto& column) {
     const std::vector unsorted(column.begin() + begin, column.begin() + end);

@@ -123,8 +123,7 @@ inline Finding nothing_found(const std::string& name) {
 
 // Lists the parts of a whole with their shares, which add up to 100.0 % as printed.
 inline Text parts_text(const std::vector<SpanPart>& parts) {
-  std::vector<double> shares;
-  for (const SpanPart& part : parts) shares.push_back(part.share);
+  auto shares = mapped<double>(parts, &SpanPart::share);
   const std::vector<std::string> printed = percents(shares);
   std::vector<Text> texts;
   for (size_t p = 0; p < parts.size(); ++p)

@@ -90,8 +90,7 @@ inline bool kernels_are_missing(const Part& part) {
 // Returns for each of `parts` whether its kernels are missing although another part has some: its remaining device work
 // has no shares to compare with theirs.
 inline std::vector<bool> parts_without_kernels(const Trace& trace, const std::vector<size_t>& parts) {
-  std::vector<bool> lacks;
-  for (const size_t part : parts) lacks.push_back(kernels_are_missing(trace.parts[part]));
+  auto lacks = mapped<bool>(parts, [&](const size_t part) { return kernels_are_missing(trace.parts[part]); });
   if (std::find(lacks.begin(), lacks.end(), false) == lacks.end()) lacks.assign(lacks.size(), false);
   return lacks;
 }

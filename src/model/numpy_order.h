@@ -70,8 +70,7 @@ ptrdiff_t numpy_partition(const std::vector<Key>& keys, uint32_t* order, ptrdiff
 // Returns the positions of the keys in ascending order of the keys, which must not be NaN.
 template <class Key> std::vector<uint32_t> numpy_order(const std::vector<Key>& keys) {
   constexpr ptrdiff_t kInsertionLength = 15;
-  std::vector<uint32_t> order(keys.size());
-  std::iota(order.begin(), order.end(), 0u);
+  auto order = indexes<uint32_t>(keys.size());
   if (keys.size() < 2) return order;
   struct Range {
     ptrdiff_t first, last;
@@ -106,9 +105,7 @@ template <class Key> std::vector<uint32_t> numpy_order(const std::vector<Key>& k
 template <class Row, class KeyOf> void sort_as_numpy(std::vector<Row>& rows, KeyOf key_of) {
   std::vector<int64_t> keys(rows.size());
   std::ranges::transform(rows, keys.begin(), key_of);
-  std::vector<Row> sorted;
-  sorted.reserve(rows.size());
-  for (const uint32_t at : numpy_order(keys)) sorted.push_back(rows[at]);
+  auto sorted = mapped<Row>(numpy_order(keys), [&](const uint32_t at) { return rows[at]; });
   rows = std::move(sorted);
 }
 

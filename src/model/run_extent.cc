@@ -6,8 +6,7 @@ namespace stageline {
 
 int32_t micro_batches_per_step(const Trace& trace) {
   const Cells& cells = trace.cells;
-  int64_t highest = 0;
-  for (const int32_t label : cells.micro_batch) highest = std::max(highest, int64_t{label} + 1);
+  int64_t highest = max_over<int64_t>(cells.micro_batch, [&](const int32_t label) { return int64_t{label} + 1; });
   std::map<size_t, int64_t> counts;  // number of micro-batches → number of steps with it
   std::vector<int32_t> labels;
   std::vector<size_t> seen;  // for each label, where the last step that had it begins

@@ -37,9 +37,7 @@ std::vector<PipelinePhases> pipeline_phases(const Trace& trace, const std::vecto
     all.cool_down_ns = std::max(all.cool_down_ns, own.cool_down_ns);
     all.end_ns = std::max(all.end_ns, own.end_ns);
   }
-  std::vector<PipelinePhases> all;
-  for (const auto& [place, phases] : by_place) all.push_back(phases);
-  return all;
+  return mapped<PipelinePhases>(by_place, [&](const auto& entry) { return entry.second; });
 }
 
 }  // namespace stageline

@@ -5,8 +5,7 @@
 namespace stageline {
 
 std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
-  std::vector<uint32_t> order(rows.size());
-  std::iota(order.begin(), order.end(), 0u);
+  auto order = indexes<uint32_t>(rows.size());
   const auto key = [&](uint32_t i) { return std::tuple(rows.start_ns[i], -rows.dur_ns[i], rows.file_index[i], i); };
   // Rows that follow each other in the file keep its order, also where timestamps are so rough that two begin at once.
   int64_t end_ns = INT64_MIN;
@@ -57,8 +56,7 @@ size_t Trace::slice_count() const {
 }
 
 int32_t Trace::machine_count() const {
-  std::set<int32_t> machines;
-  for (const Part& part : parts) machines.insert(part.machine);
+  std::set<int32_t> machines = mapped<std::set>(parts, &Part::machine);
   return static_cast<int32_t>(machines.size());
 }
 

@@ -74,8 +74,7 @@ LayerParameters layer_parameters(const Model& m, const LayerKind& kind) {
 double total_parameters(const Model& m) {
   const double h = m.hidden;
   double sum = m.vocab * h * (m.tied ? 1 : 2) + m.norm_parts * h + m.positions * h;
-  std::vector<double> of_kind;
-  for (const LayerKind& kind : m.kinds) of_kind.push_back(layer_parameters(m, kind).sum());
+  auto of_kind = mapped<double>(m.kinds, [&](const LayerKind& kind) { return layer_parameters(m, kind).sum(); });
   for (const uint8_t kind : m.kind_of) sum += of_kind[kind];
   return sum;
 }

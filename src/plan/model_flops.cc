@@ -33,11 +33,8 @@ double forward_flops(const Model& m, const LayerKind& kind, const SequenceLength
 
 // Adds up what a function says of every layer.
 template <class Of> double over_layers(const Model& m, Of of) {
-  std::vector<double> of_kind;
-  for (const LayerKind& kind : m.kinds) of_kind.push_back(of(kind));
-  double sum = 0;
-  for (const uint8_t kind : m.kind_of) sum += of_kind[kind];
-  return sum;
+  auto of_kind = mapped<double>(m.kinds, [&](const LayerKind& kind) { return of(kind); });
+  return sum_over<double>(m.kind_of, [&](const uint8_t kind) { return of_kind[kind]; });
 }
 
 // Both embeddings as matrices, half of the square.

@@ -160,9 +160,8 @@ std::vector<ChunkPart> parts_of(const PlanProblem& p, int32_t rank, const Plan& 
 }
 
 RankPeak peak_of(const PlanProblem& p, int32_t rank, std::span<const ChunkPart> parts) {
-  std::vector<ChunkBytes> chunks;
-  chunks.reserve(parts.size());
-  for (const ChunkPart& x : parts) chunks.push_back(chunk_bytes(p, x.stage, x.lo, x.hi, x.recompute));
+  auto chunks =
+      mapped<ChunkBytes>(parts, [&](const ChunkPart& x) { return chunk_bytes(p, x.stage, x.lo, x.hi, x.recompute); });
   RankPeak peak = rank_peak(p.bytes, p.held[rank], chunks);
   if (!p.other_bytes.empty()) peak.other += static_cast<double>(p.other_bytes[rank]);
   return peak;

@@ -93,8 +93,7 @@ class StageTimes {
   // slow rank. The slowest leaves as long as it is slow. `whole` becomes their prices.
   std::vector<size_t> usual_stages(Prices& whole) const {
     const size_t stages = counts_.size(), outside = stages > 2 ? 1 : 0;
-    std::vector<size_t> usual(stages - 2 * outside);
-    std::iota(usual.begin(), usual.end(), outside);
+    auto usual = indexes(stages - 2 * outside, outside);
     whole = prices(usual, kDirections);
     while (stages > 2 && usual.size() > kinds_ && whole.distinct) {
       const auto worst = std::ranges::max_element(usual, {}, [&](size_t s) { return excess(whole, s); });

@@ -60,8 +60,7 @@ class Search {
   // way through the model. The fewest layers are computed again where one virtual stage has all that are free.
   int64_t floor_ns(const Recompute& choice) const {
     LayerTime all = sums_.before.back();
-    int64_t again = INT64_MAX;
-    for (const LayerTime& kind : p_.times.kinds) again = std::min(again, kind.forward);
+    int64_t again = min_over<int64_t>(p_.times.kinds, &LayerTime::forward);
     const int32_t widest = layers_ - (stages_ - 1) * p_.min_layers;
     all.input += again * (std::min(widest, choice.full) + (stages_ - 1) * std::min(p_.min_layers, choice.full));
     const int64_t ends = p_.times.embedding.sum() + p_.times.head.sum();
@@ -136,9 +135,8 @@ class Search {
     // steps_[k][lo]: where stage k may end if it begins at lo, with its bound; ends_[k][lo]: the least bound from
     // there. A stage with more layers than `widest` alone takes longer than the best plan.
     const int32_t least = p_.min_layers;
-    int64_t cheapest = INT64_MAX;
-    for (const LayerTime& kind : p_.times.kinds)
-      cheapest = std::min(cheapest, kind.sum() * p_.schedule.sizes.micro_batches);
+    int64_t cheapest = min_over<int64_t>(
+        p_.times.kinds, [&](const LayerTime& kind) { return kind.sum() * p_.schedule.sizes.micro_batches; });
     const int64_t widest = std::min<int64_t>(layers_, best_ns() / std::max<int64_t>(1, cheapest) + 1);
     steps_.assign(stages_, {});
     first_.clear();

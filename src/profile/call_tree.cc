@@ -224,8 +224,7 @@ Paths all_paths(const std::vector<const CallTree*>& columns) {
 std::vector<bool> left_out(const std::vector<double>& share, size_t max_nodes) {
   std::vector<bool> out(share.size(), false);
   if (share.size() <= max_nodes) return out;
-  std::vector<uint32_t> order(share.size());
-  std::iota(order.begin(), order.end(), 0U);
+  auto order = indexes<uint32_t>(share.size());
   const auto cut = order.begin() + std::max<size_t>(max_nodes, 1);
   std::nth_element(order.begin(), cut, order.end(),
                    [&](uint32_t a, uint32_t b) { return share[a] != share[b] ? share[a] > share[b] : a < b; });

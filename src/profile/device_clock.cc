@@ -70,9 +70,7 @@ std::vector<ClockTime> clock_times(const Part& part) {
     clock.recorded_ns += to - from;
     clock.computing_ns += busy.within(from, to);
   }
-  std::vector<ClockTime> out;
-  for (const auto& [mhz, clock] : by_clock) out.push_back(clock);
-  return out;
+  return mapped<ClockTime>(by_clock, [&](const auto& entry) { return entry.second; });
 }
 
 double computing_mhz(const std::vector<ClockTime>& clocks) {

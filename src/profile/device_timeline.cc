@@ -148,8 +148,7 @@ class TimelineBuilder {
   }
 
   void link_device() {
-    by_end_.resize(out_.device.size());
-    std::iota(by_end_.begin(), by_end_.end(), 0);
+    by_end_ = indexes<int32_t>(out_.device.size());
     sort_stably(by_end_, {}, [&](uint32_t item) { return end_of(item); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
@@ -316,8 +315,7 @@ class TimelineBuilder {
         out_.shortest_kernel_ns = std::min(out_.shortest_kernel_ns, std::max<int64_t>(0, work.end_ns - work.start_ns));
       if (is_short(j)) ++out_.short_kernel_count[launch_node(j)];
     }
-    std::vector<int32_t> all(out_.device.size());
-    std::iota(all.begin(), all.end(), 0);
+    auto all = indexes<int32_t>(out_.device.size());
     out_.gaps = idle_gaps(out_, all, out_.start_ns, out_.end_ns);
     for (IdleGap& gap : out_.gaps) look_at_gap(gap);
     // Finds the wait that returned right after the device became idle; the device was already idle at later waits in

@@ -47,8 +47,7 @@ class Matcher {
   std::string_view text(StringId id) const { return trace_.names.text(id); }
   // Returns true when a rank's ring has lost its first calls. Counting starts at 0, or at 1 with some backends.
   bool began_late(int32_t p) const {
-    int64_t first = INT64_MAX;
-    for (const FlightCall& call : part(p).flight_calls) first = std::min(first, call.record_id);
+    int64_t first = min_over<int64_t>(part(p).flight_calls, &FlightCall::record_id);
     return first != INT64_MAX && first > 1;
   }
   int64_t start_of(const Call& c) const { return part(c.part).slices.start_ns[c.call->slice]; }
@@ -165,8 +164,7 @@ class Matcher {
 
   // Lists the members that did not make the call as culprits. Returns false when a member may have lost it.
   bool find_missing(const std::vector<Call>& calls, const std::vector<int32_t>& members, FlightProblem& problem) const {
-    std::set<int32_t> present;
-    for (const Call& c : calls) present.insert(c.part);
+    std::set<int32_t> present = mapped<std::set>(calls, &Call::part);
     bool known = true;
     for (const int32_t p : members) {
       if (present.contains(p)) continue;

@@ -15,9 +15,7 @@ bool is_step_symbol(std::string_view name) {
 }
 
 IdSlots correlations_of(const std::vector<TorchRow>& rows) {
-  std::vector<int64_t> ids;
-  ids.reserve(rows.size());
-  for (const TorchRow& row : rows) ids.push_back(row.correlation);
+  auto ids = mapped<int64_t>(rows, &TorchRow::correlation);
   return IdSlots(std::move(ids));
 }
 
@@ -345,8 +343,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
 }
 
 void hta_index_rows(TorchRank& rank) {
-  uint32_t max = 0;
-  for (const TorchRow& row : rank.rows) max = std::max(max, row.index);
+  uint32_t max = max_over<uint32_t>(rank.rows, &TorchRow::index);
   rank.row_of_index.assign(rank.rows.empty() ? 0 : max + 1, -1);
   for (size_t i = rank.rows.size(); i-- > 0;) rank.row_of_index[rank.rows[i].index] = static_cast<int32_t>(i);
   for (TorchRow& row : rank.rows) row.partner = row.partner_index > 0 ? rank.row_at(row.partner_index) : -1;

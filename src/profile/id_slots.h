@@ -12,8 +12,7 @@ class IdSlots {
 
   // Negative numbers get no place. O(n); O(n log n) when they are far apart.
   explicit IdSlots(std::vector<int64_t> ids) {
-    int64_t max = -1;
-    for (const int64_t id : ids) max = std::max(max, id);
+    int64_t max = max_over<int64_t>(ids, {}, -1);
     dense_ = max < std::ssize(ids) * 8 + 65536;
     if (dense_) {
       size_ = max + 1;

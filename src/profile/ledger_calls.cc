@@ -245,8 +245,7 @@ RankCalls flight_rank_calls(const TorchRun& run, size_t p, uint32_t rank_index) 
   RankCalls out;
   std::map<int32_t, int32_t> group_of;
   // Where the ring has lost the first calls, nothing says which message of the other side a kept one is.
-  int64_t first_record = INT64_MAX;
-  for (const FlightCall& from : part.flight_calls) first_record = std::min(first_record, from.record_id);
+  int64_t first_record = min_over<int64_t>(part.flight_calls, &FlightCall::record_id);
   for (const FlightCall& from : part.flight_calls) {
     const FlightGroup& group = trace.flight_groups[static_cast<size_t>(from.group)];
     const CollectiveFact& fact = *fact_of(part.collectives, from.slice);

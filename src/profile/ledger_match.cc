@@ -54,8 +54,7 @@ class LedgerMatcher {
   LedgerMatcher(const TorchRun& run, std::vector<RankCalls>& ranks) : run_(run) {
     Groups groups(ranks);
     for (RankCalls& rank : ranks) {
-      std::vector<int32_t> joined;
-      for (const LedgerGroup& group : rank.groups) joined.push_back(groups.join(group));
+      auto joined = mapped<int32_t>(rank.groups, [&](const LedgerGroup& group) { return groups.join(group); });
       for (LedgerCall& call : rank.calls)
         if (call.group >= 0) call.group = joined[static_cast<size_t>(call.group)];
       out_.calls.push_back(std::move(rank.calls));

@@ -309,8 +309,7 @@ std::vector<std::string_view> PythonStacks::entries(uint32_t node, size_t max) c
 // Works by doubling: the 2k innermost frames follow from the k innermost of the stack and of its k-th ancestor.
 std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   const size_t count = nodes_.size();
-  uint32_t deepest = 0;
-  for (const Node& node : nodes_) deepest = std::max(deepest, node.depth);
+  uint32_t deepest = max_over<uint32_t>(nodes_, &Node::depth);
   n = std::min<size_t>(n, deepest);
   std::vector<uint32_t> group(count, 0), rest(count), piece(count), above(count);
   for (uint32_t i = 0; i < count; ++i) {

@@ -62,8 +62,7 @@ class RangeIndex {
   }
 
   void paint(const std::vector<Interval>& ranges, bool empty_too, std::vector<int32_t>& colour) const {
-    std::vector<uint32_t> next(places_ + 1);  // the first unpainted place from each place on
-    std::iota(next.begin(), next.end(), 0U);
+    auto next = indexes<uint32_t>(places_ + 1);  // the first unpainted place from each place on
     const auto find = [&](size_t at) {
       while (next[at] != at) {
         next[at] = next[next[at]];

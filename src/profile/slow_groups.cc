@@ -97,9 +97,7 @@ std::vector<SlowGroup> slow_groups(const TorchRun& run, const Ledger& ledger) {
     slow.push_back(std::move(account));
   }
   sort_stably(slow, std::greater(), &Account::lost_ns);
-  std::vector<SlowGroup> out;
-  for (Account& account : slow) out.push_back(std::move(account.slow));
-  return out;
+  return mapped<SlowGroup>(slow, [&](Account& account) { return std::move(account.slow); });
 }
 
 }  // namespace stageline

@@ -99,8 +99,7 @@ Error not_recognised(const Source& source) {
 }
 
 Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
-  std::vector<std::string> names;
-  for (const Reader* reader : readers()) names.emplace_back(reader->name);
+  auto names = mapped<std::string>(readers(), [&](const Reader* reader) { return reader->name; });
   const Reader* named = find_reader(forced);
   if (!forced.empty() && !named) {
     const std::string near = nearest(dashed(forced), names);

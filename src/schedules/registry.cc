@@ -52,8 +52,7 @@ const ScheduleDef* find_schedule(std::string_view name) {
 
 Result<const ScheduleDef*> schedule_named(std::string_view name) {
   if (const ScheduleDef* def = find_schedule(name)) return def;
-  std::vector<std::string> names;
-  for (const ScheduleDef* known : schedules()) names.emplace_back(known->name);
+  auto names = mapped<std::string>(schedules(), [&](const ScheduleDef* known) { return known->name; });
   const std::string near = nearest(dashed(name), names);
   return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
                     near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");

@@ -73,8 +73,7 @@ class TableRows : public Rows {
  public:
   TableRows(Table table, std::vector<int> columns) : table_(std::move(table)), columns_(std::move(columns)) {
     if (!columns_.empty()) return;
-    columns_.resize(table_.columns().size());
-    std::iota(columns_.begin(), columns_.end(), 0);
+    columns_ = indexes<int>(table_.columns().size());
   }
   size_t size() const override { return table_.row_count(); }
   void show(sqlite3_context* out, size_t row, int column) const override {

@@ -22,8 +22,7 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
     const size_t p = t.cells.part[i];
     if (t.parts[p].slices.size() == 0) first[p] = std::min(first[p], t.common_ns(t.cells.part[i], t.cells.start_ns[i]));
   }
-  int64_t min = INT64_MAX;
-  for (const int64_t ns : first) min = std::min(min, ns);
+  int64_t min = min_over<int64_t>(first);
   epoch_ns_ = min == INT64_MAX ? 0 : min;
   for (const int64_t ns : first) zero_ns_.push_back(t.comparable() || ns == INT64_MAX ? epoch_ns_ : ns);
 }

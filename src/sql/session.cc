@@ -201,8 +201,7 @@ Result<std::vector<SqlColumn>> Session::columns(std::string_view table) const {
 
 std::string Session::hint_for(std::string_view message, std::string_view text) const {
   if (const std::string name = word_after(message, "no such table: "); !name.empty()) {
-    std::vector<std::string> names;
-    for (const auto& source : sources_) names.push_back(source->name());
+    auto names = mapped<std::string>(sources_, [&](const auto& source) { return source->name(); });
     const std::string known = meant(name, names);
     return known.empty() ? "SELECT name FROM tables lists them" : known;
   }

@@ -147,8 +147,7 @@ void SliceScan::narrow_stretch(Stretch& s) const {
 }
 // Orders the rows of all parts by the text of their names: one permutation per part, 4 bytes a row.
 void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) {
-  std::vector<StringId> names(trace_->names.size());
-  std::iota(names.begin(), names.end(), StringId{0});
+  auto names = indexes<StringId>(trace_->names.size());
   std::erase_if(names, [&](StringId id) { return !filter_.names.empty() && !filter_.names[id]; });
   sort_stably(names, [&](StringId a, StringId b) {
     return backwards ? trace_->names.text(a) > trace_->names.text(b) : trace_->names.text(a) < trace_->names.text(b);

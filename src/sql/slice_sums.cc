@@ -302,8 +302,7 @@ class SumsTable : public TableSource {
       : TableSource(name, "Aggregates of slices."), data_(std::move(data)), layout_(specs), kernels_(kernels) {}
 
   Result<std::vector<SqlColumn>> columns() const override {
-    std::vector<SqlColumn> columns;
-    for (const SliceColumnSpec& spec : layout_.specs) columns.push_back(spec.column);
+    auto columns = mapped<SqlColumn>(layout_.specs, &SliceColumnSpec::column);
     columns.push_back({"aggregate_count", SqlType::kInteger, "", "", false});
     for (const SliceColumnSpec& spec : layout_.specs)
       if (is_number(spec.field))

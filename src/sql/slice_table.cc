@@ -133,9 +133,7 @@ class SliceTable : public TableSource {
       : TableSource(spec.name, spec.summary), data_(std::move(data)), specs_(specs), kernels_(kernels) {}
 
   Result<std::vector<SqlColumn>> columns() const override {
-    std::vector<SqlColumn> columns;
-    for (const SliceColumnSpec& spec : specs_) columns.push_back(spec.column);
-    return columns;
+    return mapped<SqlColumn>(specs_, &SliceColumnSpec::column);
   }
 
   void plan(Plan& plan) const override {

@@ -284,8 +284,7 @@ Table names_table(const RunData& data) {
 
 Result<Asked> asked_of(const std::vector<Argument>& arguments) {
   Asked asked;
-  std::vector<std::string> names;
-  for (const auto& [name, by] : kBys) names.emplace_back(name);
+  auto names = mapped<std::string>(kBys, [&](const auto& entry) { return entry.first; });
   const std::string by = std::holds_alternative<std::monostate>(arguments[0]) ? "name" : argument_text(arguments[0]);
   const auto found = std::ranges::find(names, by);
   if (found == names.end()) {

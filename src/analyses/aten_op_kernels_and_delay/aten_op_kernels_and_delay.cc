@@ -213,9 +213,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   sort_stably(order, {}, [&](uint32_t a) { return std::tie(launches[a].op, when[a]); });
-  std::vector<Launch> sorted;
-  sorted.reserve(launches.size());
-  for (const uint32_t i : order) sorted.push_back(launches[i]);
+  auto sorted = mapped<Launch>(order, [&](const uint32_t i) { return launches[i]; });
   result.rows = results_of(run, rank, sorted, [](const Launch& a, const Launch& b) { return a.op == b.op; });
   return result;
 }

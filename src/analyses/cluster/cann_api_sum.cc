@@ -132,8 +132,7 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
       all(declared_table("cann-api-sum/cann-api/msprof"));
   std::map<std::string, std::vector<std::pair<int64_t, Figures>>> by_name;
   for (const RankAnswer& rank : ranks) {
-    double whole = 0;
-    for (const auto& [key, ns] : rank.calls) whole += sum_of(ns);
+    double whole = sum_over<double>(rank.calls, [&](const auto& entry) { return sum_of(entry.second); });
     std::vector<std::pair<std::string, Figures>> names;
     for (const auto& [key, ns] : rank.calls)
       names.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));

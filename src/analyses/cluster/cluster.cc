@@ -10,9 +10,7 @@ namespace {
 // Values are taken relative to the first one before they become doubles, so that durations with a large sum and small
 // differences keep their deviation.
 Description described(const std::vector<int64_t>& sorted) {
-  std::vector<double> values;
-  values.reserve(sorted.size());
-  for (const int64_t ns : sorted) values.push_back(ns - sorted.front());
+  auto values = mapped<double>(sorted, [&](const int64_t ns) { return ns - sorted.front(); });
   Description d = describe(std::move(values));
   const double first = sorted.front();
   for (double* at : {&d.mean, &d.min, &d.p25, &d.p50, &d.p75, &d.max}) *at += first;

@@ -40,9 +40,7 @@ Result<Side> side_of(const Trace& trace) {
 }
 
 std::vector<double> values_of(const std::vector<ClusterStep>& steps, const StepPart& part) {
-  std::vector<double> out;
-  for (const ClusterStep& step : steps) out.push_back(static_cast<double>(part.ns(step)));
-  return out;
+  return mapped<double>(steps, [&](const ClusterStep& step) { return static_cast<double>(part.ns(step)); });
 }
 
 Table parts_table(const Side& control, const Side& test) {

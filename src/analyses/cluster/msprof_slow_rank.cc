@@ -83,8 +83,7 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
     if (std::ranges::any_of(ops, [&](const auto& op) { return op.second.size() != ops.begin()->second.size(); }))
       continue;
     for (const auto& [name, list] : ops) {
-      std::vector<double> times;
-      for (const RankOp& op : list) times.push_back(op.us);
+      auto times = mapped<double>(list, &RankOp::us);
       const std::vector<size_t> slow = times.size() <= 100 ? by_dixon(times) : by_deviation(times);
       if (slow.empty()) continue;
       Vote vote{"", name, group, INT64_MAX, {}, 0};
@@ -125,8 +124,7 @@ Table msprof_clocks(const TorchRun& run) {
   const std::vector<double> usual = {1800}, idle = {800, 1800};
   Table table(declared_table("slow-rank/device-clocks/msprof"));
   for (const size_t p : run.parts) {
-    std::vector<double> clocks;
-    for (const ClockTime& clock : clock_times(run.trace->parts[p])) clocks.push_back(clock.mhz);
+    auto clocks = mapped<double>(clock_times(run.trace->parts[p]), &ClockTime::mhz);
     if (clocks.empty() || clocks == usual) continue;
     std::string list;  // as numpy 2 prints what AbnormalFrequencyRanks has
     for (const double mhz : clocks)

@@ -198,8 +198,7 @@ class Accounts {
   }
 
   std::vector<const LedgerRow*> rows() const {
-    std::vector<const LedgerRow*> out;
-    for (const auto& [key, row] : rows_) out.push_back(&row);
+    auto out = mapped<const LedgerRow*>(rows_, [&](const auto& entry) { return &entry.second; });
     sort_stably(out, std::greater(), &LedgerRow::exposed_ns);
     return out;
   }
@@ -222,9 +221,7 @@ class Accounts {
     if (low >= 0) return {low, high};
     if (call.group >= 0 && !ledger_.groups[static_cast<size_t>(call.group)].members.empty())
       return ledger_.groups[static_cast<size_t>(call.group)].members;
-    std::vector<int32_t> ranks;
-    for (const LedgerPart& part : seen) ranks.push_back(rank_of(*part.call));
-    return ranks;
+    return mapped<int32_t>(seen, [&](const LedgerPart& part) { return rank_of(*part.call); });
   }
 
   // Logs of NCCL Inspector number ranks within a communicator, which they know by an id.

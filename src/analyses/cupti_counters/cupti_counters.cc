@@ -75,11 +75,8 @@ Status read_counters(RankCounters& own) {
 }
 
 std::vector<int32_t> sorted_by_start(const TorchRank& rank, const std::vector<int32_t>& rows) {
-  std::vector<int64_t> keys;
-  for (const int32_t row : rows) keys.push_back(rank.rows[row].start_ns);
-  std::vector<int32_t> out;
-  for (const uint32_t at : numpy_order(keys)) out.push_back(rows[at]);
-  return out;
+  auto keys = mapped<int64_t>(rows, [&](const int32_t row) { return rank.rows[row].start_ns; });
+  return mapped<int32_t>(numpy_order(keys), [&](const uint32_t at) { return rows[at]; });
 }
 
 // Returns the operators around the launch, outermost first.

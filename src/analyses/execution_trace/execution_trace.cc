@@ -51,8 +51,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
     const Slices& s = part.slices;
     const std::vector<int64_t> device_ns = device_ns_of(part, trace.categories);
     std::map<int64_t, Tensor> known;
-    std::vector<const GraphNodeFact*> order;
-    for (const GraphNodeFact& fact : part.graph_nodes) order.push_back(&fact);
+    auto order = mapped<const GraphNodeFact*>(part.graph_nodes, [&](const GraphNodeFact& fact) { return &fact; });
     sort_stably(order, {}, [&](const GraphNodeFact* a) { return std::tie(s.start_ns[a->slice], a->node); });
     for (const GraphNodeFact* fact : order) {
       const uint32_t i = fact->slice;

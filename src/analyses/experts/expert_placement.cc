@@ -100,8 +100,8 @@ void add_layer(const std::map<int64_t, StepLoad>& steps, std::vector<Table::Valu
 }  // namespace
 
 Placement place_experts(const std::vector<double>& load, size_t ranks) {
-  std::vector<size_t> order(load.size()), room(ranks, (load.size() + ranks - 1) / ranks);
-  std::iota(order.begin(), order.end(), size_t{0});
+  auto order = indexes(load.size());
+  std::vector<size_t> room(ranks, (load.size() + ranks - 1) / ranks);
   sort_stably(order, std::greater(), [&](size_t e) { return load[e]; });
   std::vector<double> total(ranks, 0);
   Placement out{std::vector<size_t>(load.size()), false};

@@ -60,8 +60,7 @@ Result<Loads> read_loads(const AnalysisOptions& options) {
   }
   // All micro-batches of a layer have the same experts.
   for (auto& [place, batches] : loads) {
-    size_t experts = 0;
-    for (const auto& [at, load] : batches) experts = std::max(experts, load.size());
+    size_t experts = max_over<size_t>(batches, [&](const auto& entry) { return entry.second.size(); });
     for (auto& [at, load] : batches) load.resize(experts);
   }
   return loads;

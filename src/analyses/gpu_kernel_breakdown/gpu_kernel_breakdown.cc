@@ -126,9 +126,7 @@ SetTimes sum_of_ranks(const std::vector<RankAnswer>& ranks) {
 }
 
 int64_t total_of(const SetTimes& times) {
-  int64_t total = 0;
-  for (const auto& [set, ns] : times) total += ns;
-  return total;
+  return sum_over<int64_t>(times, [&](const auto& entry) { return entry.second; });
 }
 
 Table hta_types(const std::vector<RankAnswer>& ranks) {

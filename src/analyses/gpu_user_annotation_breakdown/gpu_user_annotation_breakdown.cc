@@ -86,8 +86,7 @@ Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::
                                                 const Options& options) {
   Table table(declared_table("gpu-user-annotation-breakdown/annotations", options.gpu ? "" : "host"));
   for (const RankAnswer& answer : ranks) {
-    int64_t whole = 0;
-    for (const DurationTotal& total : answer.names) whole += total.stats.sum_ns;
+    int64_t whole = sum_over<int64_t>(answer.names, [&](const DurationTotal& total) { return total.stats.sum_ns; });
     const std::vector<DurationTotal> shown = fold_by_share(answer.names, run.trace->names, options.fold);
     int64_t busy_left = sum_over<int64_t>(answer.busy_ns);
     for (const DurationTotal& total : shown) {

@@ -32,11 +32,10 @@ GapCause cause_of(int64_t gap_start, const Work& next, int64_t delay_ns) {
 
 // Decides by the category's text, because HTA knows no other categories.
 std::vector<bool> hta_work_categories(const Trace& trace) {
-  std::vector<bool> out;
-  for (const CategoryInfo& c : trace.categories)
-    out.push_back(c.text == "kernel" || c.text == "Kernel" || c.text == "gpu_memset" || c.text == "Memset" ||
-                  c.text == "gpu_memcpy" || c.text == "Memcpy" || c.text == "mtia_ccp_events");
-  return out;
+  return mapped<bool>(trace.categories, [&](const CategoryInfo& c) {
+    return c.text == "kernel" || c.text == "Kernel" || c.text == "gpu_memset" || c.text == "Memset" ||
+           c.text == "gpu_memcpy" || c.text == "Memcpy" || c.text == "mtia_ccp_events";
+  });
 }
 
 // Measures gaps from the previous kernel's own end, so they are negative where kernels of a stream overlap (fault F18).
@@ -114,9 +113,7 @@ Table hta_statistics(const std::vector<RankIdle>& ranks) {
 }  // namespace
 
 Description describe_us(const std::vector<int64_t>& gaps_ns) {
-  std::vector<double> us;
-  us.reserve(gaps_ns.size());
-  for (const int64_t gap : gaps_ns) us.push_back(to_us(gap));
+  auto us = mapped<double>(gaps_ns, [&](const int64_t gap) { return to_us(gap); });
   return describe(std::move(us));
 }
 

@@ -134,8 +134,7 @@ Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::v
 
 // Returns the step whose path is shown: among the steps that count, the one of median length.
 const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
-  std::vector<const ChosenStep*> order;
-  for (const ChosenStep& chosen : steps) order.push_back(&chosen);
+  auto order = mapped<const ChosenStep*>(steps, [&](const ChosenStep& chosen) { return &chosen; });
   sort_stably(order, {}, [](const ChosenStep* a) { return a->step->span_ns; });
   return *order[(order.size() - 1) / 2];
 }

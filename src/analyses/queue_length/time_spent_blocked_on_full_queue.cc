@@ -30,8 +30,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRun& run, const TorchRank
   const std::vector<QueueRange> ranges = streams_of(points);
   bool repeated = false;
   if (ranges.size() > 1) {
-    std::vector<uint32_t> indexes;
-    for (const QueuePoint& p : points) indexes.push_back(p.index);
+    auto indexes = mapped<uint32_t>(points, &QueuePoint::index);
     std::ranges::sort(indexes);
     repeated = std::ranges::adjacent_find(indexes) != indexes.end();
     if (repeated)

@@ -151,8 +151,7 @@ class Statistic {
         ++line.place;
       }
     }
-    std::vector<Line> sorted;
-    for (auto& [key, line] : lines) sorted.push_back(std::move(line));
+    auto sorted = mapped<Line>(lines, [&](auto& entry) { return std::move(entry.second); });
     sort_stably(sorted, {}, &Line::first_ns);
     number_calls(sorted);
     return sorted;

@@ -155,8 +155,7 @@ class Builder {
     inside.part = rank_.part;
     inside.rank = rank_.rank;
     for (const int32_t i : clipped_) inside.rows.push_back(row(i));
-    uint32_t max = 0;
-    for (const TorchRow& r : inside.rows) max = std::max(max, r.index);
+    uint32_t max = max_over<uint32_t>(inside.rows, &TorchRow::index);
     inside.row_of_index.assign(inside.rows.empty() ? 0 : max + 1, -1);
     for (uint32_t i = 0; i < inside.rows.size(); ++i) inside.row_of_index[inside.rows[i].index] = i;
     std::vector<int32_t> parent(inside.rows.size(), CallGraph::kAbsent), order;

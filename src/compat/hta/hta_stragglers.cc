@@ -48,8 +48,7 @@ Error hta_error(std::string what, std::string hint) {
 // Counts the candidates of one iteration, which are those whose metric reaches the n-th largest.
 bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidates, std::vector<int64_t>& score) {
   if (metrics.size() < candidates) return false;
-  std::vector<double> sorted;
-  for (const auto& metric : metrics) sorted.push_back(metric.second);
+  auto sorted = mapped<double>(metrics, [&](const auto& metric) { return metric.second; });
   sort_stably(sorted, std::greater<>());
   for (const auto& [at, value] : metrics) score[at] += value >= sorted[candidates - 1] ? 1 : 0;
   return true;

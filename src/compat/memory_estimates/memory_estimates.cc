@@ -102,8 +102,7 @@ Estimate primus(const Model& m, const Layout& l, const Input& in) {
 // The estimators of ZeRO 2 and 3, which know neither activations nor pipelines.
 Estimate deepspeed(const Model& m, const Input& in) {
   const double n = total_parameters(m), gpus = std::max(1.0, in.world);
-  double largest = 0;
-  for (const LayerKind& kind : m.kinds) largest = std::max(largest, layer_parameters(m, kind).sum());
+  double largest = max_over<double>(m.kinds, [&](const LayerKind& kind) { return layer_parameters(m, kind).sum(); });
   largest = std::max(largest, m.vocab * m.hidden);
   return {"deepspeed", {{"zero2_bytes", 2 * n + 18 * n / gpus}, {"zero3_bytes", 4 * largest + 18 * n / gpus}}};
 }

@@ -33,8 +33,7 @@ std::vector<TimelineStep> steps_repaired(const PaddleLog& log) {
   }
   std::vector<TimelineStep> steps = steps_as_v3(log);
   if (steps.front().start.is_integer_zero) {
-    double first = log.jobs.front().start_us;
-    for (const PaddleJob& job : log.jobs) first = std::min(first, job.start_us);
+    double first = min_over<double>(log.jobs, &PaddleJob::start_us, log.jobs.front().start_us);
     steps.front().start = {first, false};
   }
   return steps;

@@ -86,8 +86,7 @@ class Sheet {
   }
   size_t column_count() const { return columns_.size(); }
   void title_row() {
-    std::vector<std::string> titles;
-    for (const Column& column : columns_) titles.push_back(column.title);
+    auto titles = mapped<std::string>(columns_, &Column::title);
     row(titles);
   }
   void row(const std::vector<std::string>& values) {

@@ -38,8 +38,7 @@ CarriedTails::CarriedTails(const StepGraph& g) {
       if (!fresh && g.start_ns[op] < g.start_ns[own->second]) own->second = op;
     }
     for (auto& [part, ops] : tails) {
-      int64_t end = INT64_MIN;
-      for (const uint32_t op : ops) end = std::max(end, g.ended_ns(op));
+      int64_t end = max_over<int64_t>(ops, [&](const uint32_t op) { return g.ended_ns(op); }, INT64_MIN);
       for (const uint32_t op : ops) carried.emplace(op, s);
       before.insert(part);
       const auto own = first.find(part);

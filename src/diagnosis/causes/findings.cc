@@ -258,8 +258,7 @@ void see_early_links(FindingFacts& f) {
   if (f.coverage.repeats() || !f.trace.comparable()) return;  // which repetition waits for which is unknown
   constexpr int64_t kToleranceNs = 50'000;  // timestamps of one machine differ by tens of microseconds
   f.early = early_links(f.trace, std::max(kToleranceNs, stamp_unit_ns(f.trace)));
-  std::vector<double> rank_spans;
-  for (const RankSums& rank : f.sums.ranks) rank_spans.push_back(rank.last_ns - rank.first_ns);
+  auto rank_spans = mapped<double>(f.sums.ranks, [&](const RankSums& rank) { return rank.last_ns - rank.first_ns; });
   f.contradictory = f.early.count > 0 && !few_are_early(f) && f.early.worst_ns > median_of(rank_spans);
 }
 

@@ -131,8 +131,7 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
   std::map<StagePair, double> median_link;
   std::map<StagePair, bool> across;
   for (const auto& [link, replicas] : t.links) {
-    std::vector<double> values;
-    for (const auto& [ns, dp] : replicas) values.push_back(ns);
+    auto values = mapped<double>(replicas, [&](const auto& entry) { return entry.first; });
     medians.push_back(median_link[link] = median_of(std::move(values)));
     across[link] = link_machines(trace, link.first, link.second) == LinkMachines::kSeveral;
   }
@@ -388,8 +387,7 @@ int32_t other_end_read(const StepGraph& g, uint32_t op, bool chunked) {
 
 LinkTimes::LinkTimes(const CauseScene& scene)
     : all(fair_transfers(scene, scene.measured<StartReasons>().late_receivers)), slow(slow_links(scene.trace, all)) {
-  std::set<StagePair> links;
-  for (const SlowTransfer& one : slow) links.insert(one.link);
+  std::set<StagePair> links = mapped<std::set>(slow, &SlowTransfer::link);
   late = late_transfers(scene, all, links);
 }
 

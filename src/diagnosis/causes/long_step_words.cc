@@ -89,9 +89,7 @@ class LongStepWords {
     return words(step.by_host() ? "long_step.started" : "long_step.took", args);
   }
   std::vector<int32_t> ranks(const LongStep& step) const {
-    std::vector<int32_t> ranks;
-    for (const int32_t part : step.parts) ranks.push_back(trace_.parts[part].rank);
-    return ranks;
+    return mapped<int32_t>(step.parts, [&](const int32_t part) { return trace_.parts[part].rank; });
   }
   std::string ranks_text(const LongStep& step, std::string_view between) const {
     constexpr size_t kShown = 8;

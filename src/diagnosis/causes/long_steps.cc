@@ -93,8 +93,7 @@ class StepSearch {
     }
     whole_ns_ = end_of(base_);
     // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
-    double max_ns = 0;
-    for (const auto& [part, excess] : by_part_) max_ns = std::max(max_ns, excess.excess_ns());
+    double max_ns = max_over<double>(by_part_, [&](const auto& entry) { return entry.second.excess_ns(); });
     for (const auto& [part, excess] : by_part_)
       if (excess.excess_ns() >= kMinOfExcess * max_ns) sum_ns_ += excess.excess_ns();
   }
@@ -201,8 +200,7 @@ class StepSearch {
     return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
   }
   size_t replicas_of(const std::vector<uint32_t>& ops) const {
-    std::set<int32_t> replicas;
-    for (const uint32_t op : ops) replicas.insert(g_.dp(op));
+    std::set<int32_t> replicas = mapped<std::set>(ops, [&](const uint32_t op) { return g_.dp(op); });
     return replicas.size();
   }
 
@@ -283,8 +281,7 @@ class StepSearch {
   bool is_one_hang(const std::vector<uint32_t>& ops) const {
     constexpr double kSameEnd = 0.1;                 // of the longest message
     std::map<int32_t, std::array<int64_t, 2>> ends;  // for each replica, the first and the last end
-    double longest = 0;
-    for (const uint32_t op : ops) longest = std::max(longest, g_.dur_ns[op]);
+    double longest = max_over<double>(ops, [&](const uint32_t op) { return g_.dur_ns[op]; });
     for (const uint32_t op : ops) {
       if (2 * g_.dur_ns[op] < longest) continue;  // a little late because of those before it
       auto& [first, last] = ends.try_emplace(g_.dp(op), std::array{INT64_MAX, INT64_MIN}).first->second;

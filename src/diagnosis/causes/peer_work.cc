@@ -95,8 +95,7 @@ void PeerWork::find_pauses() {
         const double own = cells_.own_ns[cell.first + j], ns = usual.at(place(cell, j));
         double least = kPaused * ns;
         if (cells_.is_experts(j)) {
-          double rows = 0;
-          for (const PeerCell& peer : members) rows += usual.at(place(peer, j));
+          double rows = sum_over<double>(members, [&](const PeerCell& peer) { return usual.at(place(peer, j)); });
           least = std::max(least, rows);
         }
         if (own <= least || own - ns < kPausedCell * usual_cell(cell)) continue;
@@ -112,8 +111,7 @@ void PeerWork::find_ratios() {
   std::map<Key, std::vector<double>> all;
   each_group([&](std::span<const PeerCell> members) {
     for (size_t j = 0; j <= members.front().meets; ++j) {
-      std::vector<double> works;
-      for (const PeerCell& cell : members) works.push_back(clean_ns(cell.first + j));
+      auto works = mapped<double>(members, [&](const PeerCell& cell) { return clean_ns(cell.first + j); });
       for (size_t i = 0; i < members.size(); ++i) {
         const double others = median_beside_of(works, i);
         if (others > kSmallStretch * graph_.dur_ns[members[i].op])

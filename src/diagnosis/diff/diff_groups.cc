@@ -116,8 +116,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     const bool of_cause = group.cause == DiffCause::kCompute && type >= kFirstNamed;
     groups.named.push_back(of_cause ? static_cast<uint32_t>(type - kFirstNamed) : kNoCause);
     if (type >= 0 && !of_cause) group.type = b.types[type].name;
-    double all = 0;
-    for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
+    double all = sum_over<double>(s.by_part, [&](const auto& entry) { return std::abs(entry.second); });
     const double steps = std::ranges::count(usual, true);
     group.per_rank = group.count / (s.by_part.size() * std::max(steps, 1.0));
     for (const auto& [part, ns] : s.by_part)

@@ -46,8 +46,7 @@ double error_by_cells(const Side& side) {
   std::map<int32_t, double> of_part;
   for (const auto& [key, sum] : alike)
     of_part[std::get<0>(key)] += std::max(0.0, sum.squares - sum.ns * sum.ns / sum.count);
-  double max = 0;
-  for (const auto& [part, squares] : of_part) max = std::max(max, squares);
+  double max = max_over<double>(of_part, [&](const auto& entry) { return entry.second; });
   return std::sqrt(max) / side.steps.size();
 }
 

@@ -41,8 +41,7 @@ class Pairs {
 
   // Mean of to(s) − from(s) over the compared steps of B, and its standard error.
   template <class From, class To> std::pair<double, double> change(const From& from, const To& to) const {
-    std::vector<double> changes;
-    for (const size_t s : b_.steps) changes.push_back(to(s) - from(s));
+    auto changes = mapped<double>(b_.steps, [&](const size_t s) { return to(s) - from(s); });
     return {mean_of(changes), standard_error(changes, independent_)};
   }
 

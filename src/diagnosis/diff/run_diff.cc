@@ -129,8 +129,7 @@ Replayed replay_groups(const StepGraph& b, const OpTimes& a_times, const DiffGro
   std::vector<double> by_itself;
   for (size_t g = 0; g < count; ++g)
     by_itself.push_back(std::abs(pairs.change(step_in(alone, 0), step_in(alone, g + 1)).first));
-  std::vector<uint32_t> order(count);
-  std::iota(order.begin(), order.end(), 0U);
+  auto order = indexes<uint32_t>(count);
   sort_stably(order, std::greater(), [&](uint32_t x) { return by_itself[x]; });
   // Position of each group in that order; operations without a change have the last one.
   std::vector<size_t> place(count + 1, count);
@@ -269,8 +268,7 @@ class Differ {
         of_kind[g.kind].push_back(i);
     std::erase_if(of_kind, [&](const auto& one) {
       constexpr double kAlike = 0.5;
-      std::vector<double> changes;
-      for (const size_t i : one.second) changes.push_back(groups[i].b_ns / groups[i].a_ns - 1);
+      auto changes = mapped<double>(one.second, [&](const size_t i) { return groups[i].b_ns / groups[i].a_ns - 1; });
       const auto [min, max] = std::minmax_element(changes.begin(), changes.end());
       const bool longer = *min >= kMinDiffShare && *min >= kAlike * *max;
       const bool shorter = *max <= -kMinDiffShare && *max <= kAlike * *min;

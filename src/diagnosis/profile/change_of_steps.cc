@@ -8,9 +8,7 @@ namespace {
 
 std::vector<bool> usual_steps(const std::vector<double>& lengths) {
   const double median = median_of(lengths);
-  std::vector<bool> usual;
-  for (const double length : lengths) usual.push_back(length < kLongStep * median);
-  return usual;
+  return mapped<bool>(lengths, [&](const double length) { return length < kLongStep * median; });
 }
 
 std::vector<double> picked(const std::vector<double>& values, const std::vector<bool>& which) {

@@ -65,8 +65,7 @@ double saved_share(const JobReplay& job, const ProfileFacts& facts, const std::v
       out[r].device_ns.push_back(even == rank->even_ns.end() ? -1 : even->second);
     }
   }
-  double sum = 0;
-  for (const auto& [rank, ns] : job.saved(out, job.meetings())) sum += ns;
+  double sum = sum_over<double>(job.saved(out, job.meetings()), [&](const auto& entry) { return entry.second; });
   return share_or_zero(sum, facts.whole.span_ns);
 }
 

@@ -177,8 +177,7 @@ Why why_late(const ProfileFacts& facts, const RankFacts& late, double waiting_ns
 }
 
 bool comes_apart(const std::map<int32_t, double>& waits_ns, int32_t rank, double min_ns) {
-  std::vector<double> sorted;
-  for (const auto& [other, ns] : waits_ns) sorted.push_back(ns);
+  auto sorted = mapped<double>(waits_ns, [&](const auto& entry) { return entry.second; });
   std::ranges::sort(sorted);
   const size_t n = sorted.size();
   if (n < 3 || !waits_ns.contains(rank)) return true;

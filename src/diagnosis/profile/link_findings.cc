@@ -40,8 +40,7 @@ void add_link_findings(const Trace& trace, const ProfileFacts& facts, const Prof
     cause.link = link.link;
   }
   const auto worst = std::ranges::max_element(causes, {}, [](const auto& a) { return a.second.lost_ns; });
-  double span = 0;
-  for (const RankFacts& rank : facts.ranks) span = std::max(span, rank.span_ns);
+  double span = max_over<double>(facts.ranks, &RankFacts::span_ns);
   if (worst == causes.end() || !(span > 0) || worst->second.lost_ns < kLostShare * span) return;
   const auto& [key, cause] = *worst;
   Finding x;

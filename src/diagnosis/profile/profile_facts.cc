@@ -63,8 +63,7 @@ void read_steps(const ProfileSums& sums, ProfileFacts& facts) {
   facts.median_step_ns = median_of(durations);
   // A step is slow that stands out of the scatter of all, by the rule of Iglewicz and Hoaglin: 3.5 modified z-scores.
   constexpr double kStandsOut = 3.5 / 0.6745;
-  std::vector<double> away;
-  for (const double d : durations) away.push_back(std::abs(d - facts.median_step_ns));
+  auto away = mapped<double>(durations, [&](const double d) { return std::abs(d - facts.median_step_ns); });
   const double least =
       std::max(kSlowStepRatio * facts.median_step_ns, facts.median_step_ns + kStandsOut * median_of(std::move(away)));
   for (const double d : durations) facts.slow_steps += d >= least;

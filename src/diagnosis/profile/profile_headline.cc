@@ -78,8 +78,7 @@ bool drives_several_devices(const Trace& trace) {
 }  // namespace
 
 std::vector<std::string> printed_shares(const Headline& headline) {
-  std::vector<double> shares;
-  for (const SpanPart& part : headline.parts) shares.push_back(part.share);
+  auto shares = mapped<double>(headline.parts, &SpanPart::share);
   return percents(shares);
 }
 

@@ -34,8 +34,7 @@ struct Change {
   const TransferCalls* worst = nullptr;  // that saves most
   double worst_ns = 0;
   void add(const TransferCalls& calls, JobReplay::Shorter list) {
-    double sum = 0;
-    for (const auto& [call, ns] : list) sum += ns;
+    double sum = sum_over<double>(list, [&](const auto& entry) { return entry.second; });
     if (sum > worst_ns) worst = &calls, worst_ns = sum;
     shorter.insert(shorter.end(), list.begin(), list.end());
   }

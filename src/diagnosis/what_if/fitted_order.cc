@@ -17,9 +17,7 @@ int64_t span_of(const LinkCosts& c, const std::vector<int32_t>& extra) {
   };
   const auto cells = replay(order, costs);
   if (!cells) return INT64_MAX;
-  int64_t span = 0;
-  for (const auto& rank : *cells) span = std::max(span, rank.back().end_ns);
-  return span;
+  return max_over<int64_t>(*cells, [&](const auto& rank) { return rank.back().end_ns; });
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes,
   const FixList list = price_fixes(model, options);
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;
-  int32_t stages = 1;
-  for (const Part& part : trace.parts) stages = std::max(stages, part.stage + 1);
+  int32_t stages = max_over<int32_t>(trace.parts, [&](const Part& part) { return part.stage + 1; }, 1);
   for (Cause& c : causes.causes) {
     if (!c.kind->of_layers || c.sometimes) continue;  // layers do not come and go
     c.price.fix.saving_ns = fix->price.saving_ns;

@@ -84,9 +84,7 @@ std::vector<std::vector<DirectionCost>> OrderModel::step_costs(const StepGraph& 
         }
     }
   }
-  std::vector<std::vector<DirectionCost>> out;
-  for (const auto& [step, replicas] : steps) out.push_back(middle_costs(replicas));
-  return out;
+  return mapped<std::vector<DirectionCost>>(steps, [&](const auto& entry) { return middle_costs(entry.second); });
 }
 
 std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesView& times) const {

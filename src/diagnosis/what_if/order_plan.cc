@@ -54,8 +54,7 @@ std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
 }  // namespace
 
 Result<OrderPlan> compile_schedule(Schedule schedule) {
-  size_t count = 0;
-  for (const RankOrder& order : schedule.ranks) count += order.size();
+  size_t count = sum_over<size_t>(schedule.ranks, &RankOrder::size);
   OrderPlan plan;
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
   const size_t stages = virtual_stage_count(schedule);

@@ -142,8 +142,7 @@ class PackedModel {
     std::vector<double> end(g.size());
     double latest_start = 0;  // of the group that the operation is in
     for (uint32_t op = 0; op < g.size(); ++op) {
-      double ready = 0;
-      for (const uint32_t on : g.waits(op)) ready = std::max(ready, end[on]);
+      double ready = max_over<double>(g.waits(op), [&](const uint32_t on) { return end[on]; });
       ready += g.delay_ns[op];
       const int64_t expected = std::abs(ready) < kMaxWhole ? std::llround(ready) : 0;
       const auto began = static_cast<double>(start(op, expected));

@@ -305,8 +305,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
     plain_index.push_back(i);
   }
   if (!plain.empty()) {
-    std::vector<const OrderPlan*> plans;
-    for (const OrderPlan& plan : plain) plans.push_back(&plan);
+    auto plans = mapped<const OrderPlan*>(plain, [&](const OrderPlan& plan) { return &plan; });
     std::vector<std::vector<double>> step_ns = order_.steps_ns(*graph_, present_times(), layers_, plans);
     for (size_t k = 0; k < plain.size(); ++k) {
       to_present_size(plain[k], step_ns[k]);

@@ -339,8 +339,7 @@ class Finder {
   }
 
   void price() {
-    std::vector<Changes> worlds;
-    for (const Fix& fix : list_.fixes) worlds.push_back(fix.changes);
+    auto worlds = mapped<Changes>(list_.fixes, &Fix::changes);
     const std::vector<Price> prices = model_.prices(worlds);
     const size_t own = options_.own.size();
     list_.tried = worlds.size() - own;
@@ -412,8 +411,7 @@ class Finder {
       parts.push_back(others[max]);
       together = worlds[max];
       saved = prices[max].saving_ns;
-      std::vector<const Fix*> of;
-      for (const size_t p : parts) of.push_back(&list_.fixes[p]);
+      auto of = mapped<const Fix*>(parts, [&](const size_t p) { return &list_.fixes[p]; });
       found.push_back(fix_of("combined", together, combined_words(of)));
       found.back().price = prices[max];
       say_bytes(layers_with(parts.front()), found.back());

@@ -168,8 +168,7 @@ FixWords launch_words(bool hosts_alone) { return words_of("fix.launch", Args().f
 FixWords jitter_words() { return words_of("fix.jitter"); }
 
 FixWords combined_words(const std::vector<const Fix*>& parts) {
-  std::vector<Text> names;
-  for (const Fix* fix : parts) names.push_back(fix->name);
+  auto names = mapped<Text>(parts, [&](const Fix* fix) { return fix->name; });
   return {joined(names, {" + ", " + "}),
           words("fix.combined.assumes", Args().set("parts", named_parts(parts, &Fix::assumes))),
           named_parts(parts, &Fix::how)};

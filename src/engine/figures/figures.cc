@@ -37,8 +37,7 @@ const FigureSpec* find_figure(std::string_view name) {
 
 Status check_figure(std::string_view name) {
   if (find_figure(name)) return {};
-  std::vector<std::string> known;
-  for (const FigureSpec& figure : kFigures) known.emplace_back(figure.stem());
+  auto known = mapped<std::string>(kFigures, &FigureSpec::stem);
   const std::string near = nearest(name, known);
   return make_error(
       ErrorCode::kUsage, "there is no figure \"" + std::string(name) + "\"",

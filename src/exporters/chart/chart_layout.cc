@@ -117,8 +117,7 @@ struct Builder {
 
   Status choose_sizes() {
     order = row_order(trace);
-    std::set<int32_t> replicas;
-    for (const Part& part : trace.parts) replicas.insert(part.dp);
+    std::set<int32_t> replicas = mapped<std::set>(trace.parts, &Part::dp);
     headers = replicas.size() > 1 && replicas.size() <= 256;
     const double room = options.max_height_px - 300 - (headers ? kHeaderH * replicas.size() : 0);
     TRY_OK(take(row_sizes(order.size(), room), sizes));

@@ -79,8 +79,7 @@ struct Panels {
   void bars(const ChartRect& panel) const {
     double max = picture.limit;
     for (const PlanPicture::Bar& bar : picture.bars) {
-      double sum = 0;
-      for (const PlanPicture::Piece& piece : bar.pieces) sum += piece.bytes;
+      double sum = sum_over<double>(bar.pieces, &PlanPicture::Piece::bytes);
       max = std::max({max, sum, bar.high});
     }
     max *= 1.06;

@@ -109,8 +109,7 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
 //     folder     even        odd             warm-up forwards by name   2 1 4 3    no pipeline has these
 //     warm-up    2 1         4 3             machines by their first    4 3 2 1    stages 0 to 3
 std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFacts>& facts) {
-  std::vector<size_t> order(facts.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  auto order = indexes(facts.size());
   std::vector<int32_t> warm_up(facts.size());  // for each rank the warm-up of the first rank of its machine
   for (size_t i = 0; i < order.size(); ++i)
     warm_up[i] = i > 0 && trace.parts[i].machine == trace.parts[i - 1].machine ? warm_up[i - 1] : facts[i].warm_up;
@@ -133,8 +132,7 @@ Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& own, std
     if (const Layout layout = from_warm_up(*facts); layout.stages > 0) return layout;
   for (const auto* facts : {&leads, &own}) {
     const std::vector<size_t> machines = by_machines(trace, *facts);
-    std::vector<LayoutFacts> moved;
-    for (const size_t at : machines) moved.push_back((*facts)[at]);
+    auto moved = mapped<LayoutFacts>(machines, [&](const size_t at) { return (*facts)[at]; });
     Layout layout = from_warm_up(moved);
     if (layout.stages == 0) continue;
     order = machines;
@@ -207,13 +205,11 @@ Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
 
 Layout from_time(const std::vector<LayoutFacts>& facts) {
   // Neighbouring stages start one forward apart, so half of that separates neighbours from tensor-parallel peers.
-  std::vector<int64_t> forwards;
-  for (const LayoutFacts& f : facts) forwards.push_back(f.forward_ns);
+  auto forwards = mapped<int64_t>(facts, &LayoutFacts::forward_ns);
   const int64_t apart = median(forwards) / 2;
   if (apart <= 0) return {};
   std::vector<int32_t> level;  // for each rank its group of starts, the earliest group first
-  std::vector<int64_t> starts;
-  for (const LayoutFacts& f : facts) starts.push_back(f.first_forward_ns);
+  auto starts = mapped<int64_t>(facts, &LayoutFacts::first_forward_ns);
   std::vector<int64_t> sorted = starts;
   std::ranges::sort(sorted);
   std::vector<int32_t> group_of(sorted.size());  // for each position in `sorted`
@@ -238,8 +234,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
   if (count == 0 || (known && stages <= 0)) return true;
   bool reported = true;
   Layout layout;
-  std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
-  std::iota(order.begin(), order.end(), size_t{0});
+  auto order = indexes(trace.parts.size());  // the ranks in the order in which stages lie on them
   // The first ranks may be missing: numbers begin at zero.
   const int64_t lowest = trace.parts.front().rank;
   Seats seats;
@@ -261,7 +256,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
       trace.diagnostics.add(problem::layout_stages_contradicted,
                             Args().set("stages", int64_t{stages}).set("seen", int64_t{seen.stages}));
     if (seen.stages == stages) layout.peers = seen.peers;
-    else std::iota(order.begin(), order.end(), size_t{0});
+    else order = indexes(order.size());
   } else {
     if (stages > 0)
       trace.diagnostics.add(problem::layout_stages_ignored,

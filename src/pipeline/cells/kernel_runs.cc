@@ -57,8 +57,7 @@ class BlockFinder {
     out_.kernels = kernels_.size();
     if (kernels_.empty() || out_.messages.empty() || messages_overlap()) return std::move(out_);
     cut_runs();
-    std::vector<int64_t> lengths;
-    for (const Run& run : runs_) lengths.push_back(busy(run.begin, run.end));
+    auto lengths = mapped<int64_t>(runs_, [&](const Run& run) { return busy(run.begin, run.end); });
     if (lengths.empty()) return std::move(out_);
     std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
     median_ns_ = lengths[lengths.size() / 2];

@@ -253,8 +253,7 @@ void link_cells(Trace& trace) {
     if (from != to) links[step].push_back({from, to});
   });
   parallel_for(steps.size(), [&](size_t step) { sort_links(links[step], steps[step]); });
-  size_t count = 0;
-  for (const std::vector<Link>& of_step : links) count += of_step.size();
+  size_t count = sum_over<size_t>(links, [&](const std::vector<Link>& of_step) { return of_step.size(); });
   trace.links.reserve(count);
   // Both ends of a link lie in one step, so the steps' links one after another are in order.
   for (const std::vector<Link>& of_step : links) trace.links.insert(trace.links.end(), of_step.begin(), of_step.end());

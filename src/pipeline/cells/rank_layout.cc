@@ -280,8 +280,7 @@ RankLayout layout_from_messages(const Trace& trace) {
   const std::set<std::pair<int32_t, int32_t>> edges = message_edges(trace);
   RankGroups groups;
   for (const auto& [a, b] : edges) groups.join(a, b);
-  std::set<int32_t> present;
-  for (const Part& part : trace.parts) present.insert(part.rank);
+  std::set<int32_t> present = mapped<std::set>(trace.parts, &Part::rank);
   if (edges.empty()) return empty_layout(trace);
   const auto members = groups.members();
   const size_t stages = members.begin()->second.size();

@@ -131,8 +131,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   if (map.world == 0) map.world = ranks;
   map.order = order_of(trace, map);
   if (!map.order.empty()) place_ranks(trace, map);
-  std::set<int32_t> present;
-  for (const Part& part : trace.parts) present.insert(part.rank);
+  std::set<int32_t> present = mapped<std::set>(trace.parts, &Part::rank);
   for (int32_t rank = 0; rank < map.world && map.missing.size() < kMaxMissing; ++rank)
     if (present.count(rank) == 0) map.missing.push_back(rank);
   return map;

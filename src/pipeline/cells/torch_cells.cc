@@ -210,8 +210,7 @@ class CellMaker {
   PartCells of_part(size_t p, std::vector<CellMark> marks, bool number, bool unsure) const {
     const Part& part = trace_.parts[p];
     PartCells out;
-    std::vector<uint32_t> order(marks.size());
-    std::iota(order.begin(), order.end(), 0u);
+    auto order = indexes<uint32_t>(marks.size());
     sort_stably(order, {}, [&](uint32_t a) { return marks[a].start_ns; });
     const bool named = std::ranges::any_of(marks, [](const CellMark& m) { return m.step != kUnknown; });
     static const std::vector<StepMark> kNoSteps;

@@ -165,8 +165,7 @@ class Report {
     if (solution_.hopeless) notes.add(problem::clock_contradicting_tie_all);
     if (!solution_.consistent) notes.add(problem::clock_rough);
     if (!out_.untied.empty()) {
-      std::vector<int64_t> ranks;
-      for (const size_t p : out_.untied) ranks.push_back(trace_.parts[p].rank);
+      auto ranks = mapped<int64_t>(out_.untied, [&](const size_t p) { return trace_.parts[p].rank; });
       notes.add(problem::clock_untied, Args()
                                            .flag("one", ranks.size() == 1)
                                            .set("ranks", listed(ranks))

@@ -351,10 +351,9 @@ class Gatherer {
   }
 
   int64_t first_stamp(const ClockDomain& domain) const {
-    int64_t first = INT64_MAX;
-    for (const size_t p : domain.parts)
-      first = std::min(first, span_of(*matches_.trace, matches_.steps_of_part[p], matches_.trace->parts[p]).start_ns);
-    return first;
+    return min_over<int64_t>(domain.parts, [&](const size_t p) {
+      return span_of(*matches_.trace, matches_.steps_of_part[p], matches_.trace->parts[p]).start_ns;
+    });
   }
 
   const Matches& matches_;

@@ -144,8 +144,7 @@ TieFit fit_operator(const TiePoints& points, double drift_limit, Bounds& bounds)
   fit.middle_t = mean_t(samples);
   fit.offset = line.offset;
   fit.slope = line.slope;
-  double worst = kFloorNs;
-  for (const Sample& s : samples) worst = std::max(worst, std::abs(s.y - line.at(s.t)));
+  double worst = max_over<double>(samples, [&](const Sample& s) { return std::abs(s.y - line.at(s.t)); }, kFloorNs);
   for (const Sample& s : samples) {
     bounds.upper.add({s.t, line.at(s.t) + worst, 0});
     bounds.negated_lower.add({s.t, -line.at(s.t) + worst, 0});
@@ -214,8 +213,7 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
   // The smallest gaps are nearest to y. The fifth percentile is used, so that a few bad ones do not decide.
   const auto edge = [&](const std::vector<Sample>& samples, double sign) {
     Line line = robust(samples, drift_limit);
-    std::vector<double> rest;
-    for (const Sample& s : samples) rest.push_back(sign * (s.y - line.slope * s.t));
+    auto rest = mapped<double>(samples, [&](const Sample& s) { return sign * (s.y - line.slope * s.t); });
     const auto fifth = rest.begin() + rest.size() / 20;
     std::nth_element(rest.begin(), fifth, rest.end());
     line.offset = sign * *fifth;

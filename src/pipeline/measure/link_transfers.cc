@@ -206,8 +206,7 @@ EdgeLatencies::EdgeLatencies(const Trace& trace, std::vector<GapSample> samples)
   edges_.erase(std::unique(edges_.begin(), edges_.end(),
                            [](const EdgeLatency& a, const EdgeLatency& b) { return a.from == b.from && a.to == b.to; }),
                edges_.end());
-  std::vector<double> all;
-  for (const EdgeLatency& edge : edges_) all.push_back(edge.ns);
+  auto all = mapped<double>(edges_, &EdgeLatency::ns);
   if (!all.empty()) median_ns_ = median_of(std::move(all));
 }
 

@@ -115,8 +115,7 @@ std::vector<double> OpValues::take_medians() {
 
 std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth) {
   std::vector<double> found(nth.size());
-  std::vector<size_t> rest(nth.size());  // indexes into `found`
-  std::iota(rest.begin(), rest.end(), size_t{0});
+  auto rest = indexes(nth.size());  // into `found`
   find_nth(values, 64 - kBits, 0, nth, std::move(rest), found);
   return found;
 }

@@ -169,8 +169,7 @@ std::string slowdown_group(const GraphType& type, GraphSource source) {
 Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   Slowdown out;
   out.operations = operations_of(graph);
-  std::vector<double> fair_of_type;
-  for (const SlowdownType& type : out.operations) fair_of_type.push_back(type.fair_ns);
+  auto fair_of_type = mapped<double>(out.operations, &SlowdownType::fair_ns);
   std::vector<bool> works(trace.parts.size(), false);
   for (size_t i = 0; i < graph.size(); ++i) works[graph.part[i]] = true;
   const Worlds worlds = lay_worlds(trace, graph, works);

@@ -297,8 +297,7 @@ class Finder {
 
   // Outlier steps are not part of the means; what they cost is spread over all steps.
   void find_slow_steps() {
-    std::vector<double> spans;
-    for (const StepSums& step : sums_.steps) spans.push_back(step.span_ns());
+    auto spans = mapped<double>(sums_.steps, &StepSums::span_ns);
     const double usual = median_of(spans);
     for (const StepSums& step : sums_.steps) {
       if (counts(step.step) || !(usual > 0)) continue;

@@ -60,11 +60,9 @@ class CellWaits {
   bool messages_recorded() const { return messages_recorded_; }
   bool grouped() const { return std::ranges::find(cells_.kind, CellKind::kCollective) != cells_.kind.end(); }
   std::vector<uint32_t> op_counts() const {
-    std::vector<uint32_t> counts;
-    for (const Step& step : steps_)
-      counts.push_back(static_cast<uint32_t>(step.previous.size()) + step.messages + step.meetings +
-                       (step.together ? 1 : 0));
-    return counts;
+    return mapped<uint32_t>(steps_, [&](const Step& step) {
+      return static_cast<uint32_t>(step.previous.size()) + step.messages + step.meetings + (step.together ? 1 : 0);
+    });
   }
 
   void draft(size_t s, StepDraft& draft) const {
@@ -227,8 +225,7 @@ class CellWaits {
       bool in_order = true;
       for (; end < draft.ops.size() && draft.ops[end].part == draft.ops[begin].part; ++end)
         in_order = in_order && (end == begin || ended(end - 1) <= ended(end));
-      by_end.resize(end - begin);
-      std::iota(by_end.begin(), by_end.end(), begin);
+      by_end = indexes<uint32_t>(end - begin, begin);
       if (!in_order) sort_stably(by_end, {}, ended);
       size_t next = 0;
       for (uint32_t k = begin; k < end; ++k) {

@@ -131,8 +131,7 @@ class Finder {
       while (end < rows.size() && rows[end].cell == rows[i].cell) ++end;
       ++cells_with[end - i];
     }
-    size_t max = 0;
-    for (const auto& [count, cells] : cells_with) max = std::max(max, cells);
+    size_t max = max_over<size_t>(cells_with, [&](const auto& entry) { return entry.second; });
     return max >= kNearlyAll * all.cells;
   }
 
@@ -150,9 +149,7 @@ class Finder {
   }
 
   int64_t shortest_of(const std::vector<Row>& members) const {
-    int64_t shortest = INT64_MAX;
-    for (const Row& one : members) shortest = std::min(shortest, cells_.dur_ns(one.row));
-    return shortest;
+    return min_over<int64_t>(members, [&](const Row& one) { return cells_.dur_ns(one.row); });
   }
 
   // Returns true when these ranks meet in these rows, and cells wait for that.

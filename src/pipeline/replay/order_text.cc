@@ -110,8 +110,7 @@ bool is_no_computation(std::string_view text) {
 
 // Turns the virtual stages in Action::chunk into chunks, and returns the layout that the stages of each rank show.
 Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& path) {
-  int32_t p = 0;
-  for (const Row& row : rows) p = std::max(p, row.rank + 1);
+  int32_t p = max_over<int32_t>(rows, [&](const Row& row) { return row.rank + 1; });
   std::vector<std::set<int32_t>> held(p);
   for (const Row& row : rows) held[row.rank].insert(row.action.chunk);
   for (const ChunkLayout layout : {ChunkLayout::kLoop, ChunkLayout::kV}) {

@@ -147,8 +147,7 @@ class PeerFinder {
     if (clock_ == Clock::kNone) return;
     std::map<std::vector<int32_t>, Peers> all;  // by parts
     for (size_t g = 0; g < out_.groups.size(); ++g) {
-      std::vector<int32_t> parts;
-      for (const PeerCell& member : members_of(g)) parts.push_back(graph_.part[member.op]);
+      auto parts = mapped<int32_t>(members_of(g), [&](const PeerCell& member) { return graph_.part[member.op]; });
       Peers& peers = all[parts];
       peers.groups.push_back(g);
       for (const PeerCell& member : members_of(g)) {

@@ -331,8 +331,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
     const auto known = size_of.find(list.micro_batches);
     run.size_of.push_back(known == size_of.end() ? kUnknown : known->second);
   }
-  std::vector<SchedulePlaces> slots;
-  for (const TheorySize& size : run.sizes) slots.emplace_back(size.schedule);
+  auto slots = mapped<SchedulePlaces>(run.sizes, &TheorySize::schedule);
   std::vector<size_t> firsts;
   for (size_t first = 0; first < run.lists.lists.size();) {
     firsts.push_back(first);

@@ -301,8 +301,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
   if (pytorch != found.end() && mindspore != found.end())
     return make_error(ErrorCode::kAmbiguous, "profiles of PyTorch and of MindSpore lie together here",
                       "name the folder of one of the two, such as " + pytorch->folder, {mindspore->profiler_db});
-  int32_t highest = -1;
-  for (const RankFiles& files : found) highest = std::max(highest, files.rank);
+  int32_t highest = max_over<int32_t>(found, &RankFiles::rank, -1);
   for (RankFiles& files : found) {
     if (files.rank >= 0) continue;
     if (highest >= INT32_MAX - 1) return no_such_input("ascend.nothing", source);
@@ -321,9 +320,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     if (same_stamp) notes.add(problem::ascend_same_stamp, Args().set("source", place(it->second)), {place(files)});
     else notes.add(problem::ascend_older_profile, {place(files)});
   }
-  std::vector<RankFiles> ranks;
-  for (auto& [rank, files] : by_rank) ranks.push_back(std::move(files));
-  return ranks;
+  return mapped<RankFiles>(by_rank, [&](auto& entry) { return std::move(entry.second); });
 }
 
 }  // namespace stageline::ascend

@@ -68,8 +68,7 @@ bool conflicts(const OpRankFacts& rank) {
 // carry the same one.
 bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, OpRankFacts>& facts, std::string_view format,
                         Diagnostics& diagnostics) {
-  int64_t count = 0;
-  for (const auto& [number, rank] : facts) count += conflicts(rank);
+  int64_t count = sum_over<int64_t>(facts, [&](const auto& entry) { return conflicts(entry.second); });
   if (count == 0) return false;
   const auto key = [&](const Op& op) {  // a row without stage or dp goes with the first place of its rank
     const OpRankFacts& rank = facts.at(op.rank);

@@ -23,8 +23,7 @@ std::map<int32_t, Span> step_spans(const std::vector<Op>& ops) {
 
 // Sorts stably, in place: rows are what takes most memory.
 void sort_by_lanes(std::vector<Op>& ops) {
-  std::vector<uint32_t> order(ops.size());
-  std::iota(order.begin(), order.end(), 0u);
+  auto order = indexes<uint32_t>(ops.size());
   sort_by_numbers(order, [&](uint32_t i) { return std::array{ops[i].rank, static_cast<int32_t>(ops[i].lane)}; });
   for (uint32_t at = 0; at < order.size(); ++at) {  // one cycle of the permutation
     const Op first = ops[at];

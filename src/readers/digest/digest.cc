@@ -97,8 +97,8 @@ void order_parts(Trace& trace) {
   std::vector<Part>& parts = trace.parts;
   const auto by_rank = [](const Part& a, const Part& b) { return a.rank < b.rank; };
   if (std::ranges::is_sorted(parts, by_rank)) return;
-  std::vector<int32_t> order(parts.size()), place(parts.size());
-  std::iota(order.begin(), order.end(), 0);
+  auto order = indexes<int32_t>(parts.size());
+  std::vector<int32_t> place(parts.size());
   sort_stably(order, [&](int32_t a, int32_t b) { return by_rank(parts[a], parts[b]); });
   std::vector<Part> sorted;
   for (const int32_t part : order) {

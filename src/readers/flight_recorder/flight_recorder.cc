@@ -44,8 +44,7 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
         diagnostics.add(problem::flight_recorder_repeated_rank.as(json ? Severity::kInfo : Severity::kLoss),
                         Args().flag("json", json), {path});
     }
-  std::vector<DumpFile> files;
-  for (auto& [rank, file] : by_rank) files.push_back(std::move(file));
+  auto files = mapped<DumpFile>(by_rank, [&](auto& entry) { return std::move(entry.second); });
   files.insert(files.end(), unnamed.begin(), unnamed.end());
   return files;
 }
@@ -69,8 +68,7 @@ class Groups {
 void take_dump(Dump dump, Groups& groups, Trace& trace) {
   std::vector<StringId> new_id(dump.names.size());
   for (uint32_t i = 0; i < new_id.size(); ++i) new_id[i] = trace.names.intern(dump.names.text(i));
-  std::vector<int32_t> group_of;
-  for (const FlightGroup& group : dump.groups) group_of.push_back(groups.add(group));
+  auto group_of = mapped<int32_t>(dump.groups, [&](const FlightGroup& group) { return groups.add(group); });
   Part& part = dump.part;
   for (StringId& id : part.slices.name_id) id = new_id[id];
   for (FlightCall& call : part.flight_calls) {
@@ -145,8 +143,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     return make_error(ErrorCode::kBadInput, "no dump here holds a call",
                       "was TORCH_FR_BUFFER_SIZE 0, or nothing communicated yet?", {files.front().path});
   // A dump whose name gives no rank takes the next free number.
-  std::set<int32_t> taken;
-  for (const Dump& dump : good) taken.insert(dump.part.rank);
+  std::set<int32_t> taken = mapped<std::set>(good, [&](const Dump& dump) { return dump.part.rank; });
   int32_t next = 0;
   for (Dump& dump : good) {
     if (dump.part.rank != kUnknown) continue;

@@ -184,8 +184,7 @@ std::vector<FoundRecord> find_records(const std::string& path, std::string_view 
 std::unordered_map<int64_t, uint32_t> slices_by_record(const Part& part, std::string_view word) {
   std::unordered_map<int64_t, uint32_t> out;
   const Slices& s = part.slices;
-  std::vector<uint32_t> order(s.size());
-  std::iota(order.begin(), order.end(), 0);
+  auto order = indexes<uint32_t>(s.size());
   std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return s.args_offset(a) < s.args_offset(b); });
   for (const SourceRef& file : part.files) {
     size_t next = 0;

@@ -149,8 +149,7 @@ class SnapshotReader {
 
   // If events have no times, they are put a microsecond apart in their order.
   void settle_times() {
-    size_t dated = 0;
-    for (const AllocatorEvent& event : all_.events) dated += event.time_ns > 0;
+    size_t dated = sum_over<size_t>(all_.events, [&](const AllocatorEvent& event) { return event.time_ns > 0; });
     out_.is_dated = dated > 0 && dated == all_.events.size();
     if (out_.is_dated || all_.events.empty()) return;
     int64_t next = 0;

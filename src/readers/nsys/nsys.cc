@@ -66,8 +66,7 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
     notes.add(problem::nsys_ranks, Args().set("how", words(how)), {reports.front().path});
     return true;
   };
-  std::set<const Report*> given;
-  for (const Placed& one : all) given.insert(one.report);
+  std::set<const Report*> given = mapped<std::set>(all, &Placed::report);
   const bool one_each = all.size() == given.size();
   if (one_each && take([](const Placed& p) { return rank_in_name(p.report->path); }, "nsys.ranks.names")) return;
   if (take([](const Placed& p) { return p.process->communicator_rank; }, "nsys.ranks.nccl")) return;
@@ -75,8 +74,7 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
   const auto path_of = [](const Placed& p) { return p.report->path; };
   if (rows::leave_out_earlier_runs(all, path_of, "nsys", notes)) return number_ranks(all, reports, notes);
   if (one_each && all.size() > 1) {
-    std::vector<std::string> paths;
-    for (const Placed& one : all) paths.push_back(one.report->path);
+    auto paths = mapped<std::string>(all, [&](const Placed& one) { return one.report->path; });
     const std::vector<int64_t> numbers = numbers_that_differ(paths);
     if (!numbers.empty() && take([&](const Placed& p) { return numbers[&p - all.data()]; }, "nsys.ranks.names")) return;
   }

@@ -82,8 +82,7 @@ void infer_stages(FileOps& file, std::vector<Identity>& threads) {
 }  // namespace
 
 std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) {
-  std::vector<Identity> threads;
-  for (const Thread& thread : file.threads) threads.push_back(identify(thread));
+  auto threads = mapped<Identity>(file.threads, [&](const Thread& thread) { return identify(thread); });
   infer_stages(file, threads);
   // The fields of some events of a thread or process are valid for its events without such fields.
   std::map<std::string, Identity> processes;
@@ -118,9 +117,7 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
     if (op.dp == kUnknown) op.dp = thread.dp;
   }
   file.diagnostics.add(problem::op_json_ranks_from_process, {}, guessed);
-  std::vector<std::string> lanes;
-  for (Identity& thread : threads) lanes.push_back(std::move(thread.lane));
-  return lanes;
+  return mapped<std::string>(threads, [&](Identity& thread) { return std::move(thread.lane); });
 }
 
 }  // namespace stageline::op_json

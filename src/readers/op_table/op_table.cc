@@ -212,8 +212,7 @@ Match sniff_head(const SourceFile& file, std::string_view head) {
 
 // Turns gmc, which counts the chunks of the whole model (chunk · stages + stage), into chunks of a rank.
 void localise_chunks(std::vector<Op>& ops, const std::set<uint32_t>& files, Diagnostics& diagnostics) {
-  int32_t stages = 0;
-  for (const Op& op : ops) stages = std::max(stages, op.stage + 1);
+  int32_t stages = max_over<int32_t>(ops, [&](const Op& op) { return op.stage + 1; });
   if (stages == 0) return;
   int64_t count = 0;
   for (Op& op : ops) {
@@ -344,8 +343,7 @@ Match sniff(const Source& source) {
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
   expect_bytes(source, chosen, options.progress);
-  std::vector<std::string> paths;
-  for (const size_t i : chosen) paths.push_back(source.files[i].path);
+  auto paths = mapped<std::string>(chosen, [&](const size_t i) { return source.files[i].path; });
   Trace trace;
   trace.format = "op-table";
   trace.clock = ClockState::kUnaligned;

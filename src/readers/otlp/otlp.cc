@@ -119,8 +119,7 @@ void add_host_parts(const Run& run, const std::vector<std::string>& paths, Trace
     add_phases(run.requests[span.request], whole, process.spans);
     process.requests.push_back(run.requests[span.request]);
   }
-  std::set<int64_t> ranks;
-  for (const auto& [id, process] : processes) ranks.insert(process.resource->rank);
+  std::set<int64_t> ranks = mapped<std::set>(processes, [&](const auto& entry) { return entry.second.resource->rank; });
   const bool ranked = !ranks.contains(kUnknown) && ranks.size() == processes.size();
   if (!ranked && processes.size() > 1) trace.diagnostics.add(problem::otlp_ranks_in_order, {paths.front()});
   for (auto& [id, process] : processes) {

@@ -239,8 +239,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = choose_files(source, trace.diagnostics);
   expect_bytes(source, chosen, options.progress);
   std::vector<Op> ops;
-  std::vector<std::string> paths;
-  for (const size_t i : chosen) paths.push_back(source.files[i].path);
+  auto paths = mapped<std::string>(chosen, [&](const size_t i) { return source.files[i].path; });
   int64_t next_rank = 0;
   auto first_error = read_files(
       paths.size(),

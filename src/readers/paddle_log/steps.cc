@@ -106,8 +106,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     }
   }
 
-  std::vector<int64_t> spans;
-  for (const PaddleBurst& burst : reference) spans.push_back(burst.end_ns - burst.start_ns);
+  auto spans = mapped<int64_t>(reference, [&](const PaddleBurst& burst) { return burst.end_ns - burst.start_ns; });
   if (spans.size() >= 2) {
     std::nth_element(spans.begin(), spans.begin() + spans.size() / 2, spans.end());
     const int64_t median = spans[spans.size() / 2];

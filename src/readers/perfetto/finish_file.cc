@@ -313,8 +313,7 @@ void FileReader::split(FileResult& out) {
                          std::string(names.text(cell.operation != 0 ? cell.operation : from.name)),
                          tracks_.process_name(from.thread)});
   }
-  std::vector<int32_t> part_of_mark;
-  for (const Mark& mark : rows_.marks) part_of_mark.push_back(part_of_track[mark.lane]);
+  auto part_of_mark = mapped<int32_t>(rows_.marks, [&](const Mark& mark) { return part_of_track[mark.lane]; });
   settle_lanes();
   out.marks = rows_.marks.size();
   settle_counters(out);

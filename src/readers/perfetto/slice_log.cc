@@ -76,8 +76,7 @@ void SliceLog::pair_run(const IndexRun& run, Pairs& pairs) {
 
 void SliceLog::pair_tracks(Pairs& pairs) {
   // Entries of all other writers, by track, in the order of the file.
-  uint32_t tracks = 0;
-  for (const Entry& entry : entries_) tracks = std::max(tracks, (entry.track & ~kEndBit) + 1);
+  uint32_t tracks = max_over<uint32_t>(entries_, [&](const Entry& entry) { return (entry.track & ~kEndBit) + 1; });
   std::vector<uint32_t> next(tracks + size_t{1}, 0), order;
   const auto others = [&](auto visit) {
     size_t run = 0;

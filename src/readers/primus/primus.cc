@@ -80,8 +80,7 @@ void split_backwards(std::vector<Op>& ops) {
 void read_sizes(Chosen& chosen, Diagnostics& diagnostics) {
   const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
   if (config.pp_size == 0) diagnostics.add(problem::primus_no_config, {chosen.files.front().path});
-  int32_t last_rank = 0;
-  for (const RankFile& file : chosen.files) last_rank = std::max(last_rank, file.pp_rank);
+  int32_t last_rank = max_over<int32_t>(chosen.files, &RankFile::pp_rank);
   for (RankFile& file : chosen.files) {
     file.pp_size = static_cast<int32_t>(std::max<int64_t>(config.pp_size, last_rank + 1));
     file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));

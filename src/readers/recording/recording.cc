@@ -363,8 +363,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<Recording> recordings =
       read_recordings(source, options.progress, trace.diagnostics, options.newest_bytes);
   keep_one_run(recordings, trace.diagnostics);
-  std::set<int32_t> ranks;
-  for (const Recording& r : recordings) ranks.insert(r.meta.rank);
+  std::set<int32_t> ranks = mapped<std::set>(recordings, [&](const Recording& r) { return r.meta.rank; });
   int32_t next_rank = 0;
   Maker maker(trace);
   Machines machines;

@@ -238,8 +238,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
     if (file.hot) group.hot = &file;
     else group.cold.push_back(&file);
   }
-  std::vector<Recording> recordings;
-  for (auto& [key, group] : groups) recordings.push_back(joined_files(group, diagnostics));
+  auto recordings = mapped<Recording>(groups, [&](auto& entry) { return joined_files(entry.second, diagnostics); });
   sort_stably(recordings, {},
               [](const Recording& a) { return std::tie(a.meta.rank, a.meta.start_realtime_ns, a.paths); });
   return recordings;

@@ -99,8 +99,7 @@ void number_ranks(std::vector<Placed>& all, Diagnostics& notes) {
     return true;
   };
   if (take([](const Placed& p) { return p.process->stated_rank; }, "rocpd.ranks.environment")) return;
-  std::set<const Record*> records;
-  for (const Placed& one : all) records.insert(one.record);
+  std::set<const Record*> records = mapped<std::set>(all, &Placed::record);
   if (all.size() == records.size() &&
       take([](const Placed& p) { return int64_t{rows::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
            "rocpd.ranks.names"))

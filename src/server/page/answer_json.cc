@@ -89,8 +89,7 @@ std::vector<double> joined(const std::vector<std::vector<int64_t>>& values) {
 Result<std::string> wire_of(const std::vector<Column>& columns, const CallsBudget& budget) {
   if (columns.empty())
     return make_error(ErrorCode::kUnavailable, "this run has no calls: no thread of a host was recorded");
-  std::vector<const CallTree*> trees;
-  for (const Column& column : columns) trees.push_back(column.tree);
+  auto trees = mapped<const CallTree*>(columns, &Column::tree);
   const size_t max = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
   const MergedCalls merged = merge_calls(trees, max);
 
@@ -230,8 +229,7 @@ Result<std::string> compare_json(const Run& control, const Run& test) {
 bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }
 
 std::string clocks_json(const Trace& trace, RowLimit limit) {
-  std::vector<ClockMap> clocks;
-  for (const Part& part : trace.parts) clocks.push_back(part.clock_map);
+  auto clocks = mapped<ClockMap>(trace.parts, &Part::clock_map);
   AnalysisResult result;
   result.tables.push_back(clock_table(trace, clocks, false));
   return result_json("align", result, origin_of(trace), limit);

@@ -51,8 +51,7 @@ void write_ranks(JsonWriter& json, const Timeline& timeline) {
 void write_groupings(JsonWriter& json, const Trace& trace) {
   json.key("groupings").begin_array();
   const auto offer = [&](const char* name, auto value_of) {
-    std::set<int32_t> values;
-    for (const Part& part : trace.parts) values.insert(value_of(part));
+    std::set<int32_t> values = mapped<std::set>(trace.parts, [&](const Part& part) { return value_of(part); });
     if (values.size() > 1) json.value(name);
   };
   offer("machine", [](const Part& part) { return part.machine; });

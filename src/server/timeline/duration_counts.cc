@@ -112,8 +112,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
       }
     }
   });
-  size_t all = 0;
-  for (const std::vector<Count>& own : counts) all += own.size();
+  size_t all = sum_over<size_t>(counts, [&](const std::vector<Count>& own) { return own.size(); });
   counts_.reserve(all);
   first_.reserve(stretch_count() * places_ + 1);
   first_.push_back(0);

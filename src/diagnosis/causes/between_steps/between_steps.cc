@@ -90,8 +90,7 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
     if (context.list.wall_ns > 0) args.set("lost", percent(c.price.lost_ns / context.list.wall_ns));
     args.set("step", int64_t{own.at_steps.front()});
   }
-  std::vector<std::string> steps;
-  for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
+  auto steps = mapped<std::string>(own.at_steps, [&](const int32_t step) { return std::to_string(step); });
   const bool only = c.figures.rank != kUnknown && !name.empty();  // it is on one rank
   args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", context.list.replicas_unread);
   args.flag("workers", has_loader_processes(context.trace.names));

@@ -266,9 +266,7 @@ class PauseSearch {
       if (at.count >= kEverywhere * steps) fixed_ns += at.ns, places.push_back(at);
     if (fixed_ns < kEverywhere * time_of(all)) return {};
     sort_stably(places, std::greater(), &AtPlace::count);
-    std::vector<uint32_t> cells;
-    for (const AtPlace& at : places) cells.push_back(at.cell);
-    return cells;
+    return mapped<uint32_t>(places, &AtPlace::cell);
   }
 
   const StartDelays& starts_;
@@ -353,8 +351,7 @@ Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& con
     args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);
     args.set("where", place_text(link, context.trace.context_parallel > 1));
   }
-  std::vector<std::string> steps;
-  for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
+  auto steps = mapped<std::string>(own.at_steps, [&](const int32_t step) { return std::to_string(step); });
   if (!steps.empty()) args.set("in", some_of(steps, steps.size())).flag("in_one", steps.size() == 1);
   Telling telling = tell(c, own, args, context);
   telling.table = {"stragglers", "straggler-workers"};

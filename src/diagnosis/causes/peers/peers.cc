@@ -43,8 +43,7 @@ Place ranks_place(const CauseScene& scene, const std::set<int32_t>& parts, Place
 void suspect_late_peers(const CauseScene& scene, std::vector<Suspect>& out) {
   const PeerWork::Pauses& pauses = scene.peers.pauses();
   if (pauses.at.empty()) return;
-  std::set<int32_t> parts;
-  for (const auto& [part, ns] : pauses.of_part) parts.insert(part);
+  std::set<int32_t> parts = mapped<std::set>(pauses.of_part, [&](const auto& entry) { return entry.first; });
   const auto max = std::ranges::max_element(pauses.of_part, {}, &std::pair<const int32_t, double>::second);
   if (max->second >= kEverywhere * pauses.ns) parts = {max->first};
   Suspect suspect = suspect_of({.fault = PeerFault::kPauses});
@@ -124,8 +123,7 @@ std::map<std::vector<int32_t>, Exchanges> exchanges_of(const CauseScene& scene) 
   for (const GraphGroup& group : peers.groups) {
     const std::span members(&peers.cells[group.begin], group.end - group.begin);
     if (!scene.counts[step_of(scene.graph, members.front().op)]) continue;
-    std::vector<int32_t> parts;
-    for (const PeerCell& cell : members) parts.push_back(scene.graph.part[cell.op]);
+    auto parts = mapped<int32_t>(members, [&](const PeerCell& cell) { return scene.graph.part[cell.op]; });
     Exchanges& set = all[parts];
     set.stage = scene.graph.stage_of[parts.front()], set.meets = members.front().meets;
     for (const PeerCell& cell : members)
@@ -223,8 +221,7 @@ Telling tell_peers(std::span<const Cause* const> causes, const TellContext& cont
   const Cause& c = *causes.front();
   const auto& own = c.own.as<PeersOwn>();
   Args args = context.args(c);
-  std::vector<std::string> ranks;
-  for (const int32_t rank : c.place().ranks) ranks.push_back(std::to_string(rank));
+  auto ranks = mapped<std::string>(c.place().ranks, [&](const int32_t rank) { return std::to_string(rank); });
   args.set("group", some_of(ranks, kShown)).set("layer", int64_t{own.layer});
   args.set("stage", int64_t{c.figures.stage}).flag("paired", own.correlation > 0);
   args.set("lasting", percent(own.lasting)).set("correlation", fixed(own.correlation, 2));

@@ -271,8 +271,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
   if (few_steps(scene))
     scatter = scene.times.scatter(scene.graph.dp_count,
                                   [&](uint32_t op) { return static_cast<uint32_t>(scene.graph.dp(op)); });
-  std::vector<size_t> all_replicas(scatter.size());
-  std::iota(all_replicas.begin(), all_replicas.end(), size_t{0});
+  auto all_replicas = indexes(scatter.size());
   for (const auto& [dp, by_step] : levels.by_step) {
     if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
     const std::vector<double> values = known_ratios(by_step);

@@ -66,8 +66,7 @@ std::optional<Factors> factors_of(const CauseScene& scene, const Ratios& loads, 
                                   int32_t fastest) {
   const auto& workers = scene.times.workers();
   Factors out{std::vector<double>(loads.size(), 1.0), std::vector<double>(loads.size(), 1.0), {}};
-  std::vector<double> means;
-  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
+  auto means = mapped<double>(levels.by_step, [&](const auto& entry) { return levels.mean(entry.first); });
   const double median = median_of(means);
   std::map<int32_t, double> best;  // by stage: the load of the fastest replica's worker
   for (size_t w = 0; w < loads.size(); ++w)

@@ -48,14 +48,12 @@ struct Columns {
     bool sorted = true;
     for (size_t i = begin + 1; i < end && sorted; ++i) sorted = !before(i, i - 1);
     if (sorted) return;
-    std::vector<uint32_t> order(end - begin);
-    std::iota(order.begin(), order.end(), static_cast<uint32_t>(begin));
+    auto order = indexes<uint32_t>(end - begin, static_cast<uint32_t>(begin));
     std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return before(a, b); });
     each([&](auto& column) { permute_lane(column, order, begin); });
     if (!external_id.empty()) permute_lane(external_id, order, begin);
     if (sorted_to.empty()) {
-      sorted_to.resize(s.start_ns.size());
-      std::iota(sorted_to.begin(), sorted_to.end(), uint32_t{0});
+      sorted_to = indexes<uint32_t>(s.start_ns.size());
     }
     for (size_t k = 0; k < order.size(); ++k) sorted_to[order[k]] = static_cast<uint32_t>(begin + k);
   }

@@ -107,8 +107,7 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   const uint32_t external = external_ids_repeat(from) ? correlation : id_shift(to, from, &Row::external_id);
   int64_t first_offset = 1;
   each_row(to, [&](const Row& row) { first_offset = std::max(first_offset, row.offset + 1); });
-  int64_t python = -1;
-  for (const PythonRow& row : to.rest.python) python = std::max(python, row.id);
+  int64_t python = max_over<int64_t>(to.rest.python, &PythonRow::id, -1);
   for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
     for (Flow& flow : from.rest.*flows)
       flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
