@@ -297,11 +297,10 @@ class FileAccount {
         int64_t count = 0;
         for (const std::string& owner : all)
           if (!have.contains(owner) && static_cast<size_t>(++count) <= kMaxNamed) append_item(list, owner + kind);
-        if (count > 0)
-          trace_.diagnostics.add(
-              problem::source_uneven,
-              Args().set("list", list).flag("one", count == 1).flag("more", static_cast<size_t>(count) > kMaxNamed), {},
-              count);
+        trace_.diagnostics.add(
+            problem::source_uneven,
+            Args().set("list", list).flag("one", count == 1).flag("more", static_cast<size_t>(count) > kMaxNamed), {},
+            count);
       }
     }
   }

@@ -76,8 +76,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
 }
 
 void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& notes) {
-  for (const CopyBandwidth& c : copies)
-    if (c.without_rate > 0) notes.add(problem::bandwidth_no_rate, {}, c.without_rate);
+  for (const CopyBandwidth& c : copies) notes.add(problem::bandwidth_no_rate, {}, c.without_rate);
 }
 
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank) {

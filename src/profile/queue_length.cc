@@ -131,8 +131,8 @@ Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
 
 void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes) {
   for (const StreamQueue& q : queues) {
-    if (q.early > 0) notes.add(problem::queue_early_start, {}, q.early);
-    if (q.unlaunched > 0) notes.add(problem::queue_no_launch, {}, q.unlaunched);
+    notes.add(problem::queue_early_start, {}, q.early);
+    notes.add(problem::queue_no_launch, {}, q.unlaunched);
   }
 }
 

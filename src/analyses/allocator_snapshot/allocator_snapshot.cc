@@ -235,8 +235,7 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
     if (part.allocator.empty()) continue;
     PartTables of_part(trace, part, tables);
     of_part.add(!input.for_report);
-    if (of_part.replay().unlike > 0)
-      result.notes.add(problem::allocator_snapshot_unlike, {part.source}, of_part.replay().unlike);
+    result.notes.add(problem::allocator_snapshot_unlike, {part.source}, of_part.replay().unlike);
   }
   for (Table* table : {&tables.sums, &tables.categories, &tables.stacks, &tables.ooms, &tables.segments,
                        &tables.timeline, &tables.curve})

@@ -268,8 +268,8 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t rank = torch->ranks[torch->parts[k]];
     const Where where = {torch->trace->parts[torch->parts[k]].source};
-    if (ranks[k].unlaunched > 0) result.notes.add(problem::aten_no_launch, where, ranks[k].unlaunched);
-    if (ranks[k].unowned > 0) result.notes.add(problem::aten_no_operator, where, ranks[k].unowned);
+    result.notes.add(problem::aten_no_launch, where, ranks[k].unlaunched);
+    result.notes.add(problem::aten_no_operator, where, ranks[k].unowned);
     for (OpSequence& r : ranks[k].rows) {
       const double n = r.count;
       if (input.hta) {

@@ -27,8 +27,8 @@ void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
 }
 
 void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
-  if (matched.not_matched > 0) notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
-  if (matched.partly_seen > 0) notes.add(problem::communication_members_missing, {}, matched.partly_seen);
+  notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
+  notes.add(problem::communication_members_missing, {}, matched.partly_seen);
   if (matched.alone > 0 && rank_count > 1) notes.add(problem::communication_no_counterpart, {}, matched.alone);
 }
 

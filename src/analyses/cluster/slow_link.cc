@@ -53,7 +53,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   const std::vector<TransferClass>& classes = slow.classes;
   AnalysisResult result;
   note_level_none(input, result.notes);
-  if (slow.messages_alone > 0) result.notes.add(problem::slow_link_no_tasks, {}, slow.messages_alone);
+  result.notes.add(problem::slow_link_no_tasks, {}, slow.messages_alone);
   if (input.for_report && classes.empty()) return result;
   return result.with(link_table(classes), class_table(classes), transfer_table(classes, *max));
 }

@@ -503,13 +503,13 @@ void add_notes(const LedgerOfRun& run, const Accounts& accounts, const Given& gi
   for (size_t row = 0; row < fabrics.row_count(); ++row) no_links += fabrics.text(row, 1).empty();
   const auto unmatched = std::ssize(run.ledger.unmatched) - without_call - no_group;
   if (partly > 0) notes.add(problem::ledger_partly, Args().set("ranks", missing_ranks(run)), Where{}, partly);
-  if (unmatched > 0) notes.add(problem::ledger_unmatched, Where{}, unmatched);
-  if (without_call > 0) notes.add(problem::ledger_no_call, Where{}, without_call);
-  if (no_group > 0) notes.add(problem::ledger_no_group, Where{}, no_group);
-  if (untimed > 0) notes.add(problem::ledger_untimed, Where{}, untimed);
-  if (durations > 0) notes.add(problem::ledger_durations, Where{}, durations);
+  notes.add(problem::ledger_unmatched, Where{}, unmatched);
+  notes.add(problem::ledger_no_call, Where{}, without_call);
+  notes.add(problem::ledger_no_group, Where{}, no_group);
+  notes.add(problem::ledger_untimed, Where{}, untimed);
+  notes.add(problem::ledger_durations, Where{}, durations);
   if (across > 0 && given.nic_gbps <= 0) notes.add(problem::ledger_no_network, Where{}, across);
-  if (no_links > 0) notes.add(problem::ledger_no_fabric, Where{}, no_links);
+  notes.add(problem::ledger_no_fabric, Where{}, no_links);
 }
 
 }  // namespace

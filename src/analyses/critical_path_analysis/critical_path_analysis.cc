@@ -257,10 +257,8 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
                   .set("name", std::string(a.run.name(a.rank().rows[first.row]))),
               where);
   }
-  if (hand_overs > 0) notes.add(problem::critical_path_inferred_hand_overs, where, hand_overs);
-  if (stream_waits > 0)
-    notes.add(problem::critical_path_inferred_stream_waits, Args().flag("syncs", a.graph.has_syncs), where,
-              stream_waits);
+  notes.add(problem::critical_path_inferred_hand_overs, where, hand_overs);
+  notes.add(problem::critical_path_inferred_stream_waits, Args().flag("syncs", a.graph.has_syncs), where, stream_waits);
 }
 
 // Adds notes on the window and on flaws of its graph, between them those of the path.
@@ -274,7 +272,7 @@ void add_window_notes(const Answer& a, const PathOptions& options, Diagnostics& 
     notes.add(problem::critical_path_fewer_instances,
               Args().set("instance", std::to_string(graph.matches - 1)).set("annotation", options.annotation), where);
   if (!graph.sound) notes.add(problem::critical_path_unsound, where);
-  if (graph.acausal > 0) notes.add(problem::critical_path_acausal, where, graph.acausal);
+  notes.add(problem::critical_path_acausal, where, graph.acausal);
 }
 
 // Returns the error for a window that does not exist. It reports the number of rows with the annotation in their names,

@@ -82,7 +82,7 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   AnalysisResult result;
   result.add(problems_table(trace, report), waits_table(trace, report), groups_table(trace, report),
              calls_table(trace));
-  if (report.overwritten > 0) result.notes.add(problem::flight_recorder_overwritten, {}, report.overwritten);
+  result.notes.add(problem::flight_recorder_overwritten, {}, report.overwritten);
   return result;
 }
 

@@ -135,7 +135,7 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
   if (links.evidence == LinkEvidence::kGaps) result.notes.add(problem::links_gaps);
   int64_t unknown_way = 0;
   for (const LinkEdge& edge : links.edges) unknown_way += edge.direction_known ? 0 : 1;
-  if (unknown_way > 0) result.notes.add(problem::links_way_unknown, {}, unknown_way);
+  result.notes.add(problem::links_way_unknown, {}, unknown_way);
   return result.with(slow_table(trace, links, causes, theory.recognition), edges_table(trace, links),
                      endpoints_table(trace, links), classes_table(links));
 }

@@ -333,7 +333,7 @@ Result<AnalysisResult> run_packing(const AnalysisInput& input) {
     return result;
   }
   if (!packing.any()) return worded_error(ErrorCode::kBadInput, "packing.none");
-  if (packing.without() > 0) result.notes.add(problem::packing_without_lengths, {}, packing.without());
+  result.notes.add(problem::packing_without_lengths, {}, packing.without());
   if (!packing.explained()) result.notes.add(problem::packing_not_explained);
   return result.with(packing.prices(*cap), packing.steps(), packing.fits(), context_table(*lengths, *ranks));
 }

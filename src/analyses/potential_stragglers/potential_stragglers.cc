@@ -67,7 +67,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   const CollectiveSums sums = collective_sums(*torch, matched);
   if (!steps->empty() && std::ranges::all_of(ops, [](const auto& rank) { return rank.empty(); }))
     result.notes.add(problem::straggler_no_steps);
-  if (matched.not_matched > 0) result.notes.add(problem::straggler_not_synchronising, {}, matched.not_matched);
+  result.notes.add(problem::straggler_not_synchronising, {}, matched.not_matched);
   if (matched.alone > 0 && ops.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, matched.alone);
   return result.with(rank_potential_stragglers_table(*torch, sums, *candidates), kind_table(*torch, sums));
 }

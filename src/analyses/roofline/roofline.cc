@@ -254,8 +254,8 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   }
   for (const std::string& device : unknown)
     result.notes.add(problem::roofline_device_unknown, Args().set("device", device));
-  if (unfit > 0) result.notes.add(problem::roofline_work_unknown, {}, unfit);
-  if (on_host > 0) result.notes.add(problem::roofline_on_host, {}, on_host);
+  result.notes.add(problem::roofline_work_unknown, {}, unfit);
+  result.notes.add(problem::roofline_on_host, {}, on_host);
   return result.with(use_table(ranks, *given), ops_table(trace, ranks, *given), peaks_table(ranks, *given));
 }
 

@@ -150,7 +150,7 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
     return result;  // nothing was communicated, which is not a flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
   if (join.alone > 0 && ranks.size() > 1) result.notes.add(problem::tb_collectives_alone, {}, join.alone);
-  if (join.unequal > 0) result.notes.add(problem::tb_collectives_unequal, {}, join.unequal);
+  result.notes.add(problem::tb_collectives_unequal, {}, join.unequal);
   return result;
 }
 

@@ -62,7 +62,7 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   AnalysisResult result;
   result.add(averages_table(ranks), steps_table(ranks), devices_table(ranks), advice_table(ranks));
   const int64_t dropped = sum_over<int64_t>(ranks, &TbOverview::dropped_steps);
-  if (dropped > 0) result.notes.add(problem::tb_steps_dropped, {}, dropped);
+  result.notes.add(problem::tb_steps_dropped, {}, dropped);
   return result;
 }
 

@@ -138,7 +138,7 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
     result.notes.add(problem::theory_none, why);
   }
   if (theory.theory.by_rank) result.notes.add(problem::theory_by_rank);
-  if (theory.theory.without > 0) result.notes.add(problem::theory_without, {}, theory.theory.without);
+  result.notes.add(problem::theory_without, {}, theory.theory.without);
   if (!theory.theory.outliers.empty()) result.notes.add(problem::theory_outliers, {}, theory.theory.outliers.size());
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max<double>(span_ns, size.numbers.span_ns);

@@ -158,10 +158,10 @@ void add_notes(const Waterfall& w, Diagnostics& notes) {
                   .set("recorded", grouped(w.latency.by_messages))
                   .set("gaps", grouped(w.latency.by_gaps)));
   const int64_t outliers = sum_over<int64_t>(w.steps, &WaterfallStep::outlier);
-  if (outliers > 0) notes.add(problem::waterfall_outliers, {}, outliers);
-  if (w.unnumbered > 0) notes.add(problem::waterfall_unnumbered, {}, w.unnumbered);
-  if (w.without_producer > 0) notes.add(problem::waterfall_without_producer, {}, w.without_producer);
-  if (w.broken > 0) notes.add(problem::waterfall_broken, {}, w.broken);
+  notes.add(problem::waterfall_outliers, {}, outliers);
+  notes.add(problem::waterfall_unnumbered, {}, w.unnumbered);
+  notes.add(problem::waterfall_without_producer, {}, w.without_producer);
+  notes.add(problem::waterfall_broken, {}, w.broken);
   if (w.overlap_ns > kOverlapShare * w.busy_ns)
     notes.add(problem::waterfall_overlap, Args().set("share", percent(w.overlap_ns / w.busy_ns)));
 }

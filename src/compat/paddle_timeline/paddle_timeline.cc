@@ -44,8 +44,8 @@ std::string job_text(const PaddleLog& log, const PaddleJob& job) {
 // Jobs that are in the log twice would open steps of their own.
 void drop_repeats(PaddleLog& log, Diagnostics& flaws) {
   const PaddleRepeats repeats = mark_repeated_jobs(log);
-  if (repeats.lines > 0) flaws.add(problem::paddle_repeated_line, {log.path}, repeats.lines);
-  if (repeats.steps > 0) flaws.add(problem::paddle_repeated_step, {log.path}, repeats.steps);
+  flaws.add(problem::paddle_repeated_line, {log.path}, repeats.lines);
+  flaws.add(problem::paddle_repeated_step, {log.path}, repeats.steps);
   std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & kJobRepeated) != 0; });
 }
 

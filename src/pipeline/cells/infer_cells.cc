@@ -291,7 +291,7 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
   diagnostics.add(problem::cells_inferred_work, Args().set("nodes", grouped(nodes)).set("messages", grouped(messages)));
   if (flow.stages > 0)
     diagnostics.add(problem::cells_inferred_flow, Args().flag("peers", peers).count("stages", flow.stages));
-  if (unknown > 0) diagnostics.add(problem::cells_inferred_unknown, {}, unknown);
+  diagnostics.add(problem::cells_inferred_unknown, {}, unknown);
   return marks;
 }
 

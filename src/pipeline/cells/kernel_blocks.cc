@@ -145,12 +145,12 @@ void say(Trace& trace, const std::vector<PartBlocks>& parts, const Proof& proof)
     sum.cut += part.cut;
   }
   notes.add(problem::cells_from_kernels, {}, blocks);
-  if (sum.cut > 0) notes.add(problem::cells_kernel_border, {}, sum.cut);
-  if (sum.small > 0) notes.add(problem::cells_small_runs, {}, sum.small);
-  if (proof.numbered > 0) notes.add(problem::cells_kernels_numbered, {}, proof.numbered);
-  if (proof.unproven > 0) notes.add(problem::cells_kernels_unproven, {}, proof.unproven);
-  if (proof.acausal > 0) notes.add(problem::cells_kernels_unproven_acausal, {}, proof.acausal);
-  if (without > 0) notes.add(problem::cells_ranks_without_kernels, {}, without);
+  notes.add(problem::cells_kernel_border, {}, sum.cut);
+  notes.add(problem::cells_small_runs, {}, sum.small);
+  notes.add(problem::cells_kernels_numbered, {}, proof.numbered);
+  notes.add(problem::cells_kernels_unproven, {}, proof.unproven);
+  notes.add(problem::cells_kernels_unproven_acausal, {}, proof.acausal);
+  notes.add(problem::cells_ranks_without_kernels, {}, without);
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
     gradients |= part.gradients;
     overlapped += part.overlapped;
   }
-  if (overlapped > 0) trace.diagnostics.add(problem::cells_kernels_overlap, {}, overlapped);
+  trace.diagnostics.add(problem::cells_kernels_overlap, {}, overlapped);
   if (!any) return false;
   if (!gradients) {
     trace.diagnostics.add(problem::cells_no_gradients);

@@ -188,21 +188,21 @@ class RangeCellMaker {
                                               .count("ranges", r.ranges)
                                               .flag("several", !(r.names == 1))
                                               .set("example", valid_utf8(r.example)));
-    if (r.without_device > 0) notes.add(problem::cells_no_device, {}, r.without_device);
-    if (r.nested > 0) notes.add(problem::cells_nested, {}, r.nested);
+    notes.add(problem::cells_no_device, {}, r.without_device);
+    notes.add(problem::cells_nested, {}, r.nested);
     if (r.empty_pops > 0)
       notes.add(problem::cells_empty_pop, Args().set("rank", std::to_string(trace_.parts[r.empty_pop_part].rank)), {},
                 r.empty_pops);
-    if (r.out_of_range > 0) notes.add(problem::cells_bad_number, {}, r.out_of_range);
+    notes.add(problem::cells_bad_number, {}, r.out_of_range);
     if (!found_.lists.any_recorded) notes.add(problem::cells_steps_ranges);
     else if (own_steps_ > 0) notes.add(problem::cells_steps_missing, {}, own_steps_);
-    if (outside_ > 0) notes.add(problem::cells_outside_steps, {}, outside_);
+    notes.add(problem::cells_outside_steps, {}, outside_);
     if (labels.proven()) say_schedule(labels);
     else
       notes.add(problem::cells_unproven, Args().set("why_not", labels.why_not), {},
                 std::max<int64_t>(labels.unknown, 1));
     say_off();
-    if (messages_.unknown > 0) notes.add(problem::cells_unknown_messages, {}, messages_.unknown);
+    notes.add(problem::cells_unknown_messages, {}, messages_.unknown);
   }
 
   void say_schedule(const RangeLabels& labels) {
@@ -223,7 +223,7 @@ class RangeCellMaker {
                                            .set("offset", offset));
     say_contradicted(labels);
     if (s.sizes.dw_detach) notes.add(problem::cells_dw_detached);
-    if (labels.unknown > 0) notes.add(problem::cells_unlabelled, {}, labels.unknown);
+    notes.add(problem::cells_unlabelled, {}, labels.unknown);
   }
 
   // Says if pp_info names another schedule or number of micro-batches than the marks show.

@@ -295,16 +295,16 @@ class CellMaker {
     if (repetition) diagnostics.add(problem::cells_steps_repeats);
     if (optimizer) diagnostics.add(problem::cells_steps_optimizer);
     if (one) diagnostics.add(problem::cells_steps_none);
-    if (sum.counted > 0) diagnostics.add(problem::cells_numbered, {}, sum.counted);
+    diagnostics.add(problem::cells_numbered, {}, sum.counted);
     if (unsure) diagnostics.add(problem::cells_chunk_unknown);
     const std::vector<CellKind>& kinds = trace_.cells.kind;
     const auto backward = [](CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; };
     if (std::ranges::find(kinds, CellKind::kForward) != kinds.end() && std::ranges::none_of(kinds, backward))
       diagnostics.add(problem::cells_no_backward);
-    if (sum.without_work > 0) diagnostics.add(problem::cells_no_kernels, {}, sum.without_work);
-    if (sum.empty > 0) diagnostics.add(problem::cells_no_operators, {}, sum.empty);
-    if (sum.clipped > 0) diagnostics.add(problem::cells_clipped, {}, sum.clipped);
-    if (sum.unknown_messages > 0) diagnostics.add(problem::cells_unknown_messages_kernels, {}, sum.unknown_messages);
+    diagnostics.add(problem::cells_no_kernels, {}, sum.without_work);
+    diagnostics.add(problem::cells_no_operators, {}, sum.empty);
+    diagnostics.add(problem::cells_clipped, {}, sum.clipped);
+    diagnostics.add(problem::cells_unknown_messages_kernels, {}, sum.unknown_messages);
   }
 
   Trace& trace_;

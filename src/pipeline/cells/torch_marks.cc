@@ -431,9 +431,9 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   }
   const std::vector<CellMark> messages = message_marks(trace, out.marks);
   out.marks.insert(out.marks.end(), messages.begin(), messages.end());
-  if (out_of_range > 0) diagnostics.add(problem::cells_bad_number, {}, out_of_range);
-  if (captured > 0) diagnostics.add(problem::cells_captured, {}, captured);
-  if (out.nested > 0) diagnostics.add(problem::cells_nested_slice, {}, out.nested);
+  diagnostics.add(problem::cells_bad_number, {}, out_of_range);
+  diagnostics.add(problem::cells_captured, {}, captured);
+  diagnostics.add(problem::cells_nested_slice, {}, out.nested);
   return out;
 }
 

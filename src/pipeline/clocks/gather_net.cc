@@ -195,7 +195,7 @@ class Gatherer {
       for (Edge& edge : net_.edges)
         if (edge.name == static_cast<int32_t>(n)) edge.dropped = true;
     }
-    if (dropped > 0) notes_.add(problem::clock_collective_not_shared, Args().set("names", names), {}, dropped);
+    notes_.add(problem::clock_collective_not_shared, Args().set("names", names), {}, dropped);
   }
 
   // Drops matches whose bounds most matches of their own tie contradict.
@@ -259,9 +259,7 @@ class Gatherer {
     }
   }
 
-  void say_unmatched() {
-    if (unmatched_.messages > 0) notes_.add(problem::clock_unmatched, {}, unmatched_.messages);
-  }
+  void say_unmatched() { notes_.add(problem::clock_unmatched, {}, unmatched_.messages); }
 
  private:
   bool crosses(const Tie& tie) const { return net_.domain_of_part[tie.part_a] != net_.domain_of_part[tie.part_b]; }

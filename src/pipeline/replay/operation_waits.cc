@@ -414,7 +414,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   const std::vector<WaitOp>& op = named.op;
   if (!waits_are_known(trace, named)) return {};
   const std::array<uint16_t, kOps> type = add_types(cells, named, types);
-  if (named.unknown > 0) notes.add(problem::graph_operations_left_out, {}, named.unknown);
+  notes.add(problem::graph_operations_left_out, {}, named.unknown);
   const std::vector<uint64_t> pipeline_of = pipeline_numbers(trace);
   const bool over_replicas =
       named.count[kParams] + named.count[kGrads] > 0 ||

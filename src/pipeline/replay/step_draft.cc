@@ -460,8 +460,8 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   const auto negative = sum_over<int64_t>(ordered, &OrderedStep::negative);
   std::vector<OrderedStep>().swap(ordered);
   return_much_freed_memory(trace.cells.size() * kGraphBytes);
-  if (cut > 0) notes.add(problem::graph_cut_waits, {}, cut);
-  if (negative > 0) notes.add(problem::graph_negative_times, {}, negative);
+  notes.add(problem::graph_cut_waits, {}, cut);
+  notes.add(problem::graph_negative_times, {}, negative);
   return graph;
 }
 

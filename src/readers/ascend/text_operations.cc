@@ -63,7 +63,7 @@ class Operations {
       OperationRow row{.name = sum.op, .step = sum.step, .start_ns = sum.start_ns, .dur_ns = sum.dur_ns};
       add_one(row, &sum);
     }
-    if (timeless > 0) builder_.notes.add(problem::ascend_communication_time, {builder_.part.source}, timeless);
+    builder_.notes.add(problem::ascend_communication_time, {builder_.part.source}, timeless);
   }
 
  private:

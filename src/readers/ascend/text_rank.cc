@@ -83,7 +83,7 @@ void keep_summaries(Sums& sums, Part& part, Diagnostics& notes) {
   part.link_summaries = sums.communication.links;
   if (part.link_summaries.empty()) return;
   const int64_t unknown = make_links_global(ProcessGroups(part.metadata), part.rank, part.link_summaries);
-  if (unknown > 0) notes.add(problem::ascend_link_ranks, {part.source}, unknown);
+  notes.add(problem::ascend_link_ranks, {part.source}, unknown);
 }
 
 // Uses the rows of kernel_details.csv: all of them, or only what they add to rows that trace_view.json has.

@@ -265,7 +265,7 @@ class TraceReader {
         case FlowKind::kBackward: out_.forward_backward.emplace_back(start->second, to); break;
       }
     }
-    if (lost > 0) diagnostics_.add(problem::ascend_trace_flow, {path_}, lost);
+    diagnostics_.add(problem::ascend_trace_flow, {path_}, lost);
   }
 
   template <class RowAt> void find_enclosing(RowAt& row_at) {

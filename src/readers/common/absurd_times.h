@@ -204,7 +204,7 @@ inline void leave_out_far_marks(Part& part, std::string_view format, Diagnostics
     series.time_ns.resize(kept);
     series.value.resize(kept);
   }
-  if (left_out > 0) notes.add(problem::reader_far_time.of(format), {part.source}, left_out);
+  notes.add(problem::reader_far_time.of(format), {part.source}, left_out);
 }
 
 }  // namespace stageline

@@ -116,7 +116,7 @@ class RangeReader {
         "NVTX_EVENTS",
         {"start", "end?", "eventType", "globalTid", "text?", "textId?", "domainId?", "endGlobalTid?", "binaryData?"},
         [&](const SqliteRows& rows) { read_event(rows); });
-    if (open_ > 0) tables_.report.notes.add(problem::nsys_open_ranges, {tables_.report.path}, open_);
+    tables_.report.notes.add(problem::nsys_open_ranges, {tables_.report.path}, open_);
     int64_t nccl_kernels = 0;
     for (const auto& [id, p] : tables_.processes) nccl_kernels += p->nccl_kernels;
     if (nccl_kernels > 0 && payloads_ == 0)

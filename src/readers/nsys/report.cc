@@ -267,7 +267,7 @@ class ReportReader {
       metrics_[one->second].series.time_ns.push_back(at);
       metrics_[one->second].series.value.push_back(rows.real(3));
     });
-    if (unnamed > 0) tables_.report.notes.add(problem::nsys_bad_metric, {tables_.report.path}, unnamed);
+    tables_.report.notes.add(problem::nsys_bad_metric, {tables_.report.path}, unnamed);
   }
   struct Metric {
     int64_t gpu = 0;

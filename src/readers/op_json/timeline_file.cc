@@ -49,8 +49,7 @@ class TimelineReader {
     if (!events.found_array())
       return make_error(ErrorCode::kBadInput, "no array of trace events in this file",
                         "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}", {path_, 0, events.bytes()});
-    if (events.damaged() > 0)
-      out_.diagnostics.add(problem::op_json_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
+    out_.diagnostics.add(problem::op_json_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
     if (!events.finished()) lose(problem::op_json_truncated, events.bytes());
     for (const std::vector<OpenEvent>& stack : open_)
       for (const OpenEvent& open : stack) lose_begin(open);

@@ -70,8 +70,7 @@ class RecordReader {
       for (const JsonSpan& span : *spans) take(span, true);
     }
     close_rank();
-    if (events.damaged() > 0)
-      out_.diagnostics.add(problem::paddle_dynamic_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
+    out_.diagnostics.add(problem::paddle_dynamic_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
     return std::move(out_);
   }
 

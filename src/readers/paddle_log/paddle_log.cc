@@ -108,8 +108,8 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
                                                    : problem::paddle_no_jobs,
                           {log->path});
   const PaddleRepeats repeats = mark_repeated_jobs(*log);
-  if (repeats.lines > 0) trace.diagnostics.add(problem::paddle_repeated_line, {log->path}, repeats.lines);
-  if (repeats.steps > 0) trace.diagnostics.add(problem::paddle_repeated_step, {log->path}, repeats.steps);
+  trace.diagnostics.add(problem::paddle_repeated_line, {log->path}, repeats.lines);
+  trace.diagnostics.add(problem::paddle_repeated_step, {log->path}, repeats.steps);
   std::vector<int32_t> burst_of_job;
   const LogNumbers numbers{log->start_step, log->chunk_form.count, std::ssize(log->jobs),
                            cut_bursts(*log, burst_of_job)};

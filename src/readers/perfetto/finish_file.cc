@@ -367,7 +367,7 @@ Result<FileResult> FileReader::finish() {
   if (!pairs.open_rows.empty())
     notes_.add(problem::pftrace_unmatched_begin, {path_, 0, rows_.rows[pairs.open_rows.front()].offset},
                pairs.open_rows.size());
-  if (pairs.unmatched_ends > 0) notes_.add(problem::pftrace_unmatched_end, {path_}, pairs.unmatched_ends);
+  notes_.add(problem::pftrace_unmatched_end, {path_}, pairs.unmatched_ends);
   settle_states();
   link_gpu_work();
   settle_flows();

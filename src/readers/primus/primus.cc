@@ -86,7 +86,7 @@ void read_sizes(Chosen& chosen, Diagnostics& diagnostics) {
     file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
   }
   const int64_t missing = config.pp_size - std::ssize(chosen.files);
-  if (missing > 0) diagnostics.add(problem::primus_missing_ranks, {chosen.config_path}, missing);
+  diagnostics.add(problem::primus_missing_ranks, {chosen.config_path}, missing);
 }
 
 }  // namespace

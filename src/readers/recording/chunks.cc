@@ -212,8 +212,7 @@ Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, in
 }
 
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics) {
-  if (counts.skipped_bytes > 0)
-    diagnostics.add(problem::recording_damaged, {path, 0, counts.first_damage}, counts.skipped_bytes);
+  diagnostics.add(problem::recording_damaged, {path, 0, counts.first_damage}, counts.skipped_bytes);
   if (counts.torn) diagnostics.add(problem::recording_torn_tail, {path, 0, counts.bytes});
 }
 

@@ -143,8 +143,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::set<std::string> hosts;
   for (Record& record : records) {
     trace.diagnostics.merge(record.notes);
-    if (record.left_out_processes > 0)
-      trace.diagnostics.add(problem::rocpd_other_processes, {record.path}, record.left_out_processes);
+    trace.diagnostics.add(problem::rocpd_other_processes, {record.path}, record.left_out_processes);
     for (ProcessPart& process : record.processes) {
       all.push_back({&process, &record, -1});
       hosts.insert(process.part.machine_name);

@@ -65,7 +65,7 @@ class TablesReader {
     for (const TableFile& file : files) {
       bad_ = 0;
       read_file(file, progress);
-      if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row, {file.path}, bad_);
+      out_.notes.add(problem::rocpd_bad_row, {file.path}, bad_);
     }
     processes_.finish(out_);
     if (out_.processes.empty()) return input_error("rocpd.empty_tables", {path_});

@@ -59,7 +59,7 @@ class JsonReader {
                      {path_, 0, walk.error().where.byte});
     else if (!walk->whole) out_.notes.add(problem::rocpd_read_stopped_damaged, {path_, 0, walk->broken_at});
     if (walk && walk->too_long > 0) out_.notes.add(problem::rocpd_bad_row_long, {path_}, walk->too_long);
-    if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
+    out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
     processes_.finish(out_);
     if (out_.processes.empty()) return input_error("rocpd.empty_json", {path_});
     return std::move(out_);

@@ -99,7 +99,7 @@ class HostReader {
     plane.name = valid_utf8(plane.name);
     keys_ = stat_keys(plane);
     if (plane.name == "/host:metadata") {
-      if (plane.programs > 0) out_.notes.add(problem::xplane_programs, {path_}, plane.programs);
+      out_.notes.add(problem::xplane_programs, {path_}, plane.programs);
       return;
     }
     if (plane.name == "Task Environment") return;

@@ -52,7 +52,7 @@ size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
       parts.push_back(&part);
     }
   }
-  if (shared > 0) trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
+  trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
   size_t rows = 0;
   for (uint32_t i = 0; i < parts.size(); ++i) {
     Part& part = parts[i]->part;

@@ -339,7 +339,7 @@ Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* pro
     use(plane);
   };
   TRY_OK(walk(in, on_plane, [](uint32_t, const std::string&) {}));
-  if (left_out > 0) notes.add(problem::xplane_huge_plane, {path}, left_out);
+  notes.add(problem::xplane_huge_plane, {path}, left_out);
   if (in.error())
     notes.add(problem::xplane_damaged, Args().set("why", error_text(*in.error())), {path, 0, in.position()});
   else if (in.is_damaged()) notes.add(problem::xplane_damaged_foreign, {path, 0, in.position()});

@@ -52,9 +52,7 @@ struct Columns {
     std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return before(a, b); });
     each([&](auto& column) { permute_lane(column, order, begin); });
     if (!external_id.empty()) permute_lane(external_id, order, begin);
-    if (sorted_to.empty()) {
-      sorted_to = indexes<uint32_t>(s.start_ns.size());
-    }
+    if (sorted_to.empty()) sorted_to = indexes<uint32_t>(s.start_ns.size());
     for (size_t k = 0; k < order.size(); ++k) sorted_to[order[k]] = static_cast<uint32_t>(begin + k);
   }
 };
@@ -234,9 +232,8 @@ void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
 
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& notes, std::string_view format) {
   const GraphNames graph_names = add_graph_marks(rows);
-  if (graph_names.of_capture > 0)
-    notes.add(problem::reader_names_of_capture.of(format), {rows.path}, graph_names.of_capture);
-  if (graph_names.missing > 0) notes.add(problem::reader_unnamed_graphs.of(format), {rows.path}, graph_names.missing);
+  notes.add(problem::reader_names_of_capture.of(format), {rows.path}, graph_names.of_capture);
+  notes.add(problem::reader_unnamed_graphs.of(format), {rows.path}, graph_names.missing);
   FileNames names = names_of(rows);
   part.source = rows.path;
   leave_out_absurd(rows, names, format, notes);
