@@ -100,10 +100,7 @@ Section config_of_profile() {
   return section_of(settings_file("AWS_CONFIG_FILE", "config"), name == "default" ? name : "profile " + name);
 }
 
-std::string value_of(const Section& section, const char* key) {
-  const auto at = section.find(key);
-  return at == section.end() ? std::string() : at->second;
-}
+std::string value_of(const Section& section, const char* key) { return value_at(section, key); }
 
 // Reads {"AccessKeyId": …, "SecretAccessKey": …, "Token": …, "Expiration": …}.
 std::optional<AwsCredentials> of_json(const Result<HttpResponse>& answer, const char* origin) {

@@ -123,8 +123,7 @@ void note_input_failure(const std::string& path, const std::string& what) {
 std::string input_failure(const std::string& path) {
   Known& all = known();
   const std::lock_guard lock(all.mutex);
-  const auto at = all.failures.find(path);
-  return at == all.failures.end() ? std::string() : at->second;
+  return value_at(all.failures, path);
 }
 
 std::string input_file_of(const std::string& target, const struct stat& st) {

@@ -217,8 +217,7 @@ Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
       return make_error(ErrorCode::kLimit, "the list names more than 1 000 000 numbers");
     for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
   }
-  std::ranges::sort(numbers);
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  sort_unique(numbers);
   return numbers;
 }
 

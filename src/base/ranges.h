@@ -48,4 +48,23 @@ template <class T = size_t> std::vector<T> indexes(size_t count, T first = 0) {
   return out;
 }
 
+// Returns the map's value at `key`, or `otherwise` where it has none.
+template <class Map, class Key = typename Map::key_type>
+typename Map::mapped_type value_at(const Map& map, const Key& key, typename Map::mapped_type otherwise = {}) {
+  const auto at = map.find(key);
+  return at == map.end() ? std::move(otherwise) : at->second;
+}
+
+// Returns the first element whose `of` equals `value`; null where there is none.
+template <class Range, class Value, class Of> auto first_with(Range& range, const Value& value, Of of) {
+  const auto at = std::ranges::find(range, value, of);
+  return at == std::end(range) ? nullptr : &*at;
+}
+
+// Sorts values and leaves one of each.
+template <class Range> void sort_unique(Range& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 }  // namespace stageline

@@ -101,10 +101,7 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
   }
 }
 
-std::string header_of(const HttpResponse& answer, const char* name) {
-  const auto at = answer.headers.find(name);
-  return at == answer.headers.end() ? std::string() : at->second;
-}
+std::string header_of(const HttpResponse& answer, const char* name) { return value_at(answer.headers, name); }
 
 // Parses "Tue, 24 Nov 2026 18:24:51 GMT".
 int64_t http_date_ns(const std::string& text) {

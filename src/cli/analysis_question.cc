@@ -7,8 +7,7 @@ std::string hint_for_mode(std::string_view mode) {
 #define MODE(name, hint) {name, hint},
 #include "cli/msprof_modes.def"
   };
-  const auto at = hints.find(mode);
-  return at == hints.end() ? std::string() : at->second;
+  return value_at(hints, mode, "");
 }
 
 namespace {

@@ -134,9 +134,7 @@ const Flag& flag_of(const Command& command, std::string_view name) {
 
 const Command* find_command(std::string_view name) {
   const std::string wanted = dashed(name);
-  for (const Command& command : command_table())
-    if (command.name == wanted) return &command;
-  return nullptr;
+  return first_with(command_table(), wanted, &Command::name);
 }
 
 }  // namespace stageline

@@ -90,8 +90,7 @@ std::vector<std::string> words_of(const sql::Session& session) {
     const std::string_view call = function.call;
     words.emplace_back(call.substr(0, call.find('(') + 1));
   }
-  std::ranges::sort(words);
-  words.erase(std::unique(words.begin(), words.end()), words.end());
+  sort_unique(words);
   return words;
 }
 

@@ -183,8 +183,7 @@ class ClusterDb {
     const auto known = known_.find(group);
     if (known != known_.end() && !known->second.members.empty())
       return place >= 0 && place < std::ssize(known->second.members) ? known->second.members[place] : -1;
-    const auto own = own_place_.find({group, place});
-    return own == own_place_.end() ? -1 : own->second;
+    return value_at(own_place_, {group, place}, -1);
   }
 
   void add_groups() {

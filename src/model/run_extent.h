@@ -48,8 +48,7 @@ inline bool is_only_communication(const Trace& trace) {
 // Brings Trace::lossy_steps in order, each step once.
 inline void settle_lossy_steps(Trace& trace) {
   std::vector<int32_t>& steps = trace.lossy_steps;
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  sort_unique(steps);
 }
 
 }  // namespace stageline

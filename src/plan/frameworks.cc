@@ -10,10 +10,6 @@ const std::vector<Framework>& frameworks() {
   return list;
 }
 
-const Framework* find_framework(std::string_view name) {
-  for (const Framework& f : frameworks())
-    if (f.name == name) return &f;
-  return nullptr;
-}
+const Framework* find_framework(std::string_view name) { return first_with(frameworks(), name, &Framework::name); }
 
 }  // namespace stageline::plan

@@ -50,8 +50,7 @@ class StepMap {
       bounds_.push_back(step.start_ns);
       bounds_.push_back(step.end_ns);
     }
-    std::ranges::sort(bounds_);
-    bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+    sort_unique(bounds_);
     numbers_.assign(bounds_.size(), -1);
     for (const Step& step : steps) {
       const auto from = std::ranges::lower_bound(bounds_, step.start_ns) - bounds_.begin();

@@ -18,8 +18,7 @@ class IdSlots {
       size_ = max + 1;
       return;
     }
-    std::ranges::sort(ids);
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    sort_unique(ids);
     ids.erase(ids.begin(), std::ranges::lower_bound(ids, 0));
     sorted_ = std::move(ids);
     size_ = sorted_.size();

@@ -53,8 +53,7 @@ MemoryHistory memory_history(const Part& part) {
     history.by_time.push_back(i);
     history.devices.push_back(device_of(records[i]));
   }
-  std::ranges::sort(history.devices);
-  history.devices.erase(std::unique(history.devices.begin(), history.devices.end()), history.devices.end());
+  sort_unique(history.devices);
   if (history.devices.size() > MemoryHistory::kMaxDevices) {
     history.devices.resize(MemoryHistory::kMaxDevices);
     history.more_devices = std::erase_if(history.by_time, [&](uint32_t i) {

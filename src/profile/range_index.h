@@ -19,8 +19,7 @@ class RangeIndex {
       borders_.push_back(r.start);
       borders_.push_back(r.end);
     }
-    std::ranges::sort(borders_);
-    borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
+    sort_unique(borders_);
     places_ = borders_.size() * 2;
     long_.assign(places_, -1);
     std::vector<int32_t> all(places_, -1);

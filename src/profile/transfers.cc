@@ -135,8 +135,7 @@ std::vector<RankTransfers> all_transfers(const TorchRun& run) {
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Transfer& t : ranks[k].list)
       if (t.message && t.src == run.ranks[run.parts[k]]) reported.push_back(key_of(t));
-  std::ranges::sort(reported);
-  reported.erase(std::unique(reported.begin(), reported.end()), reported.end());
+  sort_unique(reported);
   parallel_for(ranks.size(), [&](size_t k) {
     std::erase_if(ranks[k].list, [&](const Transfer& t) {
       return t.message && t.src != run.ranks[run.parts[k]] && std::ranges::binary_search(reported, key_of(t));

@@ -170,10 +170,7 @@ LateEvidence longest_beyond(const TorchRun& run, const Times& own, const std::ve
   LateEvidence out{where, {}, 0};
   for (const auto& [name, ns] : own) {
     std::vector<double> theirs;
-    for (const Times* times : others) {
-      const auto at = times->find(name);
-      theirs.push_back(at == times->end() ? 0 : at->second);
-    }
+    for (const Times* times : others) theirs.push_back(value_at(*times, name));
     const auto longer = static_cast<int64_t>(ns - (theirs.empty() ? 0 : median_of(std::move(theirs))));
     if (longer > out.longer_ns) out.longer_ns = longer, out.name = std::string(run.trace->names.text(name));
   }

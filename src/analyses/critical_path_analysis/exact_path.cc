@@ -213,8 +213,7 @@ class Builder {
       joined.push_back(pair);
       joined.emplace_back(pair.second, pair.first);
     }
-    std::ranges::sort(joined);
-    joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
+    sort_unique(joined);
     return joined;
   }
 

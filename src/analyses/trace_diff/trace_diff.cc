@@ -158,10 +158,7 @@ struct Compared {
 
 std::vector<Compared> joined(const std::map<Key, Sums>& control, const std::map<Key, Sums>& test) {
   std::vector<Compared> out;
-  for (const auto& [key, sums] : control) {
-    const auto it = test.find(key);
-    out.push_back({key, sums, it == test.end() ? Sums{} : it->second});
-  }
+  for (const auto& [key, sums] : control) out.push_back({key, sums, value_at(test, key)});
   for (const auto& [key, sums] : test)
     if (!control.contains(key)) out.push_back({key, {}, sums});
   sort_stably(out, [](const Compared& a, const Compared& b) {

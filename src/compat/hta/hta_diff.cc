@@ -93,10 +93,7 @@ Result<std::vector<Table>> hta_trace_diff(const Trace& control_run, const Trace&
     lists[change].push_back(name);
   };
   const auto each = [](const SumsByName& a, const SumsByName& b, const auto& body) {
-    for (const auto& [name, sums] : a) {
-      const auto it = b.find(name);
-      body(name, sums, it == b.end() ? Sums{} : it->second);
-    }
+    for (const auto& [name, sums] : a) body(name, sums, value_at(b, name));
     for (const auto& [name, sums] : b)
       if (!a.contains(name)) body(name, Sums{}, sums);
   };

@@ -48,8 +48,7 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   for (const JsonMember& member : json_members(files))
     if (std::string rel = json_text(member.value); member.whole && is_ours(rel) && lies_inside(folder, rel))
       out.push_back(std::move(rel));
-  std::ranges::sort(out);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  sort_unique(out);
   return out;
 }
 

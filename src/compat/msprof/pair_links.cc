@@ -130,8 +130,7 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
   if (std::ranges::all_of(ops, [](const auto& of_part) { return of_part.empty(); })) return links;
   const std::map<Carried, const NamelessOp*> by_content = operations_by_content(trace, ops);
   const auto find = [&](const Cell& work, CellKind kind) -> const NamelessOp* {
-    const auto at = by_content.find({work.part, work.step, kind, work.chunk, work.micro_batch});
-    return at == by_content.end() ? nullptr : at->second;
+    return value_at(by_content, {work.part, work.step, kind, work.chunk, work.micro_batch});
   };
   std::vector<Pair> pairs;
   std::set<const NamelessOp*> taken;  // the loss's backward has the same links as its micro-batch's own backward

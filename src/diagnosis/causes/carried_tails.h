@@ -29,10 +29,7 @@ struct CarriedTails {
 
    private:
     // 0 in a step of which compute alone runs on.
-    double earlier(size_t step) const {
-      const auto at = earlier_.find(step);
-      return at == earlier_.end() ? 0 : at->second;
-    }
+    double earlier(size_t step) const { return value_at(earlier_, step); }
 
     const CarriedTails& tails_;
     std::function<double(uint32_t)> saved_;

@@ -41,10 +41,7 @@ int32_t PeerWork::class_of(const PeerCell& cell, size_t stretch) const {
   return 1 + chunk * layers + static_cast<int32_t>(stretch / 2);
 }
 
-double PeerWork::device(int32_t part) const {
-  const auto known = devices_.find(part);
-  return known == devices_.end() ? 1 : known->second;
-}
+double PeerWork::device(int32_t part) const { return value_at(devices_, part, 1); }
 
 // Calls body(members) for the groups of steps that count.
 template <class Body> void PeerWork::each_group(const Body& body) const {

@@ -28,18 +28,12 @@ struct LateSends {
   // The time of a message without the part that its send was late.
   double transfer_ns(const StepGraph& graph, uint32_t op) const { return graph.dur_ns[op] - late_ns(op); }
   // In all steps.
-  double late_ns(uint32_t op) const {
-    const auto at = late_.find(op);
-    return at == late_.end() ? 0 : at->second;
-  }
+  double late_ns(uint32_t op) const { return value_at(late_, op); }
   // Returns true when most of the message's transfer passed before its receive was posted, or while its host computed:
   // the part that was recorded says little.
   bool hidden(uint32_t op) const { return hidden_.contains(op); }
   // The part of a compute cell's delay in which its rank's host was late with a send as well.
-  double held_ns(uint32_t op) const {
-    const auto at = held_.find(op);
-    return at == held_.end() ? 0 : at->second;
-  }
+  double held_ns(uint32_t op) const { return value_at(held_, op); }
 
  private:
   std::map<uint32_t, double> late_, held_;

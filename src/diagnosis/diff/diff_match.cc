@@ -59,10 +59,7 @@ struct Side {
     std::map<int32_t, std::vector<int32_t>> labels;
     for (uint32_t op = step.begin; numbered && op < step.end; ++op)
       if (is_compute(graph.kind[op])) labels[graph.chunk[op]].push_back(graph.micro_batch[op]);
-    for (auto& [chunk, values] : labels) {
-      std::ranges::sort(values);
-      values.erase(std::unique(values.begin(), values.end()), values.end());
-    }
+    for (auto& [chunk, values] : labels) sort_unique(values);
     const auto number = [&](uint32_t op) {
       const int32_t label = graph.micro_batch[op];
       if (!numbered || label == kUnknown) return kUnknown;

@@ -125,9 +125,7 @@ std::string CulpritFinder::frame_by_stack(uint32_t slice) {
 }
 
 bool CulpritFinder::any_python() const {
-  for (const HostNode& n : t_.nodes)
-    if (n.category == Category::kPythonFunction) return true;
-  return false;
+  return std::ranges::any_of(t_.nodes, [&](const HostNode& n) { return n.category == Category::kPythonFunction; });
 }
 
 }  // namespace stageline

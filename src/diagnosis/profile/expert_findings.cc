@@ -60,10 +60,8 @@ double saved_share(const JobReplay& job, const ProfileFacts& facts, const std::v
     const DeviceTimeline& timeline = job.timelines()[r];
     const auto rank = std::ranges::find(ranks, timeline.part, &RankExperts::part);
     if (rank == ranks.end()) continue;
-    for (const DeviceTimeline::DeviceItem& item : timeline.device) {
-      const auto even = rank->even_ns.find(item.slice);
-      out[r].device_ns.push_back(even == rank->even_ns.end() ? -1 : even->second);
-    }
+    for (const DeviceTimeline::DeviceItem& item : timeline.device)
+      out[r].device_ns.push_back(value_at(rank->even_ns, item.slice, -1));
   }
   double sum = sum_over<double>(job.saved(out, job.meetings()), [&](const auto& entry) { return entry.second; });
   return share_or_zero(sum, facts.whole.span_ns);

@@ -53,8 +53,7 @@ class PackedModel {
         for (size_t op = 0; op < m.graph_->size(); ++op)
           of_op.push_back(is_message(m.graph_->kind[op]) ? m.link_factor_[m.place_of_[op]] : 1.0F);
       different = of_op;
-      std::sort(different.begin(), different.end());
-      different.erase(std::unique(different.begin(), different.end()), different.end());
+      sort_unique(different);
       for (const float factor : of_op)
         which.push_back(
             static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), factor) - different.begin()));

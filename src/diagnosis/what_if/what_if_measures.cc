@@ -56,8 +56,7 @@ class MessageEnds {
  private:
   int32_t neighbour(uint32_t op, int32_t by) const {
     const int32_t stage = graph_.stage(op) + by;
-    const auto part = part_of_.find({graph_.dp(op), stage < 0 ? last_stage_ : stage > last_stage_ ? 0 : stage});
-    return part == part_of_.end() ? kUnknown : part->second;
+    return value_at(part_of_, {graph_.dp(op), stage < 0 ? last_stage_ : stage > last_stage_ ? 0 : stage}, kUnknown);
   }
 
   const StepGraph& graph_;
@@ -170,8 +169,7 @@ void WhatIf::measure_links(const Trace& trace) {
     late_ns = receiver_delays(links, median);
   link_factor_.assign(links.size(), 1);
   for (size_t i = 0; i < links.size(); ++i) {
-    const auto late = late_ns.find(links[i].receiver);
-    const double usual = median[links[i].across] + (late == late_ns.end() ? 0 : late->second), mean = links[i].mean();
+    const double usual = median[links[i].across] + value_at(late_ns, links[i].receiver), mean = links[i].mean();
     if (mean > usual && mean > 0) link_factor_[i] = static_cast<float>(usual / mean);
   }
 }

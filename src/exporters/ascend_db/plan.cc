@@ -289,9 +289,7 @@ std::vector<Group> groups_of(const RankGrid& grid, int32_t rank) {
 }
 
 const Group* find_group(const std::vector<Group>& groups, std::string_view kind) {
-  for (const Group& group : groups)
-    if (group.kind == kind) return &group;
-  return nullptr;
+  return first_with(groups, kind, &Group::kind);
 }
 
 std::vector<std::pair<std::string, std::string>> user_metadata(const AscendDbOptions& options, int32_t rank,

@@ -64,10 +64,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     last = std::max(last, mark.stage);
   }
   if (last < 0) return map;
-  for (std::vector<int32_t>& own : map.own) {
-    std::ranges::sort(own);
-    own.erase(std::unique(own.begin(), own.end()), own.end());
-  }
+  for (std::vector<int32_t>& own : map.own) sort_unique(own);
   size_t max = 1;
   const std::vector<int32_t>* several = nullptr;  // the longest list
   for (const std::vector<int32_t>& own : map.own)
@@ -105,8 +102,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   std::vector<int32_t> firsts;
   for (const int32_t stage : map.stage)
     if (stage != kUnknown) firsts.push_back(stage);
-  std::ranges::sort(firsts);
-  firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+  sort_unique(firsts);
   map.stages = static_cast<int32_t>(firsts.size());
   for (int32_t& stage : map.stage)
     if (stage != kUnknown) stage = static_cast<int32_t>(std::ranges::lower_bound(firsts, stage) - firsts.begin());

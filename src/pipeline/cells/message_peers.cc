@@ -29,8 +29,7 @@ MessagePeers::MessagePeers(const Trace& trace) : trace_(trace), layout_(layout_f
 
 int32_t MessagePeers::part_of_member(size_t part, int64_t member) const {
   const auto& table = layout_.stages > 0 ? part_of_place_ : part_of_rank_;
-  const auto at = table.find(layout_.stages > 0 ? key_of(layout_.dp[part], member) : member);
-  return at == table.end() ? kAbsentPeer : at->second;
+  return value_at(table, layout_.stages > 0 ? key_of(layout_.dp[part], member) : member, kAbsentPeer);
 }
 
 int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const {
@@ -40,10 +39,8 @@ int32_t MessagePeers::to_part(size_t part, uint32_t lane, uint32_t slice) const 
   uint32_t last = slice;  // slices inside the operator follow it in its lane
   while (last - slice < kMaxInside && last + 1 < p.lanes[lane].end && slices.end_ns(last + 1) <= end) ++last;
   auto fact = std::ranges::lower_bound(p.collectives, slice, {}, &CollectiveFact::slice);
-  if (fact != p.collectives.end() && fact->slice <= last && fact->dst_rank >= 0) {
-    const auto at = part_of_rank_.find(fact->dst_rank);
-    return at == part_of_rank_.end() ? kAbsentPeer : at->second;
-  }
+  if (fact != p.collectives.end() && fact->slice <= last && fact->dst_rank >= 0)
+    return value_at(part_of_rank_, fact->dst_rank, kAbsentPeer);
   if (const InputFact* input = fact_of(p.inputs, slice); input != nullptr && input->concrete != 0) {
     const auto values = json_members(trace_.names.text(input->concrete), kMaxArguments);
     if (values.size() > 2)  // the arguments are tensors, group, peer, tag

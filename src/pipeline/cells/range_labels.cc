@@ -127,8 +127,7 @@ class Labeller {
   // Returns the micro-batches of this list's step if every rank has the same number of forwards in it, else the usual
   // number.
   int32_t own_micro_batches(const RowList& list, const RowHypothesis& usual) const {
-    const auto own = own_forwards_.find(list.step);
-    const int32_t forwards = own == own_forwards_.end() ? 0 : own->second;
+    const int32_t forwards = value_at(own_forwards_, list.step);
     const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }

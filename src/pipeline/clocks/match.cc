@@ -95,9 +95,9 @@ bool has_messages(const Trace& trace) {
 // Returns whether messages were recorded from a to b, and from b to a.
 std::pair<bool, bool> directions(const Matches& matches, const Tie& tie) {
   const auto holds = [&](size_t part, CellKind kind) {
-    for (const StepCells& step : matches.steps_of_part[part])
-      if (detail::next_of(matches.trace->cells, step.begin, step.end, kind, kUnknown) < step.end) return true;
-    return false;
+    return std::ranges::any_of(matches.steps_of_part[part], [&](const StepCells& step) {
+      return detail::next_of(matches.trace->cells, step.begin, step.end, kind, kUnknown) < step.end;
+    });
   };
   std::pair<bool, bool> found{false, false};
   for (const Channel& c : tie.channels) {

@@ -120,9 +120,8 @@ bool all_waited(const TiePoints& points, const EndsFit& fit) {
   const double slack = 3 * fit.offset_sigma + kFloorNs;
   for (const Sample& s : points.from_a.kept())
     if (fit.line.at(s.t) < s.rendezvous - slack) return false;
-  for (const Sample& s : points.from_b.kept())
-    if (fit.line.at(s.t) > s.rendezvous + slack) return false;
-  return true;
+  return std::ranges::none_of(points.from_b.kept(),
+                              [&](const Sample& s) { return fit.line.at(s.t) > s.rendezvous + slack; });
 }
 
 void fit_envelope(const Bounds& bounds, const Slopes& slopes, TieFit& fit) {

@@ -15,10 +15,7 @@ struct Choices {
     for (auto& [number, w] : world) w = next++;
     return next;
   }
-  uint32_t of(int32_t number) const {
-    const auto it = world.find(number);
-    return it == world.end() ? kNoWorld : it->second;
-  }
+  uint32_t of(int32_t number) const { return value_at(world, number, kNoWorld); }
 };
 
 // The scenarios that are replayed at once, all without delays: recorded durations, fair ones (the ideal), and recorded

@@ -78,8 +78,7 @@ class LabelSet {
     }
     for (const WorkToken& t : tokens)
       if (wanted(t)) labels_.push_back(t.micro_batch);
-    std::ranges::sort(labels_);
-    labels_.erase(std::unique(labels_.begin(), labels_.end()), labels_.end());
+    sort_unique(labels_);
   }
 
   const std::vector<int32_t>& labels() const { return labels_; }

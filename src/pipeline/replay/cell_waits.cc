@@ -376,10 +376,7 @@ class CellWaits {
       }
       const Edge edge = edge_of(link);
       auto& known = last[std::get<bool>(edge) ? 0 : 1];
-      if (!known || known->first != edge) {
-        const auto at = latency_.find(edge);
-        known.emplace(edge, at == latency_.end() ? 0 : at->second);
-      }
+      if (!known || known->first != edge) known.emplace(edge, value_at(latency_, edge));
       int64_t sent = draft.ops[from].end_ns;
       const bool recorded = messages_recorded_ && !is_over_missing(link);
       uint32_t queued = kNothing;  // the message that it waits for, as a link carries one after another

@@ -12,8 +12,7 @@ struct Mean {
 std::vector<int32_t> stages_of(const OrderGraph& graph, const RankLists& lists, size_t first) {
   std::vector<int32_t> stages;
   for (size_t l = 0; l + 1 < graph.list_begin.size(); ++l) stages.push_back(lists.lists[first + l].stage);
-  std::ranges::sort(stages);
-  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  sort_unique(stages);
   return stages;
 }
 
@@ -47,8 +46,7 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
   size_t count = stages_.size() * chunks * kKinds;
   if (count > graph_.units.size() * 16 + 64) {
     std::vector<uint64_t> used = key;
-    std::ranges::sort(used);
-    used.erase(std::unique(used.begin(), used.end()), used.end());
+    sort_unique(used);
     count = used.size();
     for (uint64_t& k : key) k = std::ranges::lower_bound(used, k) - used.begin();
   }

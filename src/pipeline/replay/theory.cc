@@ -327,10 +327,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
   theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
   parallel_for(2, [&](size_t i) { (i == 0 ? theory.start_ns : theory.end_ns).assign(trace.cells.size(), kNoTheory); });
   theory.fused.assign(trace.cells.size(), false);
-  for (const RankList& list : run.lists.lists) {
-    const auto known = size_of.find(list.micro_batches);
-    run.size_of.push_back(known == size_of.end() ? kUnknown : known->second);
-  }
+  for (const RankList& list : run.lists.lists) run.size_of.push_back(value_at(size_of, list.micro_batches, kUnknown));
   auto slots = mapped<SchedulePlaces>(run.sizes, &TheorySize::schedule);
   std::vector<size_t> firsts;
   for (size_t first = 0; first < run.lists.lists.size();) {

@@ -33,9 +33,7 @@ std::string as_json(std::string_view value) {
 }
 
 bool has_field(const Part& part, std::string_view key) {
-  for (const MetaField& field : part.metadata)
-    if (field.key == key) return true;
-  return false;
+  return std::ranges::any_of(part.metadata, [&](const MetaField& field) { return field.key == key; });
 }
 
 void read_groups(std::string_view json, std::map<std::string, CommGroup>& groups) {

@@ -30,8 +30,7 @@ class IdMap {
   }
   uint32_t get(uint32_t id) const {
     if (dense_) return id < table_.size() ? table_[id] : kNoSliceIndex;
-    const auto it = map_.find(id);
-    return it == map_.end() ? kNoSliceIndex : it->second;
+    return value_at(map_, id, kNoSliceIndex);
   }
   void set(uint32_t id, uint32_t value) {
     if (dense_) table_[id] = value;

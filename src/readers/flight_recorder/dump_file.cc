@@ -26,8 +26,7 @@ std::vector<int32_t> ranks_of(Value value) {
     if (text.size() >= 2 && (text.front() == '[' || text.front() == '(')) text = text.substr(1, text.size() - 2);
     for (const std::string_view one : split(text, ',')) add(parse_int(trim(one)));
   }
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  sort_unique(ranks);
   return ranks;
 }
 

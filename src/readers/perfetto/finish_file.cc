@@ -250,10 +250,8 @@ std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
       rows.rank = rank;
       rows.machine = machine;
     }
-    for (uint32_t t = 0; t < tracks_.size(); ++t) {
-      const auto at = number.find(rank_name(tracks_.process_name(t)).rank);
-      part[t] = at == number.end() ? -1 : at->second;
-    }
+    for (uint32_t t = 0; t < tracks_.size(); ++t)
+      part[t] = value_at(number, rank_name(tracks_.process_name(t)).rank, -1);
     return part;
   }
   const auto devices = devices_of_processes();
@@ -276,8 +274,7 @@ std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
     const TrackInfo& thread = tracks_[tracks_.thread_of(t)];
     const int64_t pid = process.is_process ? process.pid : thread.pid;
     const auto& numbers = tracks_[t].is_device ? of_device : number;
-    const auto at = numbers.find(tracks_[t].is_device ? tracks_[t].pid : pid);
-    part[t] = at == numbers.end() ? 0 : at->second;
+    part[t] = value_at(numbers, tracks_[t].is_device ? tracks_[t].pid : pid);
   }
   return part;
 }

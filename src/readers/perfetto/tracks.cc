@@ -182,8 +182,7 @@ std::string Tracks::process_name(uint32_t track) const {
   const uint32_t process = process_of(track);
   if (tracks_[process].is_process && !tracks_[process].process_name.empty()) return tracks_[process].process_name;
   const TrackInfo& thread = tracks_[thread_of(track)];
-  const auto known = process_names_.find(thread.pid);
-  return known == process_names_.end() ? std::string() : known->second;
+  return value_at(process_names_, thread.pid);
 }
 
 Tracks::Lane Tracks::lane(uint32_t track) const {

@@ -117,8 +117,7 @@ CollectiveFact FactMaker::fact_of(const Message& m) {
     fact.group = trace_.names.intern(hex(m.communicator));
     fact.group_size = m.size;
     fact.group_ranks = members_of(m.communicator, m.size);
-    const auto known = rank_of_.find({m.communicator, m.peer});
-    other = known == rank_of_.end() ? -1 : known->second;
+    other = value_at(rank_of_, {m.communicator, m.peer}, -1);
   }
   if (m.timed) fact.seq = m.sequence;
   const bool send = name == "send", receive = name == "recv";

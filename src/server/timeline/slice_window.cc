@@ -129,8 +129,7 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
   json.begin_object().field("count", window.slices.size());
   json.field("min_ns", window.min_ns).field("complete", window.complete);
   wire.describe(json);
-  std::ranges::sort(name);
-  name.erase(std::unique(name.begin(), name.end()), name.end());
+  sort_unique(name);
   json.key("names").begin_array();
   for (const uint32_t id : name)
     json.begin_array().value(int64_t{id}).value(short_name(timeline.names().text(id))).end_array();

@@ -22,8 +22,7 @@ constexpr uint32_t kNone = CellTimes::kNone;
 Pair pair_of(const CauseScene& scene, const WorkerAt& worker_at, uint32_t op) {
   const StepGraph& g = scene.graph;
   if (!is_message(g.kind[op]) || g.cell[op] != kNoCell || g.waits(op).size() != 1) return {kNone, kNone};
-  const auto to = worker_at.find({std::max(g.dp(op), 0), g.stage(op)});
-  return {scene.times.worker_of(g.waits(op).front()), to == worker_at.end() ? kNone : to->second};
+  return {scene.times.worker_of(g.waits(op).front()), value_at(worker_at, {std::max(g.dp(op), 0), g.stage(op)}, kNone)};
 }
 
 class LateRanks {
