@@ -211,8 +211,7 @@ HttpRequest s3_request(std::string_view bucket, std::string_view key, S3Query qu
   std::string region;
   {
     const std::lock_guard lock(regions_mutex);
-    const auto at = bucket_regions().find(std::string(bucket));
-    if (at != bucket_regions().end()) region = at->second;
+    if (const auto at = bucket_regions().find(std::string(bucket)); at != bucket_regions().end()) region = at->second;
   }
   if (region.empty()) region = aws_region();
   std::string place = environment("AWS_ENDPOINT_URL_S3");

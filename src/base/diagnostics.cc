@@ -47,10 +47,7 @@ void Diagnostics::merge(const Diagnostics& other) {
 }
 
 int64_t Diagnostics::count(std::string_view name) const {
-  int64_t sum = 0;
-  for (const Diagnostic& d : items_)
-    if (d.name == name) sum += d.count;
-  return sum;
+  return sum_over<int64_t>(items_, [&](const Diagnostic& d) { return d.name == name ? d.count : 0; });
 }
 
 int64_t Diagnostics::flaw_count() const {

@@ -216,8 +216,7 @@ Result<RemoteFile> remote_file(const std::string& path) {
                       "copy them, or read them with stageline explain, report, analyze, export or digest", {path});
   {
     const std::lock_guard lock(known_mutex);
-    const auto at = known_files().find(path);
-    if (at != known_files().end()) return at->second;
+    if (const auto at = known_files().find(path); at != known_files().end()) return at->second;
   }
   Result<RemoteFile> file = look(path);
   if (file) remember(*file);

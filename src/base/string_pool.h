@@ -22,8 +22,7 @@ class StringPool {
 
   // Returns the id of `text`, adding it when new. Amortised O(length).
   StringId intern(std::string_view text) {
-    auto it = ids_.find(text);
-    if (it != ids_.end()) return it->second;
+    if (auto it = ids_.find(text); it != ids_.end()) return it->second;
     const std::string& stored = texts_.emplace_back(text);
     const auto id = static_cast<StringId>(texts_.size() - 1);
     ids_.emplace(stored, id);

@@ -66,8 +66,7 @@ std::vector<Work> works_here() {
   std::vector<Work> works;
   const auto versions = versions_now();
   for (Work& work : works_in(embedded_file("NOTICE"))) {
-    const auto now = versions.find(work.name);
-    if (now != versions.end()) work.version = now->second;
+    if (const auto now = versions.find(work.name); now != versions.end()) work.version = now->second;
     // In other builds these libraries come with the system, indirectly, and their versions are not known here.
     const bool only_when_self_contained = work.name == "libpng" || work.name == "pixman" || work.name == "FreeType" ||
                                           work.name == "Zig compiler runtime" ||

@@ -44,9 +44,8 @@ Text doubt_words(const CauseList& causes, const std::vector<Finding>& known) {
     if (const double off_ns = c.price.half_interval_ns(c.price.lost_ns, c.price.lost_error_ns, causes.steps);
         c.estimated && off_ns >= kMinLost * causes.step_ns)
       return words("doubt.estimate", args.set("share", percent(off_ns / causes.step_ns)));
-  double jitter = 0;
-  for (const AccountLine& line : undealt(causes))
-    if (line.id == "jitter") jitter += line.ns / causes.step_ns;
+  double jitter = sum_over<double>(
+      undealt(causes), [&](const AccountLine& line) { return line.id == "jitter" ? line.ns / causes.step_ns : 0; });
   if (jitter < kLargePart) return {};
   return words("doubt.jitter", args.set("share", percent(jitter)));
 }
@@ -236,9 +235,8 @@ Account step_account(const Trace& trace, const Headline& headline, const CauseLi
 
 // Ranks that meet inside cells lengthen the cells of a stage. In the bar, that cost is not an imbalance of stages.
 void tell_peers_apart(const CauseList& causes, std::vector<SpanPart>& parts) {
-  double lost_ns = 0;
-  for (const Cause& cause : causes.causes)
-    if (cause.kind->id == "peers") lost_ns += cause.price.lost_ns;
+  double lost_ns = sum_over<double>(
+      causes.causes, [&](const Cause& cause) { return cause.kind->id == "peers" ? cause.price.lost_ns : 0; });
   const auto imbalance = std::ranges::find(parts, "imbalance", &SpanPart::id);
   if (!(lost_ns > 0) || imbalance == parts.end() || !(causes.step_ns > 0)) return;
   const double share = std::clamp(lost_ns / causes.step_ns, 0.0, std::max(0.0, imbalance->share));

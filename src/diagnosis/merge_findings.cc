@@ -6,10 +6,8 @@ namespace stageline {
 namespace {
 
 double share_of_parts(const Headline& headline, std::string_view prefix) {
-  double share = 0;
-  for (const SpanPart& part : headline.parts)
-    if (part.id.starts_with(prefix)) share += part.share;
-  return share;
+  return sum_over<double>(headline.parts,
+                          [&](const SpanPart& part) { return part.id.starts_with(prefix) ? part.share : 0; });
 }
 
 // Returns the waiting of ranks within the pipeline, for any reason.

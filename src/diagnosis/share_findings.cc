@@ -5,10 +5,7 @@
 namespace stageline {
 
 double part_share(const Headline& headline, std::string_view id) {
-  double share = 0;
-  for (const SpanPart& part : headline.parts)
-    if (part.id == id) share += part.share;
-  return share;
+  return sum_over<double>(headline.parts, [&](const SpanPart& part) { return part.id == id ? part.share : 0; });
 }
 
 namespace {
@@ -16,9 +13,7 @@ namespace {
 // Returns the share of a step that the breakdown lines with this id take once all named causes are removed; 0 when
 // there is no such line.
 double left_share(const CauseList& causes, std::string_view id) {
-  double left_ns = 0;
-  for (const AccountLine& line : causes.left)
-    if (line.id == id) left_ns += line.ns;
+  double left_ns = sum_over<double>(causes.left, [&](const AccountLine& line) { return line.id == id ? line.ns : 0; });
   return causes.step_ns > 0 ? left_ns / causes.step_ns : 0;
 }
 

@@ -114,8 +114,7 @@ bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& ti
   const std::map<int32_t, double> widths = step_widths(time, layout);
   std::map<int32_t, RankPhases> all;  // for each step, over all replicas
   for (const RankPhases& own : phases) {
-    const auto width = widths.find(own.step);
-    if (width == widths.end() || width->second < kMinPhaseStep) continue;
+    if (const auto width = widths.find(own.step); width == widths.end() || width->second < kMinPhaseStep) continue;
     RankPhases& step = all.try_emplace(own.step, own).first->second;
     step.start_ns = std::min(step.start_ns, own.start_ns);
     step.steady_ns = std::min(step.steady_ns, own.steady_ns);

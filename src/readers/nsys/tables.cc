@@ -38,8 +38,7 @@ void Tables::make_room(Process& process) const {
 }
 
 Process* Tables::find_process(int64_t id) {
-  const auto at = processes.find(id);
-  if (at != processes.end()) return last_ = at->second.get();
+  if (const auto at = processes.find(id); at != processes.end()) return last_ = at->second.get();
   if (processes.size() >= kMaxProcesses) return nullptr;
   const bool is_first = processes.empty();
   last_ = processes.emplace(id, std::make_unique<Process>(report.path, id)).first->second.get();

@@ -50,8 +50,7 @@ std::optional<uint64_t> parse_address(std::string_view text) {
 
 Processes::Process* Processes::of(int64_t id, int64_t pid) {
   const std::pair key(generation_, id);
-  const auto at = all_.find(key);
-  if (at != all_.end()) return at->second.get();
+  if (const auto at = all_.find(key); at != all_.end()) return at->second.get();
   if (all_.size() >= kMaxProcesses) return nullptr;
   Process* made = all_.emplace(key, std::make_unique<Process>(path_)).first->second.get();
   made->pid = pid;
