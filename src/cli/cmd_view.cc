@@ -226,10 +226,9 @@ Result<int> run_view(const Arguments& arguments) {
   TRY(port, arguments.integer("port", -1, 0, 65'535));
   const bool follows = arguments.has("follow");
   TRY(outlets, live_outlets(arguments, *terminal));
-  ServeOptions how;
-  how.host = arguments.get("host");
-  how.port = static_cast<int32_t>(*port);
-  how.token = arguments.get("token", "path") != "none";
+  ServeOptions how{.host = arguments.get("host"),
+                   .port = static_cast<int32_t>(*port),
+                   .token = arguments.get("token", "path") != "none"};
   if (arguments.has("host") && how.host.empty())
     return make_error(ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all");
   if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);

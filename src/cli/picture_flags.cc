@@ -9,10 +9,8 @@ Ghosts ghosts_of(const Arguments& arguments) {
 
 Result<ExportOptions> picture_options(const Arguments& arguments, const std::string& lang, const std::string& title) {
   TRY_OK(check_choice(arguments, "ghosts"));
-  ExportOptions options;
-  options.lang = lang;
-  options.dark = arguments.has("dark");
-  options.title = valid_utf8(arguments.get("title", title));
+  ExportOptions options{
+      .lang = lang, .dark = arguments.has("dark"), .title = valid_utf8(arguments.get("title", title))};
   TRY(width, arguments.real("width", 0));
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
     return make_error(ErrorCode::kUsage, "--width is 200 to 32000 pixels");

@@ -36,11 +36,8 @@ std::vector<std::string> words_of(std::string_view text) {
 
 Result<sql::Outcome> Tools::rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const {
   TRY(session, run.sessions->lend());
-  sql::Limits limits;
-  limits.max_rows = rows;
-  limits.timeout = limits_.timeout;
-  limits.max_memory = int64_t{256} << 20;
-  limits.progress = progress_;
+  sql::Limits limits{
+      .max_rows = rows, .timeout = limits_.timeout, .max_memory = int64_t{256} << 20, .progress = progress_};
   return (*session)->ask(text, limits, sink);
 }
 

@@ -214,13 +214,12 @@ class Backwards {
 
   AllocatorOom out_of_memory(size_t i, State& state, int64_t now, int64_t cached) {
     const AllocatorEvent& event = all_.events[i];
-    AllocatorOom oom;
-    oom.event = static_cast<uint32_t>(i);
-    oom.device = event.device;
-    oom.wanted_bytes = event.bytes;
-    oom.device_free_bytes = event.device_free;
-    oom.reserved_bytes = cached;
-    oom.allocated_bytes = now;
+    AllocatorOom oom{.event = static_cast<uint32_t>(i),
+                     .device = event.device,
+                     .wanted_bytes = event.bytes,
+                     .device_free_bytes = event.device_free,
+                     .reserved_bytes = cached,
+                     .allocated_bytes = now};
     const bool looks = looked_++ < kMaxOoms;
     if (looks) state.free_pieces(event.stream, event.bytes > kMaxSmall, oom.free_bytes, oom.largest_free_bytes);
     oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());

@@ -84,13 +84,12 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
   const auto groups = named_ranks(*rank.part, names);
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
-    CommunicationOp op;
-    op.name = row.name;
-    op.rank_index = rank_index;
-    op.slice = row.slice;
-    op.step = row.iteration;
-    op.start_ns = row.start_ns;
-    op.dur_ns = row.dur_ns;
+    CommunicationOp op{.name = row.name,
+                       .rank_index = rank_index,
+                       .slice = row.slice,
+                       .step = row.iteration,
+                       .start_ns = row.start_ns,
+                       .dur_ns = row.dur_ns};
     const CollectiveFact* fact = fact_of(rank.part->collectives, row.slice);
     op.kind = fact && fact->name != 0 ? fact->name : row.name;
     op.messages =

@@ -107,12 +107,11 @@ class LedgerMatcher {
 
   void add_instance(const std::vector<Entry>& entries) {
     const LedgerCall& first = *entries[0].call;
-    LedgerInstance instance;
-    instance.kind = first.kind;
-    instance.group = first.group;
-    instance.low = entries[0].low;
-    instance.high = entries[0].high;
-    instance.begin = out_.parts.size();
+    LedgerInstance instance{.kind = first.kind,
+                            .group = first.group,
+                            .low = entries[0].low,
+                            .high = entries[0].high,
+                            .begin = out_.parts.size()};
     for (const Entry& entry : entries) {
       const int64_t bytes = entry.peer ? entry.peer->bytes() : entry.call->bytes;
       instance.bytes = &entry == entries.data()          ? bytes

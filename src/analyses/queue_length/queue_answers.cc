@@ -40,13 +40,12 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
   std::vector<StreamSummary> out;
   for (const StreamQueue& q : queues) {
     if (q.in_flight.size() == 0) continue;
-    StreamSummary s;
-    s.device = q.device;
-    s.stream = q.stream;
-    s.changes = describe(std::vector<double>(q.waiting.value.begin(), q.waiting.value.end()));
-    s.time = time_statistics(stretched(q.waiting, q.in_flight.start_ns(), q.in_flight.end_ns()), false);
-    s.in_flight = time_statistics(q.in_flight, false);
-    s.bins = bins_of(q.waiting, axis.start_ns, axis.end_ns, kChartBins);
+    StreamSummary s{.device = q.device,
+                    .stream = q.stream,
+                    .changes = describe(std::vector<double>(q.waiting.value.begin(), q.waiting.value.end())),
+                    .time = time_statistics(stretched(q.waiting, q.in_flight.start_ns(), q.in_flight.end_ns()), false),
+                    .in_flight = time_statistics(q.in_flight, false),
+                    .bins = bins_of(q.waiting, axis.start_ns, axis.end_ns, kChartBins)};
     out.push_back(std::move(s));
   }
   return out;

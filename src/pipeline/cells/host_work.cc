@@ -146,14 +146,12 @@ class PartReader {
   }
 
   Stretch begun(const Item& item, CellKind kind) const {
-    Stretch out;
-    out.kind = kind;
-    out.lane = item.lane;
-    out.slice = item.slice;
-    out.start_ns = part_.slices.start_ns[item.slice];
-    out.end_ns = part_.slices.end_ns(item.slice);
-    out.step = step_at(item.start_ns);
-    return out;
+    return {.kind = kind,
+            .lane = item.lane,
+            .slice = item.slice,
+            .start_ns = part_.slices.start_ns[item.slice],
+            .end_ns = part_.slices.end_ns(item.slice),
+            .step = step_at(item.start_ns)};
   }
 
   void cut_forward() {

@@ -223,13 +223,12 @@ std::vector<CellMark> marks_of(const Trace& trace, const std::vector<HostWork>& 
   for (uint32_t n = 0; n < nodes.size(); ++n) node_of[nodes[n].part][nodes[n].stretch] = n;
   for (uint32_t p = 0; p < work.size(); ++p)
     for (const Stretch& stretch : work[p].stretches) {
-      CellMark mark;
-      mark.part = p;
-      mark.lane = stretch.lane;
-      mark.slice = stretch.slice;
-      mark.start_ns = stretch.start_ns;
-      mark.end_ns = stretch.end_ns;
-      mark.kind = stretch.kind;
+      CellMark mark{.part = p,
+                    .lane = stretch.lane,
+                    .slice = stretch.slice,
+                    .start_ns = stretch.start_ns,
+                    .end_ns = stretch.end_ns,
+                    .kind = stretch.kind};
       if (stretch.forward != kNoStretch) {
         const Node& node = nodes[node_of[p][stretch.forward]];
         mark.stage = node.stage;

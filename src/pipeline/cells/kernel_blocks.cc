@@ -111,11 +111,7 @@ void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int
     // of the block after.
     const KernelBlock* const before = next > 0 ? work[next - 1] : nullptr;
     const KernelBlock* const after = next < work.size() ? work[next] : nullptr;
-    Cell cell;
-    cell.part = part_index;
-    cell.start_ns = message.start_ns;
-    cell.end_ns = message.end_ns;
-    cell.slice = message.slice;
+    Cell cell{.part = part_index, .start_ns = message.start_ns, .end_ns = message.end_ns, .slice = message.slice};
     const auto add = [&](const KernelBlock& block, CellKind kind) {
       if (block.step != message.step) return;
       cell.kind = kind;

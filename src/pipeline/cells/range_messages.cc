@@ -126,16 +126,15 @@ class PartMessages {
   }
 
   void add(const Operation& op, bool send, const Need& need) {
-    Cell cell;
-    cell.step = need.step;
-    cell.part = static_cast<int32_t>(part_);
-    cell.kind = send ? (need.up ? CellKind::kSendBackward : CellKind::kSendForward)
-                     : (need.up ? CellKind::kRecvBackward : CellKind::kRecvForward);
-    cell.chunk = send ? need.maker_chunk : need.taker_chunk;
-    cell.micro_batch = need.micro_batch;
-    cell.start_ns = op.start_ns;
-    cell.end_ns = op.end_ns;
-    cell.slice = op.slice;
+    Cell cell{.step = need.step,
+              .part = static_cast<int32_t>(part_),
+              .kind = send ? (need.up ? CellKind::kSendBackward : CellKind::kSendForward)
+                           : (need.up ? CellKind::kRecvBackward : CellKind::kRecvForward),
+              .chunk = send ? need.maker_chunk : need.taker_chunk,
+              .micro_batch = need.micro_batch,
+              .start_ns = op.start_ns,
+              .end_ns = op.end_ns,
+              .slice = op.slice};
     out_.cells.push_back(cell);
   }
 

@@ -111,10 +111,9 @@ RangeRow row_of(const CellRules& rules, const NameRules& names, const RangeFact&
   const bool two = rule.half_count == 2;
   const size_t forward = two && match.halves[1].kind == CellKind::kForward ? 1 : 0;
   const RuleHalf& half = match.halves[forward];
-  RangeRow row;
-  row.slice = fact.slice;
-  row.kind = two ? CellKind::kForwardBackward : half.kind;
-  row.whole = !(half.kind == CellKind::kBackward && names.has_weight);
+  RangeRow row{.slice = fact.slice,
+               .kind = two ? CellKind::kForwardBackward : half.kind,
+               .whole = !(half.kind == CellKind::kBackward && names.has_weight)};
   const auto first_known = [](int32_t by_name, int32_t by_message) {
     return by_name != kUnknown ? by_name : by_message;
   };

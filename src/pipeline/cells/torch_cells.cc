@@ -255,10 +255,9 @@ class CellMaker {
           ++out.unknown_messages;
           continue;
         }
-        Cell cell;
-        cell.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number);
-        cell.part = static_cast<int32_t>(p);
-        cell.kind = what.kind;
+        Cell cell{.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number),
+                  .part = static_cast<int32_t>(p),
+                  .kind = what.kind};
         if (around != nullptr) {
           cell.chunk = chunk_of(*around, unsure);
           const bool forward = is_of_forward(what.kind);

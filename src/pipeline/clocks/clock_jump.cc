@@ -157,9 +157,8 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
     std::vector<ClockJump> jumps;
     for (size_t p = 0; p < k; ++p) {
       const size_t begin = p == 0 ? 0 : cuts.ends[k][p - 1], at = cuts.ends[k][p], end = cuts.ends[k][p + 1];
-      ClockJump jump;
-      jump.before = sums.line(begin, at, drift_limit, unused);
-      jump.after = sums.line(at, end, drift_limit, unused);
+      ClockJump jump{.before = sums.line(begin, at, drift_limit, unused),
+                     .after = sums.line(at, end, drift_limit, unused)};
       // The block that contains the jump may be on either side of the cut.
       jump.from_t = blocks[at - 1].from_t;
       jump.to_t = std::min(blocks[at].to_t, blocks[at].t + (blocks[at].t - blocks[at].from_t) * 2 + 1);

@@ -112,11 +112,10 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
   for (size_t t = list.begin; t < list.end; ++t) {
     const WorkToken& token = lists_.tokens[t];
     const size_t i = lists_.cell[t];
-    OrderUnit unit;
-    unit.token = static_cast<uint32_t>(t);
-    unit.list = index;
-    unit.kind = token.kind;
-    unit.chunk = std::max<int16_t>(token.chunk, 0);
+    OrderUnit unit{.token = static_cast<uint32_t>(t),
+                   .list = index,
+                   .kind = token.kind,
+                   .chunk = std::max<int16_t>(token.chunk, 0)};
     int64_t start = cells.start_ns[i], end = cells.end_ns[i];
     double loss_ns = 0;
     const auto with_loss = [&](size_t cell) {

@@ -73,10 +73,8 @@ void read_operations(RankDb& rank) {
             [&](const SqliteRows& rows) {
               int64_t start = 0, end = 0;
               rank.times(rows, 0, start, end);
-              CommOp op;
-              op.name = rank.texts.of(rows, 2);
-              op.group = rank.texts.of(rows, 3);
-              op.type = rank.texts.of(rows, 8);
+              CommOp op{
+                  .name = rank.texts.of(rows, 2), .group = rank.texts.of(rows, 3), .type = rank.texts.of(rows, 8)};
               const int64_t connection = rows.integer_or(4, -1);
               op.row = rank.out.add(group_lane(rank, op.group), RowKind::kCommunication, start, end, op.name,
                                     correlation_of(connection));
@@ -241,17 +239,16 @@ void finish_communication(RankDb& rank) {
   for (const auto& [row, index] : rank.transfer_rows) {
     const TransferInfo& t = rank.transfers[index];
     const CommGroup* group = group_of(t.group).first;
-    TransferFact fact;
-    fact.slice = row;
-    fact.op = t.op != kNoIndex ? rank.ops[t.op].row : kNoSliceIndex;
-    fact.task = t.task;
-    fact.transport = t.transport;
-    fact.link = t.link;
-    fact.bytes = t.bytes;
-    fact.notify = t.notify;
-    fact.plane = t.plane;
-    fact.src_rank = static_cast<int32_t>(group ? global_rank(group, t.src) : t.src);
-    fact.dst_rank = static_cast<int32_t>(group ? global_rank(group, t.dst) : t.dst);
+    TransferFact fact{.slice = row,
+                      .op = t.op != kNoIndex ? rank.ops[t.op].row : kNoSliceIndex,
+                      .task = t.task,
+                      .transport = t.transport,
+                      .link = t.link,
+                      .bytes = t.bytes,
+                      .notify = t.notify,
+                      .plane = t.plane,
+                      .src_rank = static_cast<int32_t>(group ? global_rank(group, t.src) : t.src),
+                      .dst_rank = static_cast<int32_t>(group ? global_rank(group, t.dst) : t.dst)};
     rank.out.transfers.push_back(fact);
   }
 }

@@ -138,9 +138,7 @@ class Tasks {
 
   void kernel_facts(uint32_t row, const ComputeInfo& info) {
     if (info.blocks > 0) {
-      KernelFact fact;
-      fact.slice = row;
-      fact.grid = rank_.out.text("[" + std::to_string(info.blocks) + ", 1, 1]");
+      KernelFact fact{.slice = row, .grid = rank_.out.text("[" + std::to_string(info.blocks) + ", 1, 1]")};
       rank_.out.kernels.push_back(fact);
     }
     if (info.op_type != 0 || info.unit != 0) rank_.out.tasks.push_back({row, info.op_type, info.unit, info.outputs});

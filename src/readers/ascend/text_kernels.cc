@@ -87,20 +87,19 @@ class KernelReader {
     const std::optional<int64_t> dur = parse_decimal_ns(field(kDur), kMicroseconds);
     int64_t end = 0;
     if (!start || !dur || *start < 0 || *dur < 0 || __builtin_add_overflow(*start, *dur, &end)) return lose(offset);
-    KernelRow row;
-    row.start_ns = *start;
-    row.dur_ns = *dur;
-    row.step = number(kStep);
-    row.stream = number(kStream);
-    row.device = number(kDevice);
-    row.task = number(kTask);
-    row.blocks = number(kBlocks);
-    row.name = table_.texts.intern(field(kName));
-    row.type = text(kType);
-    row.core = text(kCore);
-    row.shapes = text(kShapes);
-    row.dtypes = text(kDtypes);
-    row.communication = is_communication_kernel(field(kName), field(kCore));
+    KernelRow row{.start_ns = *start,
+                  .dur_ns = *dur,
+                  .step = number(kStep),
+                  .stream = number(kStream),
+                  .device = number(kDevice),
+                  .task = number(kTask),
+                  .blocks = number(kBlocks),
+                  .name = table_.texts.intern(field(kName)),
+                  .type = text(kType),
+                  .core = text(kCore),
+                  .shapes = text(kShapes),
+                  .dtypes = text(kDtypes),
+                  .communication = is_communication_kernel(field(kName), field(kCore))};
     table_.rows.push_back(row);
   }
 

@@ -92,12 +92,11 @@ class Operations {
     const uint32_t at =
         builder_.add(lane, RowKind::kCommunication, row.start_ns, row.start_ns + row.dur_ns, builder_.text(row.name));
     if (at == kNoRow) return at;
-    CollectiveFact fact;
-    fact.slice = at;
-    fact.name = builder_.text(name ? name->kind : std::string_view(row.name));
-    fact.dtype = row.dtype;
-    fact.group = builder_.text(group_name);
-    fact.seq = name ? name->seq : -1;
+    CollectiveFact fact{.slice = at,
+                        .name = builder_.text(name ? name->kind : std::string_view(row.name)),
+                        .dtype = row.dtype,
+                        .group = builder_.text(group_name),
+                        .seq = name ? name->seq : -1};
     if (group != nullptr) {
       fact.group_description = builder_.text(group->description);
       if (!group->ranks.empty()) fact.group_ranks = builder_.text(ranks_text(group->ranks));

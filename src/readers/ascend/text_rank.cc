@@ -145,10 +145,9 @@ class Kernels {
       builder_.tasks.push_back(task);
     }
     if (row.shapes == 0 && row.dtypes == 0) return;
-    InputFact fact;
-    fact.slice = at;
-    fact.dims = builder_.text(table_.texts.text(row.shapes));
-    fact.types = builder_.text(table_.texts.text(row.dtypes));
+    InputFact fact{.slice = at,
+                   .dims = builder_.text(table_.texts.text(row.shapes)),
+                   .types = builder_.text(table_.texts.text(row.dtypes))};
     builder_.inputs.push_back(fact);
   }
 

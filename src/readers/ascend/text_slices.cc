@@ -93,14 +93,13 @@ class Slicer {
       if (at_[r] == kNoRow) continue;
       if (kind == RowKind::kKernel && kernels_ != nullptr) (*kernels_)[row.start_ns].push_back({at_[r], name});
       if (kind == RowKind::kRange) {
-        RangeFact fact;
-        fact.slice = at_[r];
-        fact.message = texts_[row.name];
-        fact.domain = builder_.text("default");
-        fact.micro_batch = range.micro_batch;
-        fact.chunk = range.chunk;
-        fact.stage = range.stage;
-        fact.step = range.step;
+        RangeFact fact{.slice = at_[r],
+                       .message = texts_[row.name],
+                       .domain = builder_.text("default"),
+                       .micro_batch = range.micro_batch,
+                       .chunk = range.chunk,
+                       .stage = range.stage,
+                       .step = range.step};
         builder_.ranges.push_back(fact);
       }
       if ((kind == RowKind::kMemcpy || kind == RowKind::kMemset) && row.bytes >= 0)
@@ -175,14 +174,13 @@ class Slicer {
     for (const TraceTransfer& from : trace_.transfers) {
       const TraceRow& row = trace_.rows[from.row];
       if (at_[from.row] == kNoRow || trace_.threads[row.thread].kind != ThreadKind::kPlane) continue;
-      TransferFact fact;
-      fact.slice = at_[from.row];
-      fact.op = kNoSliceIndex;
-      fact.task = texts_[row.name];
-      fact.transport = texts_[from.transport];
-      fact.link = texts_[from.link];
-      fact.bytes = from.bytes;
-      fact.notify = from.notify;
+      TransferFact fact{.slice = at_[from.row],
+                        .op = kNoSliceIndex,
+                        .task = texts_[row.name],
+                        .transport = texts_[from.transport],
+                        .link = texts_[from.link],
+                        .bytes = from.bytes,
+                        .notify = from.notify};
       const std::string& plane = trace_.threads[row.thread].name;
       if (plane.starts_with("Plane "))
         fact.plane = static_cast<int32_t>(

@@ -299,13 +299,12 @@ class FileReader {
     for (const Dependency& on : dependencies_) waits_.push_back({row, on, on_host});
     if (copies && !on_host) out_.copies.push_back({row, n.bytes, 0});
     if (!n.is_communication()) return;
-    CollectiveFact fact;
-    fact.slice = row;
-    fact.name = out_.text(n.type == node::kSend      ? "send"
-                          : n.type == node::kReceive ? "recv"
-                                                     : collective_name(n.collective));
-    fact.group = out_.text(valid_utf8(group));
-    fact.bytes = n.bytes;
+    CollectiveFact fact{.slice = row,
+                        .name = out_.text(n.type == node::kSend      ? "send"
+                                          : n.type == node::kReceive ? "recv"
+                                                                     : collective_name(n.collective)),
+                        .group = out_.text(valid_utf8(group)),
+                        .bytes = n.bytes};
     if (n.type == node::kSend) fact.dst_rank = fact.peer = n.to;
     if (n.type == node::kReceive) fact.src_rank = fact.peer = n.from;
     out_.collectives.push_back(fact);

@@ -27,11 +27,7 @@ void number_streams(Part& part, size_t rows) {
 uint32_t PartBuilder::lane_of(LaneKey key, std::string name, std::string pid, std::string tid) {
   const auto [it, added] = lane_ids_.try_emplace(std::move(key), static_cast<uint32_t>(part.lanes.size()));
   if (added) {
-    Lane lane;
-    lane.name = std::move(name);
-    lane.kind = it->first.kind;
-    lane.pid = std::move(pid);
-    lane.tid = std::move(tid);
+    Lane lane{.name = std::move(name), .kind = it->first.kind, .pid = std::move(pid), .tid = std::move(tid)};
     part.lanes.push_back(std::move(lane));
   }
   return it->second;

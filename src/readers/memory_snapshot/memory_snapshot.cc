@@ -241,15 +241,14 @@ class SnapshotReader {
   }
 
   void add_record(const AllocatorEvent& event, int64_t bytes, int64_t held, int64_t reserved) {
-    MemoryRecord record;
-    record.time_ns = event.time_ns;
-    record.address = event.address;
-    record.bytes = bytes;
-    record.total_allocated = std::max<int64_t>(held, 0);
-    record.total_reserved = std::max<int64_t>(reserved, 0);
-    record.device_type = 1;
-    record.device_id = event.device;
-    record.file_index = static_cast<uint32_t>(out_.part.memory.size());
+    MemoryRecord record{.time_ns = event.time_ns,
+                        .address = event.address,
+                        .bytes = bytes,
+                        .total_allocated = std::max<int64_t>(held, 0),
+                        .total_reserved = std::max<int64_t>(reserved, 0),
+                        .device_type = 1,
+                        .device_id = event.device,
+                        .file_index = static_cast<uint32_t>(out_.part.memory.size())};
     out_.part.memory.push_back(record);
   }
 

@@ -90,15 +90,14 @@ Process::KnownRange Process::known_range(std::string_view text) {
   while (ranges_.size() <= id) {  // the interner's texts are numbered one by one; the empty one is there beforehand
     const std::string full = valid_utf8(range_texts_.text(static_cast<uint32_t>(ranges_.size())));
     const RangeText parsed = parse_range_message(full);
-    KnownRange range;
-    range.name = out.text(parsed.name);
-    range.full = out.text(full);
-    range.micro_batch = parsed.micro_batch;
-    range.chunk = parsed.chunk;
-    range.stage = parsed.stage;
-    range.step = parsed.step;
-    range.is_profiler_step = profiler_step_number(full) >= 0;
-    range.starts_with_nccl = full.starts_with("nccl");
+    KnownRange range{.name = out.text(parsed.name),
+                     .full = out.text(full),
+                     .micro_batch = parsed.micro_batch,
+                     .chunk = parsed.chunk,
+                     .stage = parsed.stage,
+                     .step = parsed.step,
+                     .is_profiler_step = profiler_step_number(full) >= 0,
+                     .starts_with_nccl = full.starts_with("nccl")};
     bool counted = false;
     if (const auto number = step_of(full, &counted)) {
       range.is_step = true;

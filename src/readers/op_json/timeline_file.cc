@@ -212,20 +212,19 @@ class TimelineReader {
       return;
     }
     const NameFacts& facts = name_facts(name);
-    Op op;
-    op.start_ns = start_ns;
-    op.end_ns = end_ns;
-    op.rank = args.rank;
-    op.dp = args.dp;
-    op.stage = args.stage;
-    op.step = args.step;
-    op.chunk = args.chunk != kUnknown ? args.chunk : facts.chunk;
-    op.micro_batch = args.micro_batch != kUnknown ? args.micro_batch : facts.micro_batch;
-    op.sequence = args.sequence;
-    op.name_id = name;
-    op.lane = thread;
-    op.file = file_;
-    op.file_index = index;
+    Op op{.start_ns = start_ns,
+          .end_ns = end_ns,
+          .rank = args.rank,
+          .dp = args.dp,
+          .stage = args.stage,
+          .step = args.step,
+          .chunk = args.chunk != kUnknown ? args.chunk : facts.chunk,
+          .micro_batch = args.micro_batch != kUnknown ? args.micro_batch : facts.micro_batch,
+          .sequence = args.sequence,
+          .name_id = name,
+          .lane = thread,
+          .file = file_,
+          .file_index = index};
     if (!kind) kind = facts.kind;
     op.kind = kind.value_or(CellKind::kOther);
     op.is_cell = kind.has_value() || (args.has(kArgStep) && placed);

@@ -88,10 +88,7 @@ class Pipeline {
         ++without_rank_;
         continue;
       }
-      Op op;
-      op.start_ns = span.start_ns;
-      op.end_ns = span.end_ns;
-      op.rank = rank_of(resource);
+      Op op{.start_ns = span.start_ns, .end_ns = span.end_ns, .rank = rank_of(resource)};
       // Ranks are counted tensor, context, expert, data, pipeline: neighbours of one stage stand together.
       const int64_t of_stage = resource.pipeline_size > 0 ? resource.world_size / resource.pipeline_size : 0;
       if (!named_ && of_stage > 0 && of_stage * resource.pipeline_size == resource.world_size &&

@@ -35,11 +35,10 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
     const PaddleJob& job = log.jobs[job_of_row[row]];
     const JobType& type = types[job.type];
     const int32_t burst = burst_of_job[job_of_row[row]];
-    Cell cell;
-    cell.step = burst == kOutsideSteps ? kUnknown : burst;
-    cell.kind = type.kind;
-    cell.chunk = type.chunk;
-    cell.micro_batch = type.has_micro_batch ? static_cast<int32_t>(job.micro_batch) : kUnknown;
+    Cell cell{.step = burst == kOutsideSteps ? kUnknown : burst,
+              .kind = type.kind,
+              .chunk = type.chunk,
+              .micro_batch = type.has_micro_batch ? static_cast<int32_t>(job.micro_batch) : kUnknown};
     if (cell.micro_batch > kMaxMicroBatchNumber) {
       cell.micro_batch = kUnknown;
       trace.diagnostics.add(problem::paddle_large_number, {log.path});

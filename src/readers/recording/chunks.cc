@@ -120,15 +120,14 @@ class Walk {
     }
     counts_.skipped_bytes += at_ - good_until_;
     torn_here_ = false;
-    Chunk chunk;
-    chunk.type = static_cast<ChunkType>(bytes[kChunkTypeAt]);
-    chunk.codec = static_cast<uint8_t>(bytes[kChunkCodecAt]);
-    chunk.flags = number_at<uint16_t>(bytes, kChunkFlagsAt);
-    chunk.sequence = number_at<uint32_t>(bytes, kChunkSequenceAt);
-    chunk.first_ticks = number_at<uint64_t>(bytes, kChunkTicksAt);
-    chunk.offset = at_;
-    chunk.payload = payload;
-    chunk.whole = bytes.substr(0, std::min(whole, bytes.size()));
+    Chunk chunk{.type = static_cast<ChunkType>(bytes[kChunkTypeAt]),
+                .codec = static_cast<uint8_t>(bytes[kChunkCodecAt]),
+                .flags = number_at<uint16_t>(bytes, kChunkFlagsAt),
+                .sequence = number_at<uint32_t>(bytes, kChunkSequenceAt),
+                .first_ticks = number_at<uint64_t>(bytes, kChunkTicksAt),
+                .offset = at_,
+                .payload = payload,
+                .whole = bytes.substr(0, std::min(whole, bytes.size()))};
     if (counts_.first_chunk < 0) counts_.first_chunk = at_;
     sink_.take(chunk);
     ++counts_.chunks;

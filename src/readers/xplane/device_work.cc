@@ -56,11 +56,8 @@ CollectiveFact collective_of(const Facts& facts, std::string_view opcode, uint32
   bool whole = opcode == "all-to-all" || opcode == "collective-permute";
   if (opcode.ends_with("-start")) opcode.remove_suffix(6);
   whole = whole || opcode == "all-reduce";
-  CollectiveFact fact;
-  fact.slice = row;
-  fact.name = out.text(std::string(opcode));
-  fact.bytes = whole && facts.bytes >= 0 ? facts.bytes / 2 : -1;
-  return fact;
+  return {
+      .slice = row, .name = out.text(std::string(opcode)), .bytes = whole && facts.bytes >= 0 ? facts.bytes / 2 : -1};
 }
 
 }  // namespace stageline::xplane

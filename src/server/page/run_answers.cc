@@ -233,11 +233,8 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
             std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_, nullptr, paths_));
     }
     TRY(session, sql_sessions_->lend());
-    sql::Limits limits;
-    limits.max_rows = max;
-    limits.timeout = kSqlTimeout;
-    limits.max_memory = int64_t{256} << 20;
-    limits.cancelled = &ending_;
+    sql::Limits limits{
+        .max_rows = max, .timeout = kSqlTimeout, .max_memory = int64_t{256} << 20, .cancelled = &ending_};
     std::string body;
     sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMaxSqlBytes);
     TRY(outcome, (*session)->ask(text, limits, sink));
