@@ -3,6 +3,7 @@
 //   files ──chunks──▶ rows ──by recording──▶ clocks ──▶ ops ──▶ parts, lanes, cells
 //   (chunks.h)       (rows.h, hot_file.cc)   (clocks.h)
 #include "base/json_writer.h"
+#include "model/intervals.h"
 #include "readers/common/range_message.h"
 #include "readers/common/ranks.h"
 #include "readers/recording/clocks.h"
@@ -40,21 +41,14 @@ class Maker {
         recording.content.snapshots, recording.content.anchors,
         recording.meta.ticks_per_second ? recording.meta.ticks_per_second : recording.content.head.ticks_per_second,
         recording.meta.start_realtime_ns ? recording.meta.start_realtime_ns : recording.content.head.start_realtime_ns);
-    say(recording, clocks, paths_.back());
-    const std::map<uint16_t, uint32_t> lane_of = name_lanes(recording);
-    std::map<uint32_t, StringId> name_of;
-    int64_t last_ns = INT64_MIN;
+    report_losses(recording, clocks, paths_.back());
+    Reading from{recording, clocks, rank, file, name_lanes(recording), {}, INT64_MIN};
     facts_.add_lanes(recording.content, rank);
-    kernels_.add_lanes(recording.content, rank, lane_of, lane_names_);
-    const Place place{recording, clocks, rank, file};
-    for (const Row& row : recording.content.rows) {
-      if (row.type == RecordType::kOpenRange) {
-        recording.open.push_back(row);
-        continue;
-      }
-      take(place, row, lane_of, name_of, index_++, last_ns);
-    }
-    for (const Row& row : recording.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
+    kernels_.add_lanes(recording.content, rank, from.lane_of, lane_names_);
+    for (const Row& row : recording.content.rows)
+      if (row.type == RecordType::kOpenRange) recording.open.push_back(row);
+      else take(from, row, index_++);
+    for (const Row& row : recording.open) take_open(from, row, index_++);
     trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, recording.open.size());
   }
 
@@ -97,14 +91,23 @@ class Maker {
   }
 
  private:
-  struct Place {
+  // The recording that is being read.
+  struct Reading {
     const Recording& recording;
     const Clocks& clocks;
     int32_t rank;
     uint32_t file;
+    std::map<uint16_t, uint32_t> lane_of;  // its lanes → places in lane_names_
+    std::map<uint32_t, StringId> name_of;  // its names by number and kind
+    int64_t last_ns;                       // the latest end so far
+
+    const LaneRow* lane(const Row& row) const {  // nullptr: it describes none
+      const auto at = recording.content.lanes.find(row.lane);
+      return at == recording.content.lanes.end() ? nullptr : &at->second;
+    }
   };
 
-  void say(const Recording& recording, const Clocks& clocks, const std::string& path) {
+  void report_losses(const Recording& recording, const Clocks& clocks, const std::string& path) {
     Diagnostics& d = trace_.diagnostics;
     for (size_t i = 0; i < std::size(kDrops); ++i) d.add(kDrops[i], {path}, recording.content.drops[i]);
     d.add(problem::recording_lost_records, {path}, recording.lost_slots);
@@ -160,20 +163,21 @@ class Maker {
     return at->second;
   }
 
-  StringId name_id(const Place& p, const Row& row, std::map<uint32_t, StringId>& name_of, const char* suffix = "") {
+  StringId name_id(Reading& from, const Row& row, const char* suffix = "") {
     const uint32_t key = uint32_t{row.name} << 8 | row.kind;
-    const auto known = name_of.find(key);
-    if (*suffix == '\0' && known != name_of.end()) return known->second;
-    const auto text = p.recording.content.names.find(row.name);
-    std::string name;
-    if (row.name != 0 && text != p.recording.content.names.end())
-      name = row.kind == 0 ? short_name(text->second) : text->second;
-    else if (row.kind == kLoadKind) name = "load";
-    else if (row.kind != 0 && row.kind < std::size(kKinds)) name = kind_name(kKinds[row.kind]);
-    else name = row.name != 0 ? "(name lost)" : "(no name)";
-    const StringId id = trace_.names.intern(name + suffix);
-    if (*suffix == '\0') name_of[key] = id;
+    const auto known = from.name_of.find(key);
+    if (*suffix == '\0' && known != from.name_of.end()) return known->second;
+    const StringId id = trace_.names.intern(name_of_row(from.recording.content, row) + suffix);
+    if (*suffix == '\0') from.name_of[key] = id;
     return id;
+  }
+
+  static std::string name_of_row(const Content& content, const Row& row) {
+    const auto text = content.names.find(row.name);
+    if (row.name != 0 && text != content.names.end()) return row.kind == 0 ? short_name(text->second) : text->second;
+    if (row.kind == kLoadKind) return "load";
+    if (row.kind != 0 && row.kind < std::size(kKinds)) return std::string(kind_name(kKinds[row.kind]));
+    return row.name != 0 ? "(name lost)" : "(no name)";
   }
 
   // From a text in braces (mstx, some NVTX) returns the name that it contains.
@@ -183,105 +187,103 @@ class Maker {
     return parsed_name.empty() ? text : parsed_name;
   }
 
-  uint32_t lane_for(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of) {
-    const auto at = lane_of.find(row.lane);
-    const uint32_t place = at == lane_of.end() ? lane_place("other threads") : at->second;
-    const auto entry = p.recording.content.lanes.find(row.lane);
+  uint32_t lane_for(const Reading& from, const Row& row) {
+    const auto at = from.lane_of.find(row.lane);
+    const uint32_t place = at == from.lane_of.end() ? lane_place("other threads") : at->second;
     // Host times on a device's lane would be taken for the device's, so they get a lane of their own.
-    if (row.host_instead && entry != p.recording.content.lanes.end() && entry->second.device_kind != 0 &&
-        entry->second.device_kind != kLaunchLane)
+    const LaneRow* lane = from.lane(row);
+    if (row.host_instead && lane && lane->device_kind != 0 && lane->device_kind != kLaunchLane)
       return lane_place(lane_names_[place] + " (host times)");
     return place;
   }
 
-  Op op_of(const Place& p, const Row& row, uint32_t index) {
+  Op op_of(const Reading& from, const Row& row, int64_t start_ns, int64_t end_ns, uint32_t index) {
     Op op;
-    op.rank = p.rank;
-    op.stage = row.stage >= 0 ? row.stage : p.recording.meta.stage;
-    op.dp = p.recording.meta.dp_rank;
+    op.start_ns = start_ns;
+    op.end_ns = end_ns;
+    op.lane = lane_for(from, row);
+    op.rank = from.rank;
+    op.stage = row.stage >= 0 ? row.stage : from.recording.meta.stage;
+    op.dp = from.recording.meta.dp_rank;
     op.step = row.step;
     op.kind = row.kind < std::size(kKinds) ? kKinds[row.kind] : CellKind::kOther;
     op.is_cell = op.kind != CellKind::kOther || row.kind == kLoadKind;  // a wait for data fills the time between steps
     op.chunk = row.chunk >= 0 ? std::min<int32_t>(row.chunk, kMaxChunkNumber - 1) : is_compute(op.kind) ? 0 : kUnknown;
     op.micro_batch = row.micro_batch < kMaxMicroBatchNumber ? row.micro_batch : kUnknown;
-    op.file = p.file;
+    op.file = from.file;
     op.file_index = index;
     return op;
   }
 
-  void take(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of,
-            std::map<uint32_t, StringId>& name_of, uint32_t index, int64_t& last_ns) {
-    int64_t start = 0, end = 0;
-    const auto lane = p.recording.content.lanes.find(row.lane);
+  // Returns when a row starts and ends on the host's clock; nullopt where no reading says it.
+  static std::optional<Interval> times_of(const Reading& from, const Row& row) {
+    Interval times;
     if (row.device_times) {
-      const uint8_t clock = lane == p.recording.content.lanes.end() ? 0 : lane->second.clock;
-      if (!p.clocks.knows_device(clock)) return lose(p);
-      start = p.clocks.device_ns(clock, row.start);
-      end = p.clocks.device_ns(clock, row.end);
+      const LaneRow* lane = from.lane(row);
+      const uint8_t clock = lane ? lane->clock : 0;
+      if (!from.clocks.knows_device(clock)) return std::nullopt;
+      times = {from.clocks.device_ns(clock, row.start), from.clocks.device_ns(clock, row.end)};
     } else {
-      start = p.clocks.host_ns(row.start);
-      end = row.type == RecordType::kRange ? p.clocks.host_ns(row.end) : start;
+      times.start = from.clocks.host_ns(row.start);
+      times.end = row.type == RecordType::kRange ? from.clocks.host_ns(row.end) : times.start;
     }
-    if (!sane_interval(start, end)) return lose(p);
-    last_ns = std::max(last_ns, end);
+    return sane_interval(times.start, times.end) ? std::optional(times) : std::nullopt;
+  }
+
+  void take(Reading& from, const Row& row, uint32_t index) {
+    const std::optional<Interval> times = times_of(from, row);
+    if (!times) return lose(from);
+    from.last_ns = std::max(from.last_ns, times->end);
     switch (row.type) {
-      case RecordType::kRange: {
-        Op op = op_of(p, row, index);
-        op.start_ns = start;
-        op.end_ns = end;
-        op.name_id = name_id(p, row, name_of);
-        op.lane = lane_for(p, row, lane_of);
-        const auto text = p.recording.content.names.find(row.name);
-        const auto domain = domain_of_.find(row.lane);
-        facts_.add(op, row, lane == p.recording.content.lanes.end() ? nullptr : &lane->second,
-                   text == p.recording.content.names.end() ? std::string_view() : std::string_view(text->second),
-                   domain == domain_of_.end() ? std::string_view() : std::string_view(domain->second));
-        kernels_.add(op, row, lane == p.recording.content.lanes.end() ? nullptr : &lane->second);
-        ops.push_back(op);
-        return;
-      }
-      case RecordType::kStep: {
-        if (row.end < 0 || row.end > kMaxStepNumber) return;
-        Op op = op_of(p, row, index);
-        op.start_ns = op.end_ns = start;
-        op.step = static_cast<int32_t>(row.end);
-        op.lane = lane_for(p, row, lane_of);
-        op.is_cell = false;
-        kernels_.add_step(op);
-        return;
-      }
+      case RecordType::kRange: return take_range(from, row, *times, index);
+      case RecordType::kStep: return take_step(from, row, times->start, index);
       case RecordType::kInstant:
-        marks_[p.rank].push_back({{start, name_id(p, row, name_of), 0, index}, lane_for(p, row, lane_of)});
-        return;
+        return marks_[from.rank].push_back({{times->start, name_id(from, row), 0, index}, lane_for(from, row)});
       case RecordType::kCounter: {
         double value;
         std::memcpy(&value, &row.end, sizeof value);
-        counters_[p.rank][std::string(trace_.names.text(name_id(p, row, name_of)))].emplace_back(start, value);
+        counters_[from.rank][std::string(trace_.names.text(name_id(from, row)))].emplace_back(times->start, value);
         return;
       }
       default: return;
     }
   }
 
-  void take_open(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of,
-                 std::map<uint32_t, StringId>& name_of, uint32_t index, int64_t last_ns) {
-    const int64_t start = p.clocks.host_ns(row.start);
-    if (!sane_interval(start, start)) return lose(p);
-    Op op = op_of(p, row, index);
-    op.start_ns = start;
-    op.end_ns = std::max(start, last_ns);
-    op.name_id = name_id(p, row, name_of, " (unfinished)");
-    op.lane = lane_for(p, row, lane_of);
+  void take_range(Reading& from, const Row& row, const Interval& times, uint32_t index) {
+    const StringId name = name_id(from, row);
+    Op op = op_of(from, row, times.start, times.end, index);
+    op.name_id = name;
+    const LaneRow* lane = from.lane(row);
+    const auto text = from.recording.content.names.find(row.name);
+    const auto domain = domain_of_.find(row.lane);
+    facts_.add(op, row, lane,
+               text == from.recording.content.names.end() ? std::string_view() : std::string_view(text->second),
+               domain == domain_of_.end() ? std::string_view() : std::string_view(domain->second));
+    kernels_.add(op, row, lane);
+    ops.push_back(op);
+  }
+
+  void take_step(const Reading& from, const Row& row, int64_t start_ns, uint32_t index) {
+    if (row.end < 0 || row.end > kMaxStepNumber) return;
+    Op op = op_of(from, row, start_ns, start_ns, index);
+    op.step = static_cast<int32_t>(row.end);
+    op.is_cell = false;
+    kernels_.add_step(op);
+  }
+
+  void take_open(Reading& from, const Row& row, uint32_t index) {
+    const int64_t start = from.clocks.host_ns(row.start);
+    if (!sane_interval(start, start)) return lose(from);
+    const StringId name = name_id(from, row, " (unfinished)");
+    Op op = op_of(from, row, start, std::max(start, from.last_ns), index);
+    op.name_id = name;
     op.is_cell = false;
     ops.push_back(op);
   }
 
-  void lose(const Place& p) { trace_.diagnostics.add(problem::recording_bad_time, {paths_[p.file]}); }
+  void lose(const Reading& from) { trace_.diagnostics.add(problem::recording_bad_time, {paths_[from.file]}); }
 
-  Part* part_of(int32_t rank) {
-    const auto at = std::ranges::find_if(trace_.parts, [rank](const Part& part) { return part.rank == rank; });
-    return at == trace_.parts.end() ? nullptr : &*at;
-  }
+  Part* part_of(int32_t rank) { return first_with(trace_.parts, rank, &Part::rank); }
 
   Trace& trace_;
   FactMaker facts_;
