@@ -344,7 +344,7 @@ Explanation explain(const Run& run, bool with_offers, const StageBytes* bytes) {
   sort_findings(e);
   const bool has_steps = std::ranges::any_of(
       trace.parts, [](const Part& part) { return !part.steps.empty() || !part.step_summaries.empty(); });
-  if (!cells && !has_steps && trace.slice_count() > 0 && nothing_known && e.headline.parts.empty()) {
+  if (!cells && !has_steps && nothing_known && e.headline.parts.empty()) {
     const Text why = words("explain.unread", Args().set("names", longest_names(trace)));
     e.why_not = why.en;
     set_explanation_note(e, words("explain.not_analysed", Args().set("why", why)));

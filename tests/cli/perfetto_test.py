@@ -375,6 +375,23 @@ class PerfettoTest(unittest.TestCase):
                 if report['slices']:
                     self.assertEqual(sum(int(r['dur_ns']) for r in events(root / name)), slices['d'] or 0)
 
+    def test_a_stage_of_any_name_is_device_work(self):
+        """Vulkan's and other writers' stages are named by what ran, not by Kernel and Memcpy."""
+        specs = b''.join(field(24, message(f1=i, f2=t)) for i, t in ((1, 'compute queue'), (2, 'softmax'), (3, 'Annotation')))
+        work = [packet(field(53, message(f1=i, f2=dur, f11=0, f13=1, f14=stage)), time=at, flags=NEEDS) for i, (stage, at, dur) in
+                enumerate(((2, 100, 50), (2, 200, 40), (3, 100, 140)), 1)]
+        path = self.write(packet(interned(more=specs), flags=CLEARED), *work)
+        self.assertEqual({c: n for c, (n, _) in by_category(events(path)).items()}, {'kernel': 2, 'gpu_user_annotation': 1})
+        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual({part['id']: round(part['share'], 4) for part in told['parts']}['compute'], round(90 / 140, 4))
+
+    def test_instants_and_counters_alone_are_not_called_healthy(self):
+        for packets in ((packet(event(INSTANT, track=1, name='mark'), time=5), packet(event(INSTANT, track=1, name='mark'), time=9)),
+                        (track(2, 'memory', f8=b''), packet(event(COUNTER, track=2, f30=7), time=5), packet(event(COUNTER, track=2, f30=9), time=8))):
+            said = run('explain', self.write(thread(1, 5, 6, 't'), *packets), '-q', check=0).out
+            self.assertIn('nothing was looked for', said)
+            self.assertNotIn('No problem found', said)
+
     @needs_shared
     def test_torchs_files_equal_their_json(self):
         root = SHARED / 'imports' / 'pftrace' / 'torch_cuspy'

@@ -2,6 +2,7 @@
 import gzip
 import json
 import pathlib
+import re
 import sqlite3
 import sys
 import unittest
@@ -172,6 +173,17 @@ class ImpossibleDurations(Case):
         self.assertNotIn('kineto.impossible_duration', flaws(info(self.write('rank0.json', kineto(events)))))
 
 
+class OtherTraces(Case):
+    def test_ranges_that_wait_are_not_the_most_time_by_itself(self):
+        """Chrome's asynchronous ranges overlap, and wait: threads' slices come first, and ranges alone count whole."""
+        ranges = [{'ph': ph, 'cat': 'loading', 'id': str(k), 'name': 'Pipeline', 'pid': 1, 'tid': 1, 'ts': ts}
+                  for k in range(2) for ph, ts in (('b', 1000 + 100 * k), ('e', 9000 + 100 * k))]
+        work = [x('toplevel', 'RunTask', 1000, 3000), x('toplevel', 'Layout', 2000, 1000)]
+        for events, names in ((work + ranges, 'RunTask (2.00 ms), Layout (1.00 ms).'), (ranges, 'Pipeline (16.0 ms).')):
+            said = ' '.join(run('explain', self.write('trace.json', json.dumps(events)), '-q', check=0).out.split())
+            self.assertIn('Most time by itself: ' + names, said)
+
+
 class LostWork(Case):
     def test_launches_without_work_are_told_and_their_time_does_not_count(self):
         for kept, period in ((20, 100), (10, 240)):
@@ -181,6 +193,15 @@ class LostWork(Case):
             note = flaws(info(path))['kineto.lost_work']
             self.assertAlmostEqual(note['count'], 100 - kept, delta=1)
             self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 60 / period, delta=3)
+
+    def test_what_was_lost_is_not_called_the_span_of_the_work(self):
+        events = [e for e in launches(count=100, per_step=1000) if e['cat'] != 'kernel' or e['args']['correlation'] <= 25 or e['args']['correlation'] == 100]
+        said = ' '.join(run('explain', self.write('rank0.json', kineto(events)), '-q', check=0).out.split())
+        known = float(re.search(r'What the device did is known for ([0-9.]+) % of the time', said).group(1))
+        self.assertAlmostEqual(known, 25, delta=1.5)  # 25 of 100 periods; of the others only the last one's kernel is there
+        self.assertNotIn('Device work spans', said)
+        whole = ' '.join(run('explain', self.write('rank0.json', kineto(launches(per_step=1000))), '-q', check=0).out.split())
+        self.assertIn('Device work spans 3.96 ms', whole)
 
     def test_lost_replays_of_graphs(self):
         events = []

@@ -159,6 +159,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& facts) {
     add_to_whole(r, facts.whole);
     facts.comm_overlap_ns += a.comm_ns - a.exposed_comm_ns;
     facts.outside_ns += a.before_and_after_ns;
+    facts.unknown_ns += a.steps_ns - a.window_ns;
     steps += std::max<int64_t>(0, a.steps);
     if (r.span_ns <= facts.window_ns) continue;
     facts.window_ns = r.span_ns;
@@ -170,7 +171,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& facts) {
       if (x.kind == LossKind::kCollective)
         exposed_ns += x.recorded_ns, one_stream_ns += x.one_stream ? x.recorded_ns : 0;
   facts.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
-  facts.recorded_ns = facts.whole.span_ns + facts.outside_ns;
+  facts.recorded_ns = facts.whole.span_ns + facts.unknown_ns + facts.outside_ns;
   if (steps > 0) facts.step_count = std::max<size_t>(1, static_cast<size_t>(steps) / facts.ranks.size());
   facts.accounted = true;
 }

@@ -51,6 +51,7 @@ struct ProfileFacts {
   RankFacts whole;                // their sum
   double outside_ns = 0;          // recorded before the first and after the last device work
   double recorded_ns = 0;         // device time recorded, including what lies before the first and after the last work
+  double unknown_ns = 0;          // of it, what passed between launches whose work was lost and the work recorded next
   bool launches_unknown = false;  // no device work is linked to a call, so the reason of a gap is unknown
   double comm_overlap_ns = 0;
   bool comm_on_compute_stream = false;  // most exposed communication runs on the stream that computes most

@@ -97,6 +97,8 @@ Headline profile_headline(const ProfileFacts& facts, const Trace& trace, const P
   if (facts.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(facts.whole_graphs_ns, facts.whole.span_ns)));
   if (facts.step_count > 1) args.set("step", human_duration(facts.step_ns));
   args.set("ranks", counted("profile.ranks", rank_count)).flag("shared", drives_several_devices(trace));
+  const double known = 1 - share_or_zero(facts.unknown_ns, facts.unknown_ns + facts.whole.span_ns);
+  args.set("known", percent(known));
   Text lead = words(facts.only_communication ? "profile.lead.communication" : "profile.lead", args);
   add_span_parts(facts, account, h);
   if (facts.only_communication) {
@@ -111,7 +113,8 @@ Headline profile_headline(const ProfileFacts& facts, const Trace& trace, const P
                   Args().set("part", worst->label).set("share", printed_shares(h)[worst - h.parts.data()]));
   // Without communication the job may have no other rank.
   if (rank_count == 1 && facts.whole.comm_ns > 0) lead += words("profile.lead.one_rank");
-  say(h, words(facts.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
+  const char* title = known < 0.99 ? "profile.title.unknown" : "profile.title";
+  say(h, words(facts.whole_graphs_ns > 0 ? "profile.title.graphs" : title, args), lead);
   return h;
 }
 

@@ -35,7 +35,7 @@ std::string_view stage_category(std::string_view stage) {
                                                                        {"EventRecord", "cuda_event"}};
   for (const auto& [theirs, ours] : kStages)
     if (stage == theirs) return ours;
-  return stage;
+  return category_of(stage) == Category::kOther ? "kernel" : stage;  // whatever its writer calls it, a device did it
 }
 
 // "[128, 1, 1]", as Kineto writes launches.
