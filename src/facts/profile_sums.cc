@@ -169,7 +169,7 @@ std::vector<SelfTime> self_times(const Trace& trace, bool in_steps) {
 
 std::string longest_names(const Trace& trace) {
   std::map<StringId, int64_t> self_ns;
-  // Asynchronous ranges are waiting as often as work, and overlap: they count, as a whole, where there is nothing else.
+  // Asynchronous ranges are waiting as often as work, and overlap: they count where there is nothing else.
   const auto is_range = [](const Lane& lane) { return lane.tid.starts_with("async "); };
   const auto& parts = trace.parts;
   const bool all = std::ranges::all_of(parts, [&](const Part& p) { return std::ranges::all_of(p.lanes, is_range); });
@@ -179,11 +179,11 @@ std::string longest_names(const Trace& trace) {
       std::vector<size_t> open;  // slices around the current one
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (trace.categories[part.slices.category_id[i]].kind == Category::kSpan) continue;  // the recording itself
-        const int64_t end = part.slices.end_ns(i);
+        const int64_t end = part.slices.end_ns(i);  // ranges may overlap without lying in each other
         while (!open.empty() &&
                (part.slices.end_ns(open.back()) <= part.slices.start_ns[i] || part.slices.end_ns(open.back()) < end))
           open.pop_back();
-        if (!open.empty() && !all) self_ns[part.slices.name_id[open.back()]] -= part.slices.dur_ns[i];
+        if (!open.empty()) self_ns[part.slices.name_id[open.back()]] -= part.slices.dur_ns[i];
         self_ns[part.slices.name_id[i]] += part.slices.dur_ns[i];
         open.push_back(i);
       }

@@ -174,6 +174,17 @@ class ImpossibleDurations(Case):
 
 
 class OtherTraces(Case):
+    def test_frames_from_before_a_recording_of_chrome_do_not_stretch_it(self):
+        """A frame that began 171 s earlier ends in the recording, whose own times are 4.9 s."""
+        work = [x('toplevel,disabled-by-default-devtools.timeline', 'RunTask', 171e6 + 49e3 * k, 9e3) for k in range(100)]
+        frame = [{'ph': ph, 'cat': 'cc', 'id': '7', 'name': 'PipelineReporter', 'pid': 1, 'tid': 1, 'ts': ts} for ph, ts in (('b', 5e3), ('e', 172e6), ('b', 173e6), ('e', 174e6))]
+        told = info(self.write('trace.json', json.dumps(work + frame)))
+        self.assertEqual(told['end_ns'] - told['start_ns'], 4_860_000_000)
+        self.assertEqual(flaws(told)['kineto.far_time']['count'], 1)
+        other = json.dumps(work + frame).replace('devtools.timeline', 'work')  # elsewhere a range is what it says it is
+        told = info(self.write('other.json', other))
+        self.assertEqual(told['end_ns'] - told['start_ns'], 175_855_000_000)
+
     def test_ranges_that_wait_are_not_the_most_time_by_itself(self):
         """Chrome's asynchronous ranges overlap, and wait: threads' slices come first, and ranges alone count whole."""
         ranges = [{'ph': ph, 'cat': 'loading', 'id': str(k), 'name': 'Pipeline', 'pid': 1, 'tid': 1, 'ts': ts}

@@ -5,6 +5,7 @@
 #include "readers/common/order_facts.h"
 #include "readers/common/rows/graph_marks.h"
 #include "readers/common/rows/problems.h"
+#include "readers/reader.h"
 
 namespace stageline::rows {
 namespace {
@@ -77,14 +78,28 @@ void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
     if (slice != kNoSliceIndex) slice = columns.sorted_to[slice];
 }
 
+// Returns the threads of asynchronous ranges, if Chrome wrote them: it gives frames that it resumes the start they had
+// long before the recording, so such ranges do not show that anything was recorded all the time, and count as stamped
+// by another clock. Empty: none.
+std::vector<bool> threads_of_old_ranges(const Dictionaries& texts) {
+  bool chrome = false;
+  for (uint32_t c = 0; c < texts.categories.size(); ++c)
+    chrome = chrome || holds(texts.categories.text(c), "devtools.timeline");
+  std::vector<bool> out(chrome ? texts.threads.size() : 0);
+  for (uint32_t t = 0; t < out.size(); ++t) out[t] = holds(texts.threads.text(t), "\nasync ");
+  return out;
+}
+
 // Takes rows whose times cannot be from their threads.
 void leave_out_absurd(FileRows& rows, const FileNames& names, std::string_view format, Diagnostics& notes) {
+  const std::vector<bool> old = threads_of_old_ranges(rows.dictionaries);
   const std::vector<bool> absurd = absurd_rows(
       rows.row_count,
       [&](auto&& use) {
         for (const std::vector<Row>& block : rows.blocks)
           for (const Row& row : block)
-            use({row.start_ns, row.dur_ns, !is_on_host(names.categories[row.category].kind), row.name});
+            if (!old.empty() && old[row.thread]) use({row.start_ns, 1, true, row.name});
+            else use({row.start_ns, row.dur_ns, !is_on_host(names.categories[row.category].kind), row.name});
       },
       0, format, rows.path, notes);
   size_t index = 0;
