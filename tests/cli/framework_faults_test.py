@@ -204,6 +204,24 @@ class Blame(Case):
         self.assertEqual(info(self.dir / 'both')['ranks'], 1)
         self.assertNotIn('PyTorch Profiler (0)', run('explain', alone, check=0).out)
 
+    def test_most_of_a_recording_without_an_event_is_named(self):
+        """Operators of 8 ms around a minute of nothing; a hole of a third of the recording is not told."""
+        for away, told in ((60_000_000, 'of host time, with no event for 60.0 s on end)'), (2_500, '7.47 ms of host time)')):
+            events = [x('cpu_op', name, at + 50 * k, 50) for name, at in (('aten::mm', 0), ('aten::relu', 2_500 + away)) for k in range(50)]
+            events[-1]['dur'] = 20
+            said = ' '.join(run('explain', self.write('rank0.json', kineto(events)), check=0).out.replace('\u202f', ' ').split())
+            self.assertIn(told, said)
+
+    def test_gloo_is_no_row_of_zeros_in_the_ledger(self):
+        """Communication of the host is not in the tables of the devices', and the answer says so."""
+        for r in range(2):
+            events = [x('cpu_op', 'c10d::allreduce_', 1_000 * k, 800, 10 + r, 10 + r) for k in range(9)]
+            events += [x('user_annotation', 'gloo:all_reduce', 1_000 * k + 50, 700, 10 + r, 11 + r) for k in range(9)]
+            self.write(f'gloo/rank{r}.json', kineto(events, distributedInfo={'backend': 'gloo', 'rank': r, 'world_size': 2}))
+        said = run('analyze', 'communication', self.dir / 'gloo')
+        self.assertEqual(run('analyze', 'communication', self.dir / 'gloo', '--table', 'communication-ranks', '--format', 'csv', '-q').out.count('\n'), 1)
+        self.assertIn('communication of gloo or MPI runs on the host', said.out + said.err)
+
     def test_ranges_that_merely_overlap_lie_in_none(self):
         """Asynchronous ranges: 30 and 30 ms, of which 20 are the same; one of 5 ms lies in the second."""
         ranges = [('first', 0, 30_000), ('second', 10_000, 40_000), ('inner', 32_000, 37_000)]

@@ -7,6 +7,7 @@
 #include "model/statistics.h"
 #include "model/torch_facts.h"
 #include "profile/expected_transfer.h"
+#include "profile/host_nodes.h"
 
 namespace stageline {
 namespace {
@@ -469,6 +470,7 @@ Table ranks_table(const LedgerOfRun& run, const Accounts& accounts) {
     last.late_ns = sum_or_limit(last.late_ns, second - min);
   }
   Table table(declared_table("communication/communication-ranks"));
+  if (run.ledger.instances.empty() && run.ledger.unmatched.empty()) return table;
   const Exposed exposed(run);
   for (const size_t p : run.torch.parts) {
     const Sums& of = sums[run.torch.ranks[p]];
@@ -510,6 +512,11 @@ void add_notes(const LedgerOfRun& run, const Accounts& accounts, const Given& gi
   notes.add(problem::ledger_durations, Where{}, durations);
   if (across > 0 && given.nic_gbps <= 0) notes.add(problem::ledger_no_network, Where{}, across);
   notes.add(problem::ledger_no_fabric, Where{}, no_links);
+  const auto host = [&](const Part& part) {
+    return std::ranges::any_of(part.slices.name_id,
+                               [&](StringId name) { return is_host_message(run.torch.trace->names.text(name)); });
+  };
+  if (std::ranges::any_of(run.torch.trace->parts, host)) notes.add(problem::ledger_on_host, Where{});
 }
 
 }  // namespace

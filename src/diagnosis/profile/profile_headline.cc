@@ -43,6 +43,20 @@ void say(Headline& headline, const Text& title, const Text& lead) {
   headline.lead = lead;
 }
 
+// Returns the longest time in which no rank recorded anything.
+int64_t hole_ns(const Trace& trace) {
+  std::vector<Interval> events;
+  for (const Part& part : trace.parts)
+    for (size_t i = 0; i < part.slices.size(); ++i)
+      if (trace.categories[part.slices.category_id[i]].kind != Category::kSpan)
+        events.push_back({part.slices.start_ns[i], part.slices.end_ns(i)});
+  events = union_of(std::move(events));
+  int64_t longest = 0;
+  for (size_t k = 1; k < events.size(); ++k)
+    longest = std::max(longest, between_ns(events[k - 1].end, events[k].start));
+  return longest;
+}
+
 // Says where devices should be visible and why they may not be.
 void say_no_devices(const Trace& trace, const Args& window, Headline& headline) {
   const Text title = words("profile.title.no_devices", window);
@@ -89,6 +103,9 @@ Headline profile_headline(const ProfileFacts& facts, const Trace& trace, const P
   args.set("window", human_duration(facts.window_ns));
   if (facts.step_count > 0) args.set("steps", counted("steps", facts.step_count));
   if (facts.ranks.empty()) {
+    // A hole that is longer than the window lies between recordings, and is not part of it.
+    const double hole = facts.step_count > 0 ? 0 : static_cast<double>(hole_ns(trace));
+    if (2 * hole > facts.window_ns && hole < facts.window_ns) args.set("hole", human_duration(hole));
     say_no_devices(trace, args, h);
     return h;
   }
