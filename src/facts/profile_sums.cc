@@ -170,8 +170,14 @@ std::vector<SelfTime> self_times(const Trace& trace, bool in_steps) {
 std::string longest_names(const Trace& trace) {
   std::map<StringId, int64_t> self_ns;
   // Asynchronous ranges are waiting as often as work, and overlap: they count where there is nothing else.
-  const auto is_range = [](const Lane& lane) { return lane.tid.starts_with("async "); };
+  const auto is_range = [&](const Lane& lane) {
+    return lane.tid.starts_with("async ") || (trace.format == "perfetto" && !parse_int(lane.tid));
+  };
   const auto& parts = trace.parts;
+  // Slices of Perfetto that were never closed end with the trace, and how long they took is not known.
+  int64_t open_until = INT64_MIN;
+  for (size_t p = 0; p < parts.size() && trace.diagnostics.count("pftrace.unmatched_begin") > 0; ++p)
+    for (size_t i = 0; i < parts[p].slices.size(); ++i) open_until = std::max(open_until, parts[p].slices.end_ns(i));
   const bool all = std::ranges::all_of(parts, [&](const Part& p) { return std::ranges::all_of(p.lanes, is_range); });
   for (const Part& part : parts)
     for (const Lane& lane : part.lanes) {
@@ -179,7 +185,9 @@ std::string longest_names(const Trace& trace) {
       std::vector<size_t> open;  // slices around the current one
       for (size_t i = lane.begin; i < lane.end; ++i) {
         if (trace.categories[part.slices.category_id[i]].kind == Category::kSpan) continue;  // the recording itself
-        const int64_t end = part.slices.end_ns(i);  // ranges may overlap without lying in each other
+        const int64_t end = part.slices.end_ns(i);
+        if (end == open_until) continue;
+        // Ranges may overlap without lying in each other.
         while (!open.empty() &&
                (part.slices.end_ns(open.back()) <= part.slices.start_ns[i] || part.slices.end_ns(open.back()) < end))
           open.pop_back();

@@ -392,6 +392,16 @@ class PerfettoTest(unittest.TestCase):
             self.assertIn('nothing was looked for', said)
             self.assertNotIn('No problem found', said)
 
+    def test_states_on_tracks_of_their_own_are_not_the_most_time(self):
+        """Chrome's tracks hold what a process is in ("RAIL mode"), open to the trace's end: work is on threads."""
+        states = [packet(event(BEGIN, track=2, name='Visible'), time=0)]
+        work = [packet(event(kind, track=1, name='Layout'), time=at) for kind, at in ((BEGIN, 1000), (END, 4000))]
+        work.append(packet(event(BEGIN, track=1, name='Dispatch'), time=5000))  # never closed
+        work.append(packet(event(INSTANT, track=1, name='last'), time=90000))
+        said = run('explain', self.write(thread(1, 5, 6, 't'), track(2, 'state'), *states, *work), '-q', check=0).out
+        self.assertIn('by itself: Layout (3.00 µs).', ' '.join(said.split()))
+        self.assertNotIn('Visible', said)
+
     @needs_shared
     def test_torchs_files_equal_their_json(self):
         root = SHARED / 'imports' / 'pftrace' / 'torch_cuspy'
