@@ -178,7 +178,8 @@ std::string longest_names(const Trace& trace) {
   int64_t open_until = INT64_MIN;
   for (size_t p = 0; p < parts.size() && trace.diagnostics.count("pftrace.unmatched_begin") > 0; ++p)
     for (size_t i = 0; i < parts[p].slices.size(); ++i) open_until = std::max(open_until, parts[p].slices.end_ns(i));
-  const bool all = std::ranges::all_of(parts, [&](const Part& p) { return std::ranges::all_of(p.lanes, is_range); });
+  const auto is_no_work = [&](const Lane& lane) { return lane.begin == lane.end || is_range(lane); };
+  const bool all = std::ranges::all_of(parts, [&](const Part& p) { return std::ranges::all_of(p.lanes, is_no_work); });
   for (const Part& part : parts)
     for (const Lane& lane : part.lanes) {
       if (is_range(lane) && !all) continue;

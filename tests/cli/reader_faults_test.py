@@ -190,7 +190,8 @@ class OtherTraces(Case):
         ranges = [{'ph': ph, 'cat': 'loading', 'id': str(k), 'name': 'Pipeline', 'pid': 1, 'tid': 1, 'ts': ts}
                   for k in range(2) for ph, ts in (('b', 1000 + 100 * k), ('e', 9000 + 100 * k))]
         work = [x('toplevel', 'RunTask', 1000, 3000), x('toplevel', 'Layout', 2000, 1000)]
-        for events, names in ((work + ranges, 'RunTask (2.00 ms), Layout (1.00 ms).'), (ranges, 'Pipeline (16.0 ms).')):
+        mark = [{'ph': 'I', 'cat': 'loading', 'name': 'Paint', 'pid': 1, 'tid': 1, 'ts': 1500}]
+        for events, names in ((work + ranges, 'RunTask (2.00 ms), Layout (1.00 ms).'), (ranges, 'Pipeline (16.0 ms).'), (ranges + mark, 'Pipeline (16.0 ms).')):
             said = ' '.join(run('explain', self.write('trace.json', json.dumps(events)), '-q', check=0).out.split())
             self.assertIn('Most time by itself: ' + names, said)
 
