@@ -83,6 +83,7 @@ CASES = {
                                            'may be more tokens'),
     'experts that send a little more': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.15 if d == 1 else 1)),
                                         dict(stages=6, micro_batches=7, dp=2, steps=8), 'replica:1', 'may be more tokens'),
+    'two slow stages of three': (dict(cost=lambda st, d, s, k, mb: 1.25 if s != 1 else 1), dict(stages=3), 'stage:2', 'Stages 0, 2 are slow (1.25×'),
     'a checkpoint every third step': (dict(gaps=lambda s: [('', 40)] if s % 3 == 2 else []), dict(steps=12), 'between-steps', 'every third'),
     'loading that takes longer with every step': (dict(gaps=lambda s: [('load', 8 * s)]), dict(steps=18), 'between-steps:load', 'with every step'),
     'a long reduction of one stage': (dict(tail=lambda s: ([2.0, 60.0, 2.0, 2.0], 3.0)), dict(dp=2), 'tail:all-reduce', 'on other stages'),
@@ -743,6 +744,16 @@ class ExplainPlanted(Case):
             held.append(abs(told[0]['lost_ns'] - (ill.period - well.period) * 1e6) <= told[0]['uncertainty_ns'])
         self.assertTrue(all(held[:2]), held)
         self.assertGreaterEqual(sum(held[2:]), 5, held)
+
+    def test_equally_slow_stages_are_named_where_one_hides_the_other(self):
+        # Each has four of the eight chunks' cells that are slow; without stage 2 alone, more than half of the cost is gone.
+        slow = ['--fault', 'slow-stage:0,1.15', '--fault', 'slow-stage:2,1.15']
+        for name, faults in (('chunks-well', []), ('chunks-ill', slow)):
+            run('simulate', 'vpp', '--stages', 4, '--micro-batches', 8, '--steps', 6, *faults, '-o', self.dir / name, check=0)
+        told = [json.loads(run('explain', self.dir / name, '--format', 'json', '-q', check=0).out) for name in ('chunks-well', 'chunks-ill')]
+        first, true_ns = told[1]['findings'][0], told[1]['period_ns'] - told[0]['period_ns']
+        self.assertLessEqual({'stage:0', 'stage:2'}, keys_of(first), first['title_en'])
+        self.assertAlmostEqual(first['lost_ns'], true_ns, delta=SHARE * true_ns)
 
     def test_sends_that_block_are_reported_from_hosts(self):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)

@@ -1,3 +1,4 @@
+#include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/search.h"
 
 namespace stageline {
@@ -73,7 +74,7 @@ class Judge {
       if (use != CauseUse::kCause) continue;
       const bool hidden = cause.price.lost_ns < kMinLost * list_.step_ns;
       Gain last;
-      if (of.all_gone > 0 && (cause.together.role == Together::Role::kLeads || none_alone(s)))
+      if (of.all_gone > 0 && (cause.together.role == Together::Role::kLeads || none_alone(s) || is_as_slow(s)))
         last = search_.gain(priced_.times, of.others_gone, of.all_gone);
       switch (take(cause, list_, of.evened > 0, last)) {
         case Verdict::kTaken:
@@ -167,6 +168,15 @@ class Judge {
           search_.gain(priced_.times, 0, priced_.worlds[s].without).ns >= kHalf * together_ns)
         return false;
     return true;
+  }
+
+  // Returns whether a stage is about as slow as the slowest one: both are one cause, whichever of them hides the other.
+  bool is_as_slow(size_t suspect) const {
+    const Cause& own = priced_.all[suspect].cause;
+    double max = 1;
+    for (const Suspect& other : priced_.all)
+      if (other.cause.kind == own.kind) max = std::max(max, other.cause.figures.ratio);
+    return own.kind->of_layers && own.figures.ratio - 1 >= kAlikeSlow * (max - 1);
   }
 
   bool explains_long_step(size_t suspect) const {

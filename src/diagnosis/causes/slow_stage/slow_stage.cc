@@ -34,7 +34,13 @@ bool is_compared(const CauseScene& scene, uint32_t op) {
   return scene.coverage.whole_replica(scene.graph.dp(op)) || !scene.coverage.any_whole_replica();
 }
 
-PlaceTimes place_times(const CauseScene& scene) {
+int32_t stage_at(const CauseScene& scene, size_t place) {
+  return static_cast<int32_t>(place / CellTimes::kKinds / scene.times.chunks());
+}
+
+// Where two of three stages are slow, one of them is half of what the other is compared with. So stages that are known
+// to be slow are compared with those that are not.
+PlaceTimes place_times(const CauseScene& scene, const std::set<int32_t>& slow = {}) {
   PlaceTimes t;
   t.mean = scene.times.place_means();
   t.count.resize(t.mean.size());
@@ -58,11 +64,15 @@ PlaceTimes place_times(const CauseScene& scene) {
       if (!std::isnan(t.mean[p])) all.emplace_back(t.mean[p], p);
     if (all.size() < 2) continue;
     std::ranges::sort(all);
-    std::vector<double> sorted;
+    std::vector<double> sorted, beside;
     double sum = 0, n = 0;
-    for (const auto& [mean, p] : all) sorted.push_back(mean), sum += mean * t.count[p], n += t.count[p];
+    for (const auto& [mean, p] : all) {
+      sorted.push_back(mean), sum += mean * t.count[p], n += t.count[p];
+      if (!slow.contains(stage_at(scene, p))) beside.push_back(mean);
+    }
     for (size_t i = 0; i < all.size(); ++i) {
-      t.others[all[i].second] = median_of_others(sorted, i);
+      const bool is_slow = slow.contains(stage_at(scene, all[i].second)) && !beside.empty();
+      t.others[all[i].second] = is_slow ? median_of(beside) : median_of_others(sorted, i);
       t.even[all[i].second] = sum / n;
     }
   }
@@ -366,6 +376,15 @@ struct Slow {
   Cause cause;
 };
 
+std::vector<Slow> slow_stages(const CauseScene& scene, const PlaceTimes& t, const StageScatter& cells) {
+  const StageSteps steps(scene, t.others);
+  std::vector<Slow> slow;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
+    if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
+      slow.push_back(std::move(found));
+  return slow;
+}
+
 // Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, one for each direction. Where
 // both are slow, these layers are: if they were lightened on one of the two only, the other would still hold the step
 // up.
@@ -449,19 +468,19 @@ Text stages_alike(std::span<const Cause* const> causes) {
 // Compares each stage with the others kind by kind and, where there are chunks, chunk by chunk.
 void suspect_slow_stage(CauseScene& scene, std::vector<Suspect>& out) {
   if (scene.times.stages() < 2) return;
-  const PlaceTimes t = place_times(scene);
+  PlaceTimes t = place_times(scene);
+  const StageScatter cells(scene);
+  std::vector<Slow> slow = slow_stages(scene, t, cells);
+  std::set<int32_t> certain;
+  for (const Slow& found : slow)
+    if (found.cause.certain && !found.cause.sometimes) certain.insert(found.cause.place().stage);
+  if (certain.size() > 1) t = place_times(scene, certain), slow = slow_stages(scene, t, cells);
   const auto to_others = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
   const auto to_even = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
   for (size_t p = 0; p < t.mean.size(); ++p) {
     if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
-  const StageSteps steps(scene, t.others);
-  const StageScatter cells(scene);
-  std::vector<Slow> slow;
-  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, steps, cells, stage, found.cause, found.beyond_ns))
-      slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   sort_stably(slow, std::greater(), &Slow::beyond_ns);
   if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
