@@ -83,6 +83,8 @@ CASES = {
                                            'may be more tokens'),
     'experts that send a little more': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.15 if d == 1 else 1)),
                                         dict(stages=6, micro_batches=7, dp=2, steps=8), 'replica:1', 'may be more tokens'),
+    'experts that send one replica more in a few steps': (dict(cost=lambda st, d, s, k, mb: experts(st, d, s, mb) * (1.25 if d == 1 else 1)),
+                                                          dict(micro_batches=6, dp=2, steps=5), 'routing', 'Work depends on the data'),
     'two slow stages of three': (dict(cost=lambda st, d, s, k, mb: 1.25 if s != 1 else 1), dict(stages=3), 'stage:2', 'Stages 0, 2 are slow (1.25×'),
     'a checkpoint every third step': (dict(gaps=lambda s: [('', 40)] if s % 3 == 2 else []), dict(steps=12), 'between-steps', 'every third'),
     'loading that takes longer with every step': (dict(gaps=lambda s: [('load', 8 * s)]), dict(steps=18), 'between-steps:load', 'with every step'),
@@ -744,6 +746,12 @@ class ExplainPlanted(Case):
             held.append(abs(told[0]['lost_ns'] - (ill.period - well.period) * 1e6) <= told[0]['uncertainty_ns'])
         self.assertTrue(all(held[:2]), held)
         self.assertGreaterEqual(sum(held[2:]), 5, held)
+
+    def test_a_replica_of_experts_is_no_slow_rank_where_one_rank_of_it_was_read(self):
+        cost = lambda st, d, s, k, mb: max(0.6, 1 + 0.2 * noise('experts', st, d, s, mb)) * (1.3 if d == 1 else 1)  # noqa: E731
+        ill = Planted(stages=2, micro_batches=5, dp=4, steps=10, cost=cost)
+        ill.rows = [row for row in ill.rows if row[:2] != (1, 1)]
+        self.assertEqual([f['id'] for f in self.reported('experts-lost', ill)[1]['findings']], ['data.uneven'])
 
     def test_equally_slow_stages_are_named_where_one_hides_the_other(self):
         # Each has four of the eight chunks' cells that are slow; without stage 2 alone, more than half of the cost is gone.

@@ -36,9 +36,10 @@ Table causes_table(const Run& run) {
   Table table(declared_table("experts/expert-causes"));
   const CauseList list = causes_in_layers(run);
   for (const Cause& cause : list.causes)
-    table.add_row({cause_name(cause), cause_finding(run.trace(), list, cause, theory_of(run).recognition).title,
-                   cause.figures.ratio > 0 ? cause.figures.ratio : kNaN,
-                   share_or_zero(cause.price.lost_ns, list.step_ns), int64_t{cause.certain}});
+    if (cause.together.role != Together::Role::kPartOf)
+      table.add_row({cause_name(cause), cause_finding(run.trace(), list, cause, theory_of(run).recognition).title,
+                     cause.figures.ratio > 0 ? cause.figures.ratio : kNaN,
+                     share_or_zero(cause.price.lost_ns, list.step_ns), int64_t{cause.certain}});
   return table;
 }
 

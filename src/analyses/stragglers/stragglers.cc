@@ -27,6 +27,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
   std::vector<CauseRow> rows;
   for (const Cause& c : list.causes) {
+    if (c.together.role == Together::Role::kPartOf) continue;
     const CauseFigures& f = c.figures;
     const double saving_ns = c.price.best_ns();
     rows.push_back(

@@ -118,10 +118,10 @@ struct StepShare {
 
 // Several causes that are reported as one.
 struct Together {
-  enum class Role : uint8_t { kAlone, kEqual, kLeads, kFollows };
-  std::string_view id = {};  // "": none
+  enum class Role : uint8_t { kAlone, kEqual, kLeads, kFollows, kPartOf };  // kPartOf: only the price tells of it
+  std::string_view id = {};                                                 // "": none
   Role role = Role::kAlone;
-  bool follows() const { return role == Role::kFollows; }
+  bool follows() const { return role == Role::kFollows || role == Role::kPartOf; }
 };
 
 struct Cause {

@@ -23,7 +23,9 @@ Finding finding_of(const TellContext& context, const Causes& causes) {
   Finding f;
   f.id = telling.id;
   f.key = std::move(telling.key);
-  for (const Cause* cause : causes) f.places.insert(f.places.end(), cause->places.begin(), cause->places.end());
+  for (const Cause* cause : causes)
+    if (cause->together.role != Together::Role::kPartOf)
+      f.places.insert(f.places.end(), cause->places.begin(), cause->places.end());
   f.or_else = first.or_else;
   f.title = telling.title;
   f.detail = telling.detail;

@@ -76,7 +76,7 @@ class Judge {
       Gain last;
       if (of.all_gone > 0 && (cause.together.role == Together::Role::kLeads || none_alone(s) || is_as_slow(s)))
         last = search_.gain(priced_.times, of.others_gone, of.all_gone);
-      switch (take(cause, list_, of.evened > 0, last)) {
+      switch (take(cause, list_, of.evened > 0 && priced_.all[s].evened != priced_.all[s].without, last)) {
         case Verdict::kTaken:
           list_.causes.back().lost_course = when_lost(list_.causes.back(), lost_by_step(s));
           keep(s);
@@ -84,7 +84,7 @@ class Judge {
         case Verdict::kDoubtful:
           // A step that is long only for this cause proves that it is there, however much its mean scatters. So does a
           // loss that comes from one step on, in every n-th, or more with each: it scatters because it has that shape.
-          if (!explains_long_step(s) && !lost_in_shape(s)) break;
+          if (!explains_long_step(s) && !lost_in_shape(s) && !is_of_data(list_.doubtful.back())) break;
           list_.causes.push_back(std::move(list_.doubtful.back()));
           list_.doubtful.pop_back();
           keep(s);
@@ -197,6 +197,18 @@ class Judge {
     const Course course = course_of(lost_by_step(suspect));
     const bool two_levels = course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery;
     return course.kind == CourseKind::kTrend || (two_levels && std::cmp_greater_equal(course.high_count, kMinEvents));
+  }
+
+  // Where work varies with the data, so does what ranks have of it in a few steps: a rank that is not slow beyond that
+  // is a part of this cause. Returns whether it is.
+  bool is_of_data(Cause& cause) const {
+    if (cause.course.varies() || (cause.kind != &slow_rank_cause && cause.kind != &slow_ranks_cause)) return false;
+    const auto leads = [](const Cause& c) {
+      return c.kind == &uneven_data_cause && c.together.role == Together::Role::kLeads;
+    };
+    if (std::ranges::none_of(list_.causes, leads)) return false;
+    cause.together = {uneven_data_cause.id, Together::Role::kPartOf};
+    return true;
   }
 
   std::vector<double> lost_by_step(size_t suspect) const {

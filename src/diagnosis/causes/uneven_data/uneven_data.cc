@@ -38,6 +38,7 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext
   std::vector<std::string> replicas;
   double alone_ns = 0, ratio = 1;
   for (const Cause* with : causes.subspan(1)) {
+    if (with->together.role == Together::Role::kPartOf) continue;
     alone_ns = std::max(alone_ns, with->price.lost_ns), ratio = std::max(ratio, with->figures.ratio);
     for (const Place& place : with->places) replicas.push_back(std::to_string(place.replica));
   }
@@ -45,6 +46,7 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext
     args.set("replicas", some_of(replicas, replicas.size()));
     args.set("more", words(replicas.size() > 1 ? "data.uneven.replicas" : "data.uneven.replica", args));
   }
+  if (replicas.empty() && c.price.joint_ns > 0) args.set("lost", context.share(c.price.joint_ns));
   Telling telling = say_cause("data.uneven", "data.uneven", args);
   if (!replicas.empty() && c.price.joint_ns > 0) {
     args.set("ratio", words("times", Args().set("ratio", fixed(ratio, 2)))).set("alone", context.share(alone_ns));
