@@ -747,6 +747,15 @@ class ExplainPlanted(Case):
         self.assertTrue(all(held[:2]), held)
         self.assertGreaterEqual(sum(held[2:]), 5, held)
 
+    def test_one_step_does_not_show_why_a_micro_batch_is_long(self):
+        for long in (0, 4):
+            options = dict(WELL, steps=1)
+            well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb, long=long: 2.5 if mb == long else 1)
+            first = self.priced(self.reported('one-step', ill)[1], f'micro-batch:{long}', (ill.period - well.period) * 1e6, ill.period)
+            self.assertIn(f'One step does not show whether micro-batch {long} is long in every step', first['detail_en'])
+        uneven = Planted(**options, cost=lambda st, d, s, k, mb: 2.5 if mb in (2, 4) else 1)
+        self.assertEqual([f.get('or_else') for f in self.reported('two-of-one-step', uneven)[1]['findings']], [[]])
+
     def test_a_replica_of_experts_is_no_slow_rank_where_one_rank_of_it_was_read(self):
         cost = lambda st, d, s, k, mb: max(0.6, 1 + 0.2 * noise('experts', st, d, s, mb)) * (1.3 if d == 1 else 1)  # noqa: E731
         ill = Planted(stages=2, micro_batches=5, dp=4, steps=10, cost=cost)

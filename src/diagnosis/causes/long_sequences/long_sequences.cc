@@ -4,8 +4,8 @@
 namespace stageline {
 namespace {
 
-// Returns the micro-batch that is the only long one in each of a few steps; kUnknown: there is none. Only more steps
-// show whether its place makes it long (find_positions()).
+// Returns the micro-batch that is the only long one in each of a few steps, or in the only one; kUnknown: there is
+// none. Only more steps show whether its place makes it long (find_positions()).
 int32_t same_in_few_steps(const CauseScene& scene) {
   if (!few_steps(scene)) return kUnknown;
   std::set<size_t> steps;
@@ -17,8 +17,7 @@ int32_t same_in_few_steps(const CauseScene& scene) {
     same = same && scene.graph.micro_batch[op] == number;
     steps.insert(step);
   });
-  return same && steps.size() > 1 && std::cmp_equal(steps.size(), std::ranges::count(scene.counts, true)) ? number
-                                                                                                          : kUnknown;
+  return same && std::cmp_equal(steps.size(), std::ranges::count(scene.counts, true)) ? number : kUnknown;
 }
 
 }  // namespace
@@ -38,7 +37,8 @@ void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
 
 Telling tell_long_sequences(std::span<const Cause* const> causes, const TellContext& context) {
   Args args = context.args(*causes.front());
-  if (!causes.front()->or_else.empty()) args.set("same", std::to_string(causes.front()->or_else.front().first));
+  if (!causes.front()->or_else.empty())
+    args.set(context.list.steps > 1 ? "same" : "only", std::to_string(causes.front()->or_else.front().first));
   Telling telling = say_cause("sequence.long", "sequence.long", std::move(args));
   telling.key = "sequences";
   telling.table = {"stragglers", "forward-backward"};
