@@ -837,6 +837,16 @@ class ExplainPlanted(Case):
                 self.priced(found, f'link:{a}-{b}', (ill.period - well.period) * 1e6, ill.period)
                 self.assertEqual([f['id'] for f in found['findings']], ['link.slow'])
 
+    def test_the_error_counts_how_long_ranks_wait_for_their_sends(self):
+        options = dict(WELL, micro_batches=12, messages=True, blocking=True)
+        well = Planted(**options)
+        for a, b in ((0, 1), (1, 2), (2, 1), (3, 2)):
+            ill = Planted(**options, message=lambda st, d, i, j, mb, k, a=a, b=b: 6 if (i, j) == (a, b) else 0)
+            first = self.reported('waits-for-sends', ill)[1]['findings'][0]
+            self.assertIn(f'link:{a}-{b}', keys_of(first))
+            self.assertLessEqual(abs(first['lost_ns'] - (ill.period - well.period) * 1e6), first['uncertainty_ns'], (a, b))
+            self.assertLess(first['uncertainty_ns'], 0.05 * first['lost_ns'], (a, b))
+
     def test_a_link_that_is_slow_in_every_second_step_is_not_noise(self):
         options = dict(WELL, micro_batches=12, messages=True, blocking=True)
         well, ill = Planted(**options), Planted(**options, message=lambda st, d, i, j, mb, k: 15 if (i, j) == (2, 1) and st % 2 == 0 else 0)

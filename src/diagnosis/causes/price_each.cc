@@ -83,14 +83,22 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
       add_worlds_of_equals(group, priced, worlds);
     else add_worlds_of_leader(group, priced, worlds);
   // A rank that waits for its sends does not wait for those that take no time. Work that was not read keeps its time.
-  const CauseWorld at_once =
-      [&graph = search.scene.graph, whole = search.scene.coverage.whole(), chunked = search.scene.times.chunks() > 1,
-       sends = search.scene.measured<StartReasons>().starts.rank_sends()](uint32_t op, double& dur, double& delay) {
-        if (is_message(graph.kind[op]) && (whole || other_end_read(graph, op, chunked) != kUnknown))
-          dur = std::min(dur, 0.0);
-        if (sends) delay = std::max(std::min(delay, 0.0), delay - sends->blocked_by(op));
-      };
-  worlds.push_back({at_once});
+  const auto sends = search.scene.measured<StartReasons>().starts.rank_sends();
+  const CauseWorld unblocked = [sends](uint32_t op, double&, double& delay) {
+    if (sends) delay = std::max(std::min(delay, 0.0), delay - sends->blocked_by(op));
+  };
+  const CauseWorld at_once = [&graph = search.scene.graph, whole = search.scene.coverage.whole(),
+                              chunked = search.scene.times.chunks() > 1](uint32_t op, double& dur, double&) {
+    if (is_message(graph.kind[op]) && (whole || other_end_read(graph, op, chunked) != kUnknown))
+      dur = std::min(dur, 0.0);
+  };
+  const size_t free = worlds.size();  // and behind it the same without each suspicion
+  if (sends) worlds.push_back({unblocked});
+  for (size_t i = 0; sends && i < priced.all.size(); ++i) {
+    worlds.push_back({unblocked});
+    if (priced.all[i].without) worlds.back().insert(worlds.back().begin(), priced.all[i].without);
+  }
+  worlds.push_back({unblocked, at_once});
   priced.times = search.model.replay(worlds);
   const Gain of_messages = search.gain(priced.times, 0, worlds.size() - 1);
   search.list.messages_ns = of_messages.ns, search.list.messages_error_ns = of_messages.error_ns;
@@ -100,9 +108,13 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
     const Gain alone = search.gain(priced.times, 0, of.without);
     price.lost_ns = alone.ns, price.lost_error_ns = alone.error_ns;
     if (of.evened > 0) price.saving_ns = search.gain(priced.times, 0, of.evened).ns;
+    // Ranks would wait for their sends differently without the cause: by no more than that wait costs then, nor by more
+    // than the cause changes its cost.
+    if (const double then_ns = sends ? search.gain(priced.times, of.without, free + 1 + i).ns : 0; then_ns > 0)
+      price.open_ns = std::min(then_ns, std::abs(then_ns - search.gain(priced.times, 0, free).ns));
     if (of.otherwise == 0) continue;
     price.otherwise_ns = search.gain(priced.times, 0, of.otherwise).ns;
-    price.open_ns = std::abs(price.lost_ns - price.otherwise_ns);
+    price.open_ns = std::hypot(price.open_ns, price.lost_ns - price.otherwise_ns);
   }
   return priced;
 }
