@@ -63,7 +63,7 @@ class Bench:
 
     def sessions(self):
         """Measures loading and the eight cheap analyses, as one command here and one script there."""
-        case = kineto_cases.Case("ns1m" if self.full else "ns200k").prepare()
+        case = kineto_cases.Case("ns4x1m" if self.full else "ns200k").prepare()
         names = [name for name in CHEAP if name in self.known]
         self.row("session", "input", "stageline wall", "CPU", "peak", "HTA wall", "CPU", "peak", "wall", "CPU", "memory")
         self.row(*["---"] * 11)
@@ -120,7 +120,7 @@ class Bench:
 
     def load(self):
         """Reading alone, a file and a core at a time, against inflating and walking the same file."""
-        case = kineto_cases.Case("ns1m" if self.full else "ns200k").prepare()
+        case = kineto_cases.Case("ns4x1m" if self.full else "ns200k").prepare()
         print()
         self.row("load alone", "JSON", "events", "stageline CPU", "MB/s a core", "events/s a core", "peak, bytes an event", "floor CPU",
                  "of the floor")

@@ -22,7 +22,6 @@ RECIPES = {
     "ns200k": (["--ranks", 2, "--events", 200_000, *JOB], "2 ranks x 200k events, ns era"),
     "us200k": (["--ranks", 2, "--events", 200_000, *LATE, "host-delay:1,20", "--bucket", 8, "--link-us", 5000, *JOB],
                "2 ranks x 200k events, µs era"),
-    "ns1m": (["--ranks", 8, "--events", 1_000_000, *JOB], "8 ranks x 1M events, ns era"),
     "ns4x1m": (["--ranks", 4, "--events", 1_000_000, *JOB], "4 ranks x 1M events, ns era"),
     "us1m": (["--ranks", 2, "--events", 1_000_000, *LATE, "host-delay:1,90", "--bucket", 16, "--link-us", 30000, *JOB],
              "2 ranks x 1M events, µs era"),
