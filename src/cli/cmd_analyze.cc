@@ -59,8 +59,8 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   return {};
 }
 
-// Answers of several analyses in their order. Those of a profile work at the same time, because what most of them spend
-// is the layout of a rank's rows, which they share.
+// Answers of several analyses in their order. Analyses of a profile work at the same time and share the rows of each
+// rank, whose layout is most of their work.
 class Answers {
  public:
   Answers(const std::vector<const Analysis*>& chosen, const AnalysisInput& input)

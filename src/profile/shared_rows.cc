@@ -25,7 +25,7 @@ std::shared_ptr<const TorchRank> SharedRows::rank(size_t question, const TorchRu
   }
   move_to(question, place);
   std::shared_ptr<const TorchRank> rows;
-  // The question that is furthest behind never waits for room, so somebody always goes on.
+  // The question that is furthest behind never waits for room, so one always goes on.
   changed_.wait(lock, [&] {
     if (const auto held = held_.find(place); held != held_.end()) return (rows = held->second) != nullptr;
     return held_.size() < max_ranks_ || place <= std::ranges::min(at_);

@@ -205,7 +205,7 @@ class Blame(Case):
         self.assertNotIn('PyTorch Profiler (0)', run('explain', alone, check=0).out)
 
     def test_most_of_a_recording_without_an_event_is_named(self):
-        """Operators of 8 ms around a minute of nothing; a hole of a third of the recording is not told."""
+        """Operators of 8 ms around a minute of nothing; a hole of a third of the recording is not named."""
         for away, told in ((60_000_000, 'of host time, with no event for 60.0 s on end)'), (2_500, '7.47 ms of host time)')):
             events = [x('cpu_op', name, at + 50 * k, 50) for name, at in (('aten::mm', 0), ('aten::relu', 2_500 + away)) for k in range(50)]
             events[-1]['dur'] = 20

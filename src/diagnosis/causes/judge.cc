@@ -199,8 +199,8 @@ class Judge {
     return course.kind == CourseKind::kTrend || (two_levels && std::cmp_greater_equal(course.high_count, kMinEvents));
   }
 
-  // Where work varies with the data, so does what ranks have of it in a few steps: a rank that is not slow beyond that
-  // is a part of this cause. Returns whether it is.
+  // Where work varies with the data, the work of each rank in a few steps varies too. A rank that is not slow beyond
+  // that is a part of this cause. Returns true if it is.
   bool is_of_data(Cause& cause) const {
     if (cause.course.varies() || (cause.kind != &slow_rank_cause && cause.kind != &slow_ranks_cause)) return false;
     const auto leads = [](const Cause& c) {

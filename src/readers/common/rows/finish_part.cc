@@ -78,9 +78,9 @@ void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
     if (slice != kNoSliceIndex) slice = columns.sorted_to[slice];
 }
 
-// Returns the threads of asynchronous ranges, if Chrome wrote them: it gives frames that it resumes the start they had
-// long before the recording, so such ranges do not show that anything was recorded all the time, and count as stamped
-// by another clock. Empty: none.
+// Returns the threads of asynchronous ranges, if Chrome wrote them. Frames that it resumes have the start they had long
+// before the recording. So such ranges do not show that anything was recorded all the time, and count as stamped by
+// another clock. Empty: none.
 std::vector<bool> threads_of_old_ranges(const Dictionaries& texts) {
   bool chrome = false;
   for (uint32_t c = 0; c < texts.categories.size(); ++c)
