@@ -59,32 +59,45 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   return {};
 }
 
-// Answers of several analyses in their order. Analyses of a profile work at the same time and share the rows of each
-// rank, whose layout is most of their work.
+// Answers of several analyses in their order. In HTA's form the layout of a rank's rows is most of their work, so they
+// share it and work at the same time.
 class Answers {
  public:
   Answers(const std::vector<const Analysis*>& chosen, const AnalysisInput& input)
-      : chosen_(chosen), input_(input), shared_(chosen.size() + 1, std::max(2, thread_count())) {
-    if (chosen.size() < 2 || thread_count() < 2) return;
-    input.run();
-    {  // makes the facts that all share before they start
-      SharedRows::Seat first(shared_, chosen.size());
-      if (!make_torch_run(*input.trace, {input.hta, input.include_last_step, &first})) return;
-    }
-    for (size_t k = 0; k < chosen.size(); ++k)
-      begun_.push_back(std::async(std::launch::async, [this, k] {
-        SharedRows::Seat seat(shared_, k);
-        AnalysisInput own = input_;
-        own.rows = &seat;
-        return chosen_[k]->run(own);
-      }));
+      : chosen_(chosen), input_(input), shares_(input.hta && chosen.size() > 1 && thread_count() > 1) {}
+  Result<AnalysisResult> next() {
+    const size_t k = asked_++;
+    if (!shares_) return chosen_[k]->run(input_);
+    if (k % kTogether == 0) begin(k);
+    return begun_[k % kTogether].get();
   }
-  Result<AnalysisResult> operator[](size_t k) { return begun_.empty() ? chosen_[k]->run(input_) : begun_[k].get(); }
 
  private:
+  static constexpr size_t kTogether = 8;  // memory holds what so many analyses need
+
+  void begin(size_t first) {
+    begun_.clear();
+    const size_t count = std::min(kTogether, chosen_.size() - first);
+    shared_.emplace(count + 1, std::max(2, thread_count()));
+    input_.run();
+    {  // makes the facts that all share before they start; an error comes again from each of them
+      SharedRows::Seat seat(*shared_, count);
+      static_cast<void>(make_torch_run(*input_.trace, {input_.hta, input_.include_last_step, &seat}));
+    }
+    for (size_t k = 0; k < count; ++k)
+      begun_.push_back(std::async(std::launch::async, [this, k, analysis = chosen_[first + k]] {
+        SharedRows::Seat seat(*shared_, k);
+        AnalysisInput own = input_;
+        own.rows = &seat;
+        return analysis->run(own);
+      }));
+  }
+
   const std::vector<const Analysis*>& chosen_;
   const AnalysisInput& input_;
-  SharedRows shared_;
+  const bool shares_;
+  size_t asked_ = 0;
+  std::optional<SharedRows> shared_;
   std::vector<std::future<Result<AnalysisResult>>> begun_;  // their ends are awaited before what they use goes
 };
 
@@ -145,9 +158,8 @@ Result<int> run_analyze(const Arguments& given) {
   Diagnostics own_notes;  // for all analyses together: a note that several of them make appears once
   bool first = true;
   Answers answers(*chosen, *input);
-  for (size_t k = 0; k < chosen->size(); ++k) {
-    const Analysis* analysis = (*chosen)[k];
-    TRY(result, answers[k]);
+  for (const Analysis* analysis : *chosen) {
+    TRY(result, answers.next());
     merge_notes(own_notes, result->notes);
     if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
     if (arguments.has("overlay") && result->overlay)
