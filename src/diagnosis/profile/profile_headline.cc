@@ -47,9 +47,15 @@ void say(Headline& headline, const Text& title, const Text& lead) {
 int64_t hole_ns(const Trace& trace) {
   std::vector<Interval> events;
   for (const Part& part : trace.parts)
-    for (size_t i = 0; i < part.slices.size(); ++i)
-      if (trace.categories[part.slices.category_id[i]].kind != Category::kSpan)
-        events.push_back({part.slices.start_ns[i], part.slices.end_ns(i)});
+    for (const Lane& lane : part.lanes) {
+      const size_t first = events.size();  // slices of a lane are in order, so those that touch are joined at once
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        if (trace.categories[part.slices.category_id[i]].kind == Category::kSpan) continue;
+        const int64_t start = part.slices.start_ns[i], end = part.slices.end_ns(i);
+        if (events.size() > first && start <= events.back().end) events.back().end = std::max(events.back().end, end);
+        else events.push_back({start, end});
+      }
+    }
   events = union_of(std::move(events));
   int64_t longest = 0;
   for (size_t k = 1; k < events.size(); ++k)
