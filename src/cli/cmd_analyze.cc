@@ -73,7 +73,7 @@ class Answers {
   }
 
  private:
-  static constexpr size_t kTogether = 8;  // memory holds what so many analyses need
+  static constexpr size_t kTogether = 8;  // memory holds the work of this many
 
   void begin(size_t first) {
     begun_.clear();

@@ -10,7 +10,8 @@ namespace stageline {
 
 class SharedRows {
  public:
-  // `questions` are numbered from 0. Rows of more than `max_ranks` ranks are not held at a time.
+  // `questions` are numbered from 0. Rows of `max_ranks` ranks are held at a time, and of one more where the question
+  // that is furthest behind needs it.
   SharedRows(size_t questions, size_t max_ranks) : at_(questions), max_ranks_(max_ranks) {}
 
   // The store of one question; it must not outlive the SharedRows. The question is over when its seat is destroyed.
