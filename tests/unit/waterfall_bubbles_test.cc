@@ -37,6 +37,31 @@ void check_bubbles(const Trace& trace) {
             1e-5 * w.stages[s].pipeline_ns);
 }
 
+// Of step 1 alone there is the same as of all steps, for every step adds to what a message takes.
+void check_one_step(const Trace& trace) {
+  const TheoryRun theory = theory_of(trace);
+  const auto bubbles_of = [&](const IsStep& of_step, Waterfall& whole) {
+    std::vector<std::pair<int64_t, double>> out;
+    whole = waterfall_of(
+        trace, theory, pipeline_sums(trace),
+        [&](const std::vector<WaterfallBubble>& more) {
+          for (const WaterfallBubble& b : more)
+            if (b.step == 1) out.emplace_back(b.start_ns, static_cast<double>(b.part_ns[3]));
+        },
+        of_step);
+    return out;
+  };
+  Waterfall whole, one;
+  CHECK(bubbles_of(nullptr, whole) == bubbles_of([](int32_t step) { return step == 1; }, one));
+  REQUIRE(one.steps.size() == 2);  // replicas
+  for (const WaterfallStep& step : one.steps) {
+    const auto same = std::find_if(whole.steps.begin(), whole.steps.end(),
+                                   [&](const WaterfallStep& w) { return w.step == step.step && w.dp == step.dp; });
+    REQUIRE(same != whole.steps.end());
+    CHECK(same->part_ns == step.part_ns);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part") {
@@ -52,6 +77,8 @@ TEST_CASE("waterfall: bubbles add up to what each stage waits for, part by part"
       o.costs.latency_ns = 700'000;
       o.messages = messages;
       o.faults = {*parse_fault("slow-stage:2,1.2")};
-      check_bubbles(simulated(o));
+      const Trace run = simulated(o);
+      check_bubbles(run);
+      check_one_step(run);
     }
 }

@@ -37,8 +37,11 @@ class Splitter {
         layout_(theory.recognition.recognised ? theory.recognition.best().layout : guess_chunk_layout(trace)),
         graphs_(trace, lists, layout_), sequences_(theory) {}
 
-  void replay(Pipeline& pipeline) const {
+  // Without `whole` only the gaps are collected.
+  void replay(Pipeline& pipeline, bool whole) const {
     const OrderGraph graph = graphs_.graph(pipeline.first, pipeline.last);
+    if (trace_.comparable()) collect_gaps(pipeline, graph);
+    if (!whole) return;
     OrderReplay replayer(graph, lists_, pipeline.first);
     replayer.without_messages(pipeline.level_ns);
     pipeline.units = graph.units.size();
@@ -67,7 +70,6 @@ class Splitter {
     }
     pipeline.work_ns = pipeline.busy_ns / (pipeline.last - pipeline.first);
     pipeline.order_ns = cost_of_order(pipeline, graph, replayer);
-    if (trace_.comparable()) collect_gaps(pipeline, graph);
   }
 
   // `with_bubbles`: also collects where every rank waits.
@@ -244,17 +246,14 @@ std::vector<GapSample> take_gaps(std::vector<Pipeline>& pipelines) {
 }
 
 // Replays pipelines with the latency of their messages, where any edge has some or bubbles are wanted.
-void replay_latencies(const Trace& trace, const RankLists& lists, const Splitter& splitter, bool bubbles,
-                      const IsStep& of_step, std::vector<Pipeline>& pipelines, Waterfall& out) {
-  const EdgeLatencies latencies(trace, take_gaps(pipelines));
+void replay_latencies(const EdgeLatencies& latencies, const Splitter& splitter, bool bubbles,
+                      std::vector<Pipeline>& pipelines, Waterfall& out) {
   for (const EdgeLatency& edge : latencies.edges())
     ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
   out.latency.median_ns = latencies.median_ns();
   const bool any = std::ranges::any_of(latencies.edges(), [](const EdgeLatency& edge) { return edge.ns > 0; });
-  parallel_for(pipelines.size(), [&](size_t i) {
-    if (of_step && !of_step(lists.lists[pipelines[i].first].step)) return;
-    if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles);
-  });
+  if (any || bubbles)
+    parallel_for(pipelines.size(), [&](size_t i) { splitter.replay_messages(pipelines[i], latencies, bubbles); });
 }
 
 std::vector<WaterfallStage> mean_stages(const std::vector<WaterfallStage>& sums) {
@@ -335,9 +334,13 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
   out.clock_free = !trace.comparable() && trace.parts.size() > 1;
   std::vector<Pipeline> pipelines = pipelines_of(lists);
   const Splitter splitter(trace, theory, lists);
-  parallel_for(pipelines.size(), [&](size_t i) { splitter.replay(pipelines[i]); });
+  const auto wanted = [&](const Pipeline& p) { return !of_step || of_step(lists.lists[p.first].step); };
+  parallel_for(pipelines.size(), [&](size_t i) { splitter.replay(pipelines[i], wanted(pipelines[i])); });
+  std::vector<GapSample> gaps = take_gaps(pipelines);
+  std::erase_if(pipelines, [&](const Pipeline& p) { return !wanted(p); });
   for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
-  if (!out.clock_free) replay_latencies(trace, lists, splitter, take != nullptr, of_step, pipelines, out);
+  if (!out.clock_free)
+    replay_latencies(EdgeLatencies(trace, std::move(gaps)), splitter, take != nullptr, pipelines, out);
   add_steps(trace, lists, sums, take, pipelines, out);
   return out;
 }

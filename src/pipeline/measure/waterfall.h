@@ -79,8 +79,8 @@ WaterfallStep mean_of(const Waterfall& waterfall);
 // Expects sorted cells and drawn links; `theory` and `sums` of this trace. Never fails: why_not says so. O(cells), in
 // parallel over pipelines; the same whatever the number of threads.
 // `take` (if given) is called with the bubbles of one pipeline after the other, by step, replica, rank and time; with
-// none where ranks share no clock. There are about as many as cells. `of_step` (if given) says of which steps; of the
-// others it is called with none, and they are not replayed with messages: their kLatency counts as kRest.
+// none where ranks share no clock. There are about as many as cells. `of_step` (if given) says which steps the answer
+// has; the others add only to what messages usually take.
 using TakeBubbles = std::function<void(const std::vector<WaterfallBubble>& of_pipeline)>;
 using IsStep = std::function<bool(int32_t step)>;
 Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
