@@ -14,28 +14,42 @@ bool is_step_symbol(std::string_view name) {
   return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
 }
 
-IdSlots correlations_of(const std::vector<TorchRow>& rows) {
-  auto ids = mapped<int64_t>(rows, &TorchRow::correlation);
-  return IdSlots(std::move(ids));
+// HTA's tests of all rows, in their order.
+struct RowSides {
+  std::vector<uint8_t> gpu;    // hta_gpu_side()
+  std::vector<uint32_t> slot;  // the place of its correlation, below `slots`; kNone without one
+  size_t slots = 0;
+  static constexpr uint32_t kNone = UINT32_MAX;
+};
+
+RowSides sides_of(const TorchRun& run, const std::vector<TorchRow>& rows) {
+  const IdSlots places(mapped<int64_t>(rows, &TorchRow::correlation));
+  RowSides sides{mapped<uint8_t>(rows, [&](const TorchRow& row) { return hta_gpu_side(run, row); }),
+                 mapped<uint32_t>(rows,
+                                  [&](const TorchRow& row) {
+                                    return row.correlation < 0 ? RowSides::kNone : places.slot(row.correlation);
+                                  }),
+                 places.size()};
+  return sides;
 }
 
 // Links the rows of every correlation that has both sides: each host row gets the last device row of the file, and each
 // device row the last host row.
-void link_partners(std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side, const IdSlots& slots) {
+void link_partners(std::vector<TorchRow>& rows, const RowSides& sides) {
   struct Last {
     int64_t host = -1, device = -1;
   };
-  std::vector<Last> last(slots.size());
+  std::vector<Last> last(sides.slots);
   for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].correlation >= 0) {
-      Last& entry = last[slots.slot(rows[i].correlation)];
-      (gpu_side[i] ? entry.device : entry.host) = rows[i].index;
+    if (sides.slot[i] != RowSides::kNone) {
+      Last& entry = last[sides.slot[i]];
+      (sides.gpu[i] ? entry.device : entry.host) = rows[i].index;
     }
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].partner_index = std::min<int64_t>(rows[i].correlation, 0);
-    if (rows[i].correlation < 0) continue;
-    const Last& entry = last[slots.slot(rows[i].correlation)];
-    if (entry.host >= 0 && entry.device >= 0) rows[i].partner_index = gpu_side[i] ? entry.host : entry.device;
+    if (sides.slot[i] == RowSides::kNone) continue;
+    const Last& entry = last[sides.slot[i]];
+    if (entry.host >= 0 && entry.device >= 0) rows[i].partner_index = sides.gpu[i] ? entry.host : entry.device;
   }
 }
 
@@ -74,18 +88,16 @@ void set_iterations(const TorchRun& run, const Part& part, std::vector<TorchRow>
     if (number >= 0) steps.push_back({row.start_ns, row.end_ns(), number});
   }
   const StepMap map(steps);
-  std::vector<int32_t> row_of;
+  std::vector<int32_t> row_of(part.event_count, -1);
   for (uint32_t i = 0; i < rows.size(); ++i) {
     TorchRow& row = rows[i];
-    if (row.index >= row_of.size()) row_of.resize(row.index + 1, -1);
     row_of[row.index] = i;
     const bool host = row.stream < 0 || (row.stream == 0 && run.category_text(part, row) == "cpu_op");
     row.iteration = host ? map.at(row.start_ns) : row.stream == 0 ? kNoIteration : -1;
   }
   for (TorchRow& row : rows) {
     if (row.stream <= 0 || row.partner_index <= 0) continue;
-    if (row.partner_index < std::ssize(row_of) && row_of[row.partner_index] >= 0)
-      row.iteration = rows[row_of[row.partner_index]].iteration;
+    if (row_of[row.partner_index] >= 0) row.iteration = rows[row_of[row.partner_index]].iteration;
   }
 }
 
@@ -94,10 +106,10 @@ struct StepSpan {
   bool any() const { return last_start != INT64_MIN; }
 };
 
-StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side) {
+StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const RowSides& sides) {
   StepSpan span;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (gpu_side[i] || run.step_number[rows[i].name] < 0 || !is_step_symbol(run.name(rows[i]))) continue;
+    if (sides.gpu[i] || run.step_number[rows[i].name] < 0 || !is_step_symbol(run.name(rows[i]))) continue;
     span.first_start = std::min(span.first_start, rows[i].start_ns);
     span.last_start = std::max(span.last_start, rows[i].start_ns);
     span.last_end = std::max(span.last_end, rows[i].end_ns());
@@ -107,38 +119,37 @@ StepSpan step_span(const TorchRun& run, const std::vector<TorchRow>& rows, const
 
 // HTA keeps the rows before the last step's start, and repeats a device row for every host row of its correlation that
 // is kept.
-void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std::vector<bool>& gpu_side,
-                    const IdSlots& slots) {
+void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const RowSides& sides) {
   int64_t first_host = INT64_MAX, last_host_end = INT64_MIN;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (!gpu_side[i]) {
+    if (!sides.gpu[i]) {
       first_host = std::min(first_host, rows[i].start_ns);
       last_host_end = std::max(last_host_end, rows[i].end_ns());
     }
   if (first_host == INT64_MAX) return;  // there are no host rows
-  const StepSpan span = step_span(run, rows, gpu_side);
+  const StepSpan span = step_span(run, rows, sides);
   // To keep the last step HTA compares starts with `end`, which is still on the file's own clock (fault F10).
   const int64_t until = run.options.include_last_step ? (span.any() ? span.last_end : last_host_end) + run.zero_ns + 1
                                                       : (span.any() ? span.last_start : first_host);
-  std::vector<uint32_t> kept(slots.size());
+  std::vector<uint32_t> kept(sides.slots);
   uint32_t kept_without = 0;  // device rows without correlation are matched by name only
-  const auto kept_host = [&](size_t i) { return !gpu_side[i] && rows[i].start_ns < until; };
+  const auto kept_host = [&](size_t i) { return !sides.gpu[i] && rows[i].start_ns < until; };
   // Waits by name without a correlation match every host row without one, and HTA then multiplies them.
   const auto times_kept = [&](size_t i) -> size_t {
-    return rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)];
+    return sides.slot[i] == RowSides::kNone ? kept_without : kept[sides.slot[i]];
   };
   size_t total = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!kept_host(i)) continue;
     ++total;
-    ++(rows[i].correlation < 0 ? kept_without : kept[slots.slot(rows[i].correlation)]);
+    ++(sides.slot[i] == RowSides::kNone ? kept_without : kept[sides.slot[i]]);
   }
   for (size_t i = 0; i < rows.size(); ++i)
-    if (gpu_side[i]) total += times_kept(i);
+    if (sides.gpu[i]) total += times_kept(i);
   std::vector<TorchRow> out;
   out.reserve(total);
   for (size_t i = 0; i < rows.size(); ++i)
-    if (gpu_side[i]) out.insert(out.end(), times_kept(i), rows[i]);
+    if (sides.gpu[i]) out.insert(out.end(), times_kept(i), rows[i]);
   for (size_t i = 0; i < rows.size(); ++i)
     if (kept_host(i)) out.push_back(rows[i]);
   rows = std::move(out);
@@ -146,26 +157,27 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
 
 // On MTIA devices HTA keeps three sets of rows: host rows within [first step's start, last step's end], the device rows
 // of their correlations, and copies within the steps. A missing stream of a copy becomes the thread.
-void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows,
-                     const std::vector<bool>& gpu_side, const IdSlots& slots) {
-  const StepSpan span = step_span(run, rows, gpu_side);
+void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows, const RowSides& sides) {
+  const StepSpan span = step_span(run, rows, sides);
   if (!span.any()) return rows.clear();
   const auto within = [&](const TorchRow& row) {
     return row.start_ns >= span.first_start && row.end_ns() <= span.last_end;
   };
-  std::vector<bool> wanted(slots.size());
+  std::vector<bool> wanted(sides.slots);
   std::vector<TorchRow> host, device;
-  for (const TorchRow& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const TorchRow& row = rows[i];
     const std::string& category = run.category_text(part, row);
     if ((category != "cpu_op" && category != "user_annotation" && !category.ends_with("_runtime")) || !within(row))
       continue;
     host.push_back(row);
-    if (row.correlation >= 0) wanted[slots.slot(row.correlation)] = true;
+    if (sides.slot[i] != RowSides::kNone) wanted[sides.slot[i]] = true;
   }
-  for (TorchRow& row : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    TorchRow& row = rows[i];
     const std::string& category = run.category_text(part, row);
     if (category != "kernel" && !category.starts_with("gpu_mem") && category != "mtia_ccp_events") continue;
-    const bool launched = row.correlation >= 0 && wanted[slots.slot(row.correlation)];
+    const bool launched = sides.slot[i] != RowSides::kNone && wanted[sides.slot[i]];
     if (!launched && (row.kernel != KernelClass::kMemory || !within(row))) continue;
     if (row.kernel == KernelClass::kMemory && row.stream == -1) {
       row.stream = parse_int(part.lanes[row.lane].tid).value_or(-1);
@@ -331,13 +343,11 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
     row.on_device = row.stream != -1;
     rank.rows.push_back(row);
   }
-  std::vector<bool> gpu_side(rank.rows.size());
-  for (size_t i = 0; i < rank.rows.size(); ++i) gpu_side[i] = hta_gpu_side(run, rank.rows[i]);
-  const IdSlots slots = correlations_of(rank.rows);
-  link_partners(rank.rows, gpu_side, slots);
+  const RowSides sides = sides_of(run, rank.rows);
+  link_partners(rank.rows, sides);
   set_iterations(run, part, rank.rows);
-  if (run.drops_last_step && run.device_type == "MTIA") keep_mtia_steps(run, part, rank.rows, gpu_side, slots);
-  else if (run.drops_last_step) drop_last_step(run, rank.rows, gpu_side, slots);
+  if (run.drops_last_step && run.device_type == "MTIA") keep_mtia_steps(run, part, rank.rows, sides);
+  else if (run.drops_last_step) drop_last_step(run, rank.rows, sides);
   return rank;
 }
 
