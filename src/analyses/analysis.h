@@ -51,7 +51,7 @@ struct AnalysisInput {
   const Trace* trace = nullptr;  // for kCells and kTorch
   // Facts about `trace`, shared by all questions about it. run() makes them when no caller gave them. This is not
   // thread-safe, so an analysis calls it before it starts threads.
-  mutable std::shared_ptr<const Run> facts = {};
+  mutable std::shared_ptr<const Run> facts;
   const Run& run() const {
     if (!facts) facts = std::make_shared<const Run>(*trace);
     return *facts;
@@ -116,7 +116,7 @@ const char* needs_name(AnalysisNeeds needs);
 struct Analysis {
   // analyses() gives the name, "pipeline-summary", after the line of analyses.def, and the summary of "answers" in
   // words.json; a descriptor has neither.
-  std::string name = {}, summary = {};
+  std::string name, summary;
   // Returns the tables of Stageline's answer (not another tool's) without options, in the order of run(). They are
   // declared in words.json (TableSpec in model/table.h), so SQL, Python and the documentation know them before anything
   // runs. Options may add columns, and the words of columns may differ between runs (in_words_of).

@@ -157,12 +157,11 @@ std::optional<AwsCredentials> of_instance() {
   if (environment("AWS_EC2_METADATA_DISABLED") == "true") return std::nullopt;
   std::string place = environment("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254");
   while (place.ends_with('/')) place.pop_back();
-  HttpRequest request;
-  request.connect_ms = kOwnNetworkMs;
-  request.tries = 1;
-  request.method = "PUT";
-  request.url = place + "/latest/api/token";
-  request.headers = {"X-aws-ec2-metadata-token-ttl-seconds: 300"};
+  HttpRequest request{.url = place + "/latest/api/token",
+                      .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 300"},
+                      .method = "PUT",
+                      .connect_ms = kOwnNetworkMs,
+                      .tries = 1};
   const Result<HttpResponse> token = http_request(request);
   if (!token || token->status != 200) return std::nullopt;
   request.method = "GET";

@@ -97,10 +97,7 @@ Status GzipIndex::resume(const Point* from, Inflater& inflater) const {
 
 // Adds a restart point at `out`. The 32 KiB before it end at `at` of the ring.
 void GzipIndex::add_point(int64_t out, const Inflater& inflater, const unsigned char* ring, size_t at) {
-  Point point;
-  point.out = out;
-  point.in = inflater.in_position();
-  point.bits = static_cast<uint8_t>(inflater.stream.data_type & 7);
+  Point point{.out = out, .in = inflater.in_position(), .bits = static_cast<uint8_t>(inflater.stream.data_type & 7)};
   point.window.reset(new unsigned char[kWindowBytes]);
   memcpy(point.window.get(), ring + at, kWindowBytes - at);
   memcpy(point.window.get() + kWindowBytes - at, ring, at);

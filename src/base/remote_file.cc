@@ -68,11 +68,7 @@ Error refusal(const std::string& path, const HttpResponse& answer, const AwsCred
 Result<HttpResponse> ask(const std::string& path, const S3Query& query, const std::vector<std::string>& headers,
                          size_t max_bytes) {
   if (!path.starts_with(kS3)) {
-    HttpRequest request;
-    request.url = whole_address(path);
-    request.headers = headers;
-    request.follow = true;
-    request.max_bytes = max_bytes;
+    HttpRequest request{.url = whole_address(path), .headers = headers, .follow = true, .max_bytes = max_bytes};
     Result<HttpResponse> answer = http_request(request);
     if (!answer) {
       Error error = std::move(answer).error();

@@ -72,13 +72,12 @@ class HistoryFile {
     std::string missing;
     SqliteRows row = rows_of(*db, "runs", {"id", "label", "added_s", "path", "steps", "step_ns"}, &missing);
     while (row.next()) {
-      HistoryRun r;
-      r.id = row.integer(0);
-      r.label = row.text(1);
-      r.added_s = row.integer(2);
-      r.path = row.text(3);
-      r.steps = row.integer(4);
-      r.step_ns = row.real(5);
+      HistoryRun r{.id = row.integer(0),
+                   .added_s = row.integer(2),
+                   .steps = row.integer(4),
+                   .label = std::string(row.text(1)),
+                   .path = std::string(row.text(3)),
+                   .step_ns = row.real(5)};
       place[r.id] = runs.size();
       runs.push_back(std::move(r));
     }

@@ -145,10 +145,7 @@ void read_lines(Desk& desk) {
 }
 
 Status write_report(const Trace& trace, const std::vector<std::string>& paths, const std::string& output) {
-  PageOptions options;
-  options.paths = paths;
-  options.command = "stageline view" + shell_words(paths);
-  options.title = run_name(paths);
+  PageOptions options{.title = run_name(paths), .paths = paths, .command = "stageline view" + shell_words(paths)};
   Diagnostics notes = trace.diagnostics;
   if (const Result<WrittenPage> written = write_page_file(std::make_shared<const Run>(trace), notes, output, options);
       !written)

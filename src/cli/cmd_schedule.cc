@@ -267,11 +267,7 @@ Status draw(const Answer& answer, const Arguments& arguments, const Terminal& te
   const Args drawn = Args().set("schedule", answer.schedule.name).set("sizes", sizes_text(answer.schedule));
   TRY(options, picture_options(arguments, terminal.lang, terminal.say("schedule.drawn", drawn)));
   options->ghosts = Ghosts::kOff;  // a plan is its own theory
-  SimulateOptions o;
-  o.schedule = answer.schedule;
-  o.steps = 1;
-  o.costs = answer.costs;
-  o.start_ns = 0;
+  SimulateOptions o{.schedule = answer.schedule, .steps = 1, .costs = answer.costs, .start_ns = 0};
   TRY(run, simulate_run(o));
   run->trace.cells.sort();
   link_cells(run->trace);

@@ -33,11 +33,10 @@ struct SqlQuestion {
 
 // Returns what is asked, before anything is read. Errors: kUsage, and those of --file.
 Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& terminal) {
-  SqlQuestion q;
-  q.paths = arguments.operands;
-  q.schema = arguments.has("schema") || arguments.has("table");
-  q.wide = arguments.has("wide");
-  q.format = arguments.has("json") ? "json" : arguments.get("format", "text");
+  SqlQuestion q{.paths = arguments.operands,
+                .format = arguments.has("json") ? "json" : arguments.get("format", "text"),
+                .schema = arguments.has("schema") || arguments.has("table"),
+                .wide = arguments.has("wide")};
   if (q.format != "text" && q.format != "csv" && q.format != "json" && q.format != "arrow")
     return make_error(ErrorCode::kUsage, "answers come as text, csv, json or arrow, not \"" + q.format + "\"");
   const bool is_text = q.format == "text";

@@ -31,7 +31,7 @@ struct Command {
   // Returns the exit code. The error, if any, is printed by the caller.
   Result<int> (*run)(const Arguments& arguments);
   // Flags that mean something special in this command, with their placeholder, help and choices.
-  std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::vector<Flag> own_flags;
   // The first operand is a program, and everything after it belongs to that program, also flags.
   bool runs_a_program = false;
 };

@@ -61,9 +61,7 @@ Status take_degrees(const Arguments& arguments, Wish& wish) {
 
 // Layers without sizes, for a run whose model is not given.
 Model nameless_model(int64_t layers) {
-  Model model;
-  model.type = "unknown";
-  model.kinds = {{.name = "layer", .custom = true}};
+  Model model{.type = "unknown", .kinds = {{.name = "layer", .custom = true}}};
   model.kind_of.assign(static_cast<size_t>(layers), 0);
   return model;
 }

@@ -19,9 +19,7 @@ Result<RecordedRun> recorded_run(const WhatIf& model, const Arguments& arguments
   if (!order.known())
     return make_error(ErrorCode::kUnavailable, "the run has no schedule that could be planned: " + order.why_not().en,
                       "stageline analyze schedule shows what was compared");
-  RecordedRun run;
-  run.schedule = order.recognition().best().name;
-  run.sizes = order.sizes();
+  RecordedRun run{.schedule = order.recognition().best().name, .sizes = order.sizes()};
   run.stages = order.stages(), run.steps = order.step_costs(model.graph());
   run.weight_share = order.weight_share();
   if (order.overlap_ratio() != 1) run.overlap = order.overlap_ratio();

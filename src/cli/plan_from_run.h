@@ -11,7 +11,7 @@ class WhatIf;
 
 // Inputs of a program that embeds the question: texts and runs instead of files.
 struct PlanGiven {
-  std::string model = {};        // the text of a description
+  std::string model;             // the text of a description
   const WhatIf* run = nullptr;   // a run to take the times from
   const Trace* trace = nullptr;  // of that run, for the memory that it measured
 };

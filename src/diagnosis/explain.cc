@@ -91,9 +91,7 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
 // Offers the best other schedule and the best other number of micro-batches, each by itself, priced by what-if's
 // replays.
 void make_offers(WhatIf model, const StageBytes* bytes, Explanation& e) {
-  FixOptions orders;
-  orders.only = FixOptions::Only::kOrders;
-  orders.bytes = bytes;
+  FixOptions orders{.only = FixOptions::Only::kOrders, .bytes = bytes};
   const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::ranges::find_if(list.fixes, [&](const Fix& fix) { return fix.id == id; });

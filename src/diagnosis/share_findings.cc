@@ -26,14 +26,12 @@ double left_error_ns(const CauseList& causes, std::initializer_list<std::string_
 }
 
 Finding of_share(const char* id, double share, const CauseList& causes, double error_ns) {
-  Finding f;
-  f.id = id;
-  f.uncertainty_ns = half_interval(error_ns, causes.steps);
-  f.weight = share;
-  f.value = percent(share);
-  f.value_note = words("note.step");
-  f.lost_ns_per_step = share * causes.step_ns;
-  return f;
+  return Finding{.id = id,
+                 .weight = share,
+                 .value = percent(share),
+                 .value_note = words("note.step"),
+                 .lost_ns_per_step = share * causes.step_ns,
+                 .uncertainty_ns = half_interval(error_ns, causes.steps)};
 }
 
 // The median time of messages in words ("" without any), and whether messages into every stage take about the same.

@@ -75,10 +75,7 @@ class Teller {
   }
 
   Finding finding(const char* id, double ns) const {
-    Finding f;
-    f.id = id;
-    f.lost_ns_per_step = ns;
-    f.weight = ns / step_ns_;
+    Finding f{.id = id, .weight = ns / step_ns_, .lost_ns_per_step = ns};
     f.value = percent(f.weight);
     f.value_note = words("note.step");
     return f;

@@ -259,12 +259,8 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
     for (const Analysis* analysis : analyses()) {
       if (analysis->in_report != in_report || !suits(*analysis, trace)) continue;
       if (!in_report && (!whole || !analysis->in_export)) continue;
-      AnalysisInput input;
-      input.trace = &trace;
-      input.facts = run;
-      input.for_report = !whole || huge;
-      input.brief = !whole;
-      input.rows_later = whole;
+      AnalysisInput input{
+          .trace = &trace, .facts = run, .for_report = !whole || huge, .rows_later = whole, .brief = !whole};
       // The findings next to the tables cover all steps, so the device analyses must not leave out the last one.
       input.include_last_step = !whole || trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);

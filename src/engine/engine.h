@@ -24,8 +24,8 @@ struct OpenOptions {
   bool only_ranges = false;              // ReadOptions::only_ranges
   int64_t newest_bytes = 0;              // ReadOptions::newest_bytes
   Progress* progress = nullptr;
-  EarlyTrace early = {};                 // NOLINT(readability-redundant-member-init): GCC wants it
-  std::vector<int32_t> file_ranks = {};  // of the paths, whatever their files say; empty leaves it to the files
+  EarlyTrace early;
+  std::vector<int32_t> file_ranks;  // of the paths, whatever their files say; empty leaves it to the files
 };
 
 // Reads the paths, finds cells in profiler traces, infers what the source does not say, filters, and links cells. A

@@ -337,9 +337,7 @@ void DigestCount::add(const DigestCount& other) {
 
 Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std::string& folder,
                                 const DigestOptions& options) {
-  DigestPlan plan;
-  plan.options = options;
-  plan.folder = folder;
+  DigestPlan plan{.folder = folder, .options = options};
   TRY(source, scan_source(paths));
   plan.source = std::move(*source);
   Result<const Reader*> reader = choose_reader(plan.source, options.reader);

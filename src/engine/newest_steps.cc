@@ -118,12 +118,11 @@ std::set<int32_t> parts_that_are_done(const Trace& trace, int32_t first, int32_t
 }
 
 RunningStep measured(const Trace& trace, const StepSums& step, std::span<const RankSums> ranks) {
-  RunningStep out;
-  out.step = step.step;
-  out.start_ns = step.start_ns;
-  out.dur_ns = step.span_ns();
-  out.ranks = ranks.size();
-  out.bubble = bubble_of(step, ranks);
+  RunningStep out{.step = step.step,
+                  .start_ns = step.start_ns,
+                  .dur_ns = step.span_ns(),
+                  .bubble = bubble_of(step, ranks),
+                  .ranks = ranks.size()};
   std::map<int32_t, std::vector<double>> busy_of_stage;
   for (const RankSums& rank : ranks)
     if (const int32_t stage = trace.parts[rank.part].stage; stage != kUnknown)

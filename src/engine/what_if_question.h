@@ -21,7 +21,7 @@ struct WhatIfQuestion {
   std::vector<std::string> scales;  // as typed, for messages
   std::string layers;
   bool more_memory = false;
-  std::optional<StageBytes> bytes = {};  // where the model is described
+  std::optional<StageBytes> bytes;  // where the model is described
 };
 // Parses a wish. Errors: kUsage naming the flag.
 Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish);

@@ -18,7 +18,7 @@ struct ExportOptions {
   bool dark = false;        // charts: dark theme
   std::string title;        // shown where the format has a place for it
   // The input paths of the run as a shell reads them, each after a space; "" when they are not known.
-  std::string paths = {};                    // NOLINT(readability-redundant-member-init): GCC wants it
+  std::string paths;
   double width_px = 0;                       // for charts; 0 chooses the width from the content
   double max_width_px = 0;                   // limit for charts that choose their width from the content; 0: no limit
   Ghosts ghosts = Ghosts::kAuto;             // draw the theory next to the measured cells, for exporters that can
@@ -38,14 +38,14 @@ struct ExportInput {
   ExportOptions options;
   // Returns the theory of `trace`, for exporters that draw it. It is a function because finding the theory requires
   // recognising the schedule, which takes time. It may be empty: then no theory is drawn.
-  std::function<const Theory&()> theory = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::function<const Theory&()> theory;
 };
 
 struct Exporter {
   const char* name;  // "perfetto"
   const char* summary;
-  std::vector<const char*> extensions = {};  // "pftrace", "perfetto-trace"; the first one is the usual one
-  bool compresses = false;                   // a path that ends in .gz is written compressed
+  std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first one is the usual one
+  bool compresses = false;              // a path that ends in .gz is written compressed
   bool needs_tables = false;  // when false, tables and findings may be left empty, because making them takes time
   // Writes one whole file at `path`, through OutputFile: the file appears only when it is complete.
   Status (*write)(const ExportInput& input, const std::string& path);

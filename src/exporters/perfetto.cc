@@ -47,13 +47,12 @@ class PerfettoWriter : PerfettoPackets {
 
   // Returns the numbers that this writer has used.
   PerfettoNumbers taken() const {
-    PerfettoNumbers n;
-    n.any = true;
-    n.first_ns = first_ns_;
-    n.sequence = sequence_;
-    n.flow = trace_.links.size();
-    n.sibling = layout_.step_tracks.size() + layout_.processes.size();
-    n.pid = layout_.step_pid;
+    PerfettoNumbers n{.pid = layout_.step_pid,
+                      .sequence = sequence_,
+                      .flow = trace_.links.size(),
+                      .sibling = layout_.step_tracks.size() + layout_.processes.size(),
+                      .first_ns = first_ns_,
+                      .any = true};
     for (const StepTrack& track : layout_.step_tracks) n.tid = std::max<uint64_t>(n.tid, track.tid);
     for (const Track& track : layout_.tracks) n.tid = std::max<uint64_t>(n.tid, track.tid);
     return n;

@@ -14,7 +14,7 @@ namespace {
 // Remembers the first error. Nothing more is written after it.
 struct Output {
   const SqliteDb& db;
-  Status status = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  Status status;
 
   bool ok() const { return static_cast<bool>(status); }
   void keep(Status s) {

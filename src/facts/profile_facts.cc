@@ -7,9 +7,7 @@ namespace {
 
 // The ranks asked for of dumps of flight recorders, which have no rows.
 TorchRun run_of_calls(const Trace& trace) {
-  TorchRun run;
-  run.trace = &trace;
-  run.zero_ns = axis_zero_ns(trace);
+  TorchRun run{.trace = &trace, .zero_ns = axis_zero_ns(trace)};
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     run.ranks.push_back(trace.parts[p].rank);

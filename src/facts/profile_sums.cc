@@ -21,10 +21,7 @@ class RankReader {
     const TorchRun& torch = run_.torch;
     const TbRank tb = tb_rank(run_, torch.parts[k]);
     const TorchRank& rank = tb.rank;
-    DeviceSums sums;
-    sums.rank = rank.rank;
-    sums.time = device_time(torch, rank);
-    sums.steps = device_steps(torch, torch.parts[k]);
+    DeviceSums sums{.rank = rank.rank, .time = device_time(torch, rank), .steps = device_steps(torch, torch.parts[k])};
     for (const FullQueue& queue : full_queues(rank, stream_queues(torch, rank), kCudaQueueLength))
       if (const double share = queue.full_share(); share > sums.full_queue_share) sums.full_queue_share = share;
     sums.pageable_ns = sum_pageable(rank);

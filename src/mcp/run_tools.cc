@@ -140,9 +140,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   const Trace& trace = (*run)->trace;
   if (const Reason* against = reason_against(analysis, trace))
     return cannot_answer(against->name, name + ": " + against->meaning, against->help);
-  AnalysisInput input;
-  input.trace = &trace;
-  input.facts = (*run)->run;
+  AnalysisInput input{.trace = &trace, .facts = (*run)->run};
   TRY_OK(take_options(name, analysis, arguments["options"], input.options));
   const std::string key = name + " " + canonical_json(arguments["options"]);
   auto& answers = (*run)->answers;

@@ -10,9 +10,8 @@ namespace stageline {
 
 // Where the numbers of a finding can be looked up: `stageline analyze ANALYSIS …`, in the table TABLE of its answer.
 struct FindingEvidence {
-  std::string analysis;    // the analysis, "links"; "" when no analysis shows these numbers
-  std::string table = {};  // NOLINT(readability-redundant-member-init): GCC wants it. The table of its answer,
-                           // "by_link"; "" means the whole answer
+  std::string analysis;  // the analysis, "links"; "" when no analysis shows these numbers
+  std::string table;     // the table of its answer, "by_link"; "" means the whole answer
 };
 
 // The advice and its saving, from a replay (diagnosis/what_if/what_if) or from sums.
@@ -38,18 +37,18 @@ struct Finding {
   // excluded unless the finding is about them. Findings with the same place are merged: `explain` keeps the one with
   // the larger saving and appends the other's evidence.
   // All of these places, or one of `or_else` instead (model/place.h). A finding without places is never merged.
-  std::vector<Place> places = {}, or_else = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::vector<Place> places, or_else;
   // One word for labels, set where there is no place: "order", "sequences". key_of() makes the others from the places.
-  std::string key = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::string key;
   // The step and the rank that a page should bring into sight: set where the finding is about one step, or names a rank
   // that no place names.
   std::optional<int64_t> step = std::nullopt;
   std::optional<int32_t> rank = std::nullopt;
-  double lost_ns_per_step = 0;    // how much shorter the mean step would be without the cause; 0 when not priced
-  double uncertainty_ns = 0;      // the true cost is within ± this of lost_ns_per_step in 95 of 100 runs; 0: unknown
-  FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
-  bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
+  double lost_ns_per_step = 0;  // how much shorter the mean step would be without the cause; 0 when not priced
+  double uncertainty_ns = 0;    // the true cost is within ± this of lost_ns_per_step in 95 of 100 runs; 0: unknown
+  FindingEvidence evidence;
+  FindingPrice price;
+  bool is_time = true;  // false: no time is lost; the weight only gives the order, and is never shown
 };
 
 // Returns the first finding with this id; null if there is none.
@@ -78,11 +77,10 @@ struct Headline {
   Text lead;
   Text sizes;  // how `lead` begins where no other line gives stages, ranks and steps
   std::vector<SpanPart> parts;
-  std::vector<SpanPart> device_parts = {};  // NOLINT(readability-redundant-member-init): of pipelines in profiles,
-                                            // `parts` of their devices' time
+  std::vector<SpanPart> device_parts;  // of pipelines in profiles, `parts` of their devices' time
   // The same of the hosts' time, where no device was recorded.
-  std::vector<SpanPart> host_parts = {};  // NOLINT(readability-redundant-member-init)
-  bool host_alone = false;                // `parts` of a profile are of the hosts' time
+  std::vector<SpanPart> host_parts;
+  bool host_alone = false;  // `parts` of a profile are of the hosts' time
   // For profiles only: a sentence on the time that no finding explains, and below it the step that shares refer to.
   Text closing;
   double step_ns = 0;  // the mean step, or the whole recording where it has no steps

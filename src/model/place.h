@@ -33,13 +33,13 @@ enum class PlaceKind : uint8_t {
 
 struct Place {
   PlaceKind kind = PlaceKind::kRun;
-  std::vector<int32_t> ranks = {};  // global ranks, never indexes of parts; empty: they follow from the rest
+  std::vector<int32_t> ranks;  // global ranks, never indexes of parts; empty: they follow from the rest
   // On a link, from_stage sends and stage receives. kUnknown: it does not apply.
   int32_t stage = kUnknown, chunk = kUnknown, replica = kUnknown, from_stage = kUnknown;
   bool both_ways = false;                     // of a link whose direction cannot be determined; from_stage < stage
   int32_t first = kUnknown, last = kUnknown;  // of micro-batches, cells, or steps
   CellKind cells = CellKind::kOther;          // which work; kOther: all
-  std::string name = {};                      // as recorded: the collective, call, frame, machine, phase
+  std::string name;                           // as recorded: the collective, call, frame, machine, phase
 };
 
 // "link", "micro_batches": the name of the kind in JSON and SQL.

@@ -19,7 +19,7 @@ struct ScheduleSizes {
   int32_t chunks = 1;         // v: model chunks per rank
   int32_t group = 0;       // for interleaved schedules: micro-batches in one group; 0 means the schedule's own default
   bool dw_detach = false;  // for dualpipe-v-mindspeed: in the cool-down, weight gradients are separate cells
-  PlanCosts plan = {};     // zbvpp  NOLINT(readability-redundant-member-init): GCC wants it
+  PlanCosts plan;          // zbvpp
 };
 
 struct Action {
@@ -58,7 +58,7 @@ struct Schedule {
   std::string name;
   ScheduleSizes sizes;
   ChunkLayout layout = ChunkLayout::kLoop;
-  std::vector<RankOrder> ranks = {};  // index: stage  NOLINT(readability-redundant-member-init): GCC wants it
+  std::vector<RankOrder> ranks;  // index: stage
 };
 
 // Returns the virtual stage of a chunk, 0 … virtual_stage_count − 1: its place on the way of a micro-batch through the

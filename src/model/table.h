@@ -48,7 +48,7 @@ struct TableSpec {
   std::string summary;  // one line, of tables of analyses and of SQL
   std::vector<ColumnSpec> columns;
   bool grows = false;
-  std::vector<ColumnSpec> options = {};  // the arguments of a function of SQL, declared as columns are
+  std::vector<ColumnSpec> options;  // the arguments of a function of SQL, declared as columns are
 };
 
 // Returns the table with this id, "links/slow-links", and variant. Asserts that there is one.

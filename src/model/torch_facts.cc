@@ -42,9 +42,7 @@ SliceCounts count_part(const Trace& trace, const Part& part, int64_t zero_ns, co
   const SliceFilter& filter = trace.slice_filter;
   const bool by_step = filter.first_step != INT64_MIN || filter.last_step != INT64_MAX;
   const Slices& s = part.slices;
-  SliceCounts sum;
-  sum.start_ns = INT64_MAX;
-  sum.end_ns = INT64_MIN;
+  SliceCounts sum{.start_ns = INT64_MAX, .end_ns = INT64_MIN};
   for (const Lane& lane : part.lanes) {
     int64_t here = 0;
     bool works = false;  // a lane of waits or projected ranges alone is no stream with work

@@ -58,9 +58,7 @@ struct Lane {
   std::string name;           // "compute stream", "pp-comm", …
   size_t begin = 0, end = 0;  // slices [begin, end) of the part
   LaneKind kind = LaneKind::kOther;
-  std::string
-      pid = {},
-      tid = {};  // NOLINT(readability-redundant-member-init): Chrome JSON: as the events say, "" for other sources
+  std::string pid, tid;  // Chrome JSON: as the events say, "" for other sources
 };
 
 struct SourceRef {  // one file of a part; files are kept in the order of reading

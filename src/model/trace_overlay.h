@@ -12,13 +12,13 @@ namespace stageline {
 struct TraceOverlay {
   size_t part = 0;  // index into Trace::parts
   // For each position, JSON members to put at the end of `args` ("\"critical\":1").
-  std::map<uint32_t, std::string> extra_args = {};
-  std::vector<bool> leave_out = {};          // for each position; positions past the end (all, when empty) are kept
-  std::vector<std::string> new_events = {};  // whole JSON objects, appended at the end
+  std::map<uint32_t, std::string> extra_args;
+  std::vector<bool> leave_out;          // for each position; positions past the end (all, when empty) are kept
+  std::vector<std::string> new_events;  // whole JSON objects, appended at the end
   // For each position, as leave_out: the event's own arguments are dropped before extra_args are added.
-  std::vector<bool> drop_args = {};
+  std::vector<bool> drop_args;
   // For each position, the event's new name: a JSON string with its quotes.
-  std::map<uint32_t, std::string> new_names = {};
+  std::map<uint32_t, std::string> new_names;
 };
 
 }  // namespace stageline

@@ -193,9 +193,7 @@ std::vector<RankHeld> held_moments(const Schedule& schedule) {
       moments.push_back(now);
     };
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
-      HeldMoment now;
-      now.cell = static_cast<int32_t>(i);
-      now.chunk = -1;
+      HeldMoment now{.cell = static_cast<int32_t>(i), .chunk = -1};
       const auto actions = schedule.ranks[r][i].actions();
       for (const Action& a : actions) {
         const auto chunk = static_cast<int16_t>(a.chunk);

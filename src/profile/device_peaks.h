@@ -14,8 +14,8 @@ std::string_view precision_name(Precision precision);  // "BF16"
 struct DevicePeaks {
   // 10¹² operations a second, on tensor or matrix units if they do it.
   ByEnum<Precision, double, kPrecisionCount> tflops = {};
-  double gbps = 0;               // 10⁹ bytes a second, of the device's memory
-  std::string_view source = {};  // "data sheet", or who publishes them
+  double gbps = 0;          // 10⁹ bytes a second, of the device's memory
+  std::string_view source;  // "data sheet", or who publishes them
 };
 
 // Returns none for names that are not in the table: a part of a device (MIG) has another name and other rates.

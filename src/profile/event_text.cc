@@ -138,10 +138,7 @@ class ArgumentReader {
   }
 
   EventArguments finish(std::vector<uint32_t> slices) {
-    EventArguments out;
-    out.slices = std::move(slices);
-    out.all_starts = all_starts_;
-    out.whole_durations = whole_durations_;
+    EventArguments out{.slices = std::move(slices), .all_starts = all_starts_, .whole_durations = whole_durations_};
     const auto taken = [&](Filling& filling) {
       if (filling.column.codes.empty()) filling.column.codes.assign(rows_, -1);
       return std::move(filling.column);

@@ -218,10 +218,7 @@ class Matcher {
   bool judge_collective(int32_t g, int64_t sequence, const std::vector<Call>& calls,
                         const std::vector<int32_t>& members, const std::vector<int32_t>& without_dump) {
     const std::vector<Call> last = last_of_batches(calls);
-    FlightProblem problem;
-    problem.group = g;
-    problem.sequence = sequence;
-    problem.without_dump = without_dump;
+    FlightProblem problem{.group = g, .sequence = sequence, .without_dump = without_dump};
     if (!find_missing(last, members, problem)) {
       ++report_.overwritten;
       return false;
@@ -340,9 +337,7 @@ class Matcher {
       std::vector<Call> both;
       if (k < sends.size()) both.push_back(sends[k]);
       if (k < receives.size()) both.push_back(receives[k]);
-      FlightProblem problem;
-      problem.group = g;
-      problem.sequence = static_cast<int64_t>(k) + 1;
+      FlightProblem problem{.group = g, .sequence = static_cast<int64_t>(k) + 1};
       problem.src = src, problem.dst = dst;
       judge_message(std::move(problem), both);
     }
@@ -381,17 +376,16 @@ class Matcher {
   }
 
   void find_waits() {
-    for (uint32_t p = 0; p < trace_.parts.size(); ++p) {
+    for (int32_t p = 0; p < std::ssize(trace_.parts); ++p) {
       const std::vector<FlightCall>& calls = trace_.parts[p].flight_calls;
       const FlightCall* oldest = nullptr;
       for (const FlightCall& call : calls)
         if (!is_through(call) && (!oldest || call.record_id < oldest->record_id)) oldest = &call;
       if (!oldest) continue;
-      FlightWait wait;
-      wait.part = p;
-      wait.rank = trace_.parts[p].rank;
-      wait.slice = oldest->slice;
-      wait.call = oldest - calls.data();
+      FlightWait wait{.rank = trace_.parts[p].rank,
+                      .part = p,
+                      .slice = oldest->slice,
+                      .call = static_cast<size_t>(oldest - calls.data())};
       for (const FlightProblem& problem : report_.problems) {
         if (problem.verdict != FlightVerdict::kMissing || problem.group != oldest->group ||
             problem.is_p2p != oldest->is_p2p)

@@ -316,9 +316,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   const Trace& trace = *run.trace;
   const Part& part = trace.parts[p];
   const Slices& s = part.slices;
-  TorchRank rank;
-  rank.part = &part;
-  rank.rank = run.ranks[p];
+  TorchRank rank{.part = &part, .rank = run.ranks[p]};
   std::vector<uint32_t> slice_at(part.event_count, kNoSliceIndex);  // in file order
   std::vector<uint16_t> lane_of(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l)

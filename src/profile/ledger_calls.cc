@@ -109,13 +109,12 @@ class CallReader {
   }
 
   void add(const TorchRow& row) {
-    LedgerCall call;
-    call.rank_index = rank_index_;
-    call.slice = row.slice;
-    call.step = row.iteration;
-    call.kernel = row.name;
-    call.start_ns = row.start_ns;
-    call.end_ns = row.end_ns();
+    LedgerCall call{.rank_index = rank_index_,
+                    .slice = row.slice,
+                    .step = row.iteration,
+                    .kernel = row.name,
+                    .start_ns = row.start_ns,
+                    .end_ns = row.end_ns()};
     if (const KernelFact* kernel = fact_of(part_.kernels, row.slice))
       if (const auto grid = json_members(trace_.names.text(kernel->grid), 1); !grid.empty())
         call.channels = static_cast<int32_t>(json_integer(grid[0].value).value_or(-1));
@@ -255,13 +254,12 @@ RankCalls flight_rank_calls(const TorchRun& run, size_t p, uint32_t rank_index) 
       out.groups.push_back(
           {group.members_known ? rank_ranges(group.ranks) : "? " + group.name + " " + std::to_string(size),
            group.members_known ? group.ranks : std::vector<int32_t>{}, fact.group, fact.group_description, size});
-    LedgerCall call;
-    call.kind = collective_kind(trace.names.text(from.op));
-    call.rank_index = rank_index;
-    call.slice = from.slice;
-    call.group = at->second;
-    call.number = from.sequence;
-    call.start_ns = part.slices.start_ns[from.slice] - run.zero_ns;
+    LedgerCall call{.kind = collective_kind(trace.names.text(from.op)),
+                    .rank_index = rank_index,
+                    .slice = from.slice,
+                    .group = at->second,
+                    .number = from.sequence,
+                    .start_ns = part.slices.start_ns[from.slice] - run.zero_ns};
     // The reader gives a slice the length of duration_ms, else that until the recorder noticed the end.
     const int64_t length = part.slices.dur_ns[from.slice];
     const int64_t noticed = std::max<int64_t>(0, from.completed_ns - part.slices.start_ns[from.slice]);

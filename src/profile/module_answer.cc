@@ -215,11 +215,10 @@ class Answer {
       const int64_t id = fact ? fact->module_id : -1;
       const auto [it, added] = known.try_emplace({up, s_.name_id[slice], id}, static_cast<int32_t>(found.size()));
       if (added) {
-        ModuleNode node;
-        node.parent = up;
-        node.depth = up < 0 ? 0 : found[up].node.depth + 1;
-        node.name = module_name(name(slice));
-        node.module_id = id;
+        ModuleNode node{.parent = up,
+                        .depth = up < 0 ? 0 : found[up].node.depth + 1,
+                        .name = module_name(name(slice)),
+                        .module_id = id};
         found.push_back({std::move(node), s_.start_ns[slice], slice});
       }
       Found& at = found[it->second];

@@ -145,9 +145,9 @@ struct Inputs {
 struct Outcome {
   uint64_t flops = 0, written = 0;
   size_t typed_by = 0;
-  uint64_t max_flops = 0;           // 0: those that are counted
-  uint64_t written_size = 0;        // bytes of an element of the output; 0: as the input's
-  std::vector<size_t> unread = {};  // inputs that need not be read, or whose bytes do not follow from their shape
+  uint64_t max_flops = 0;      // 0: those that are counted
+  uint64_t written_size = 0;   // bytes of an element of the output; 0: as the input's
+  std::vector<size_t> unread;  // inputs that need not be read, or whose bytes do not follow from their shape
 };
 
 // Adds up the bytes of all inputs that are read; none where the size of an element is not known.

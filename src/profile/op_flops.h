@@ -56,7 +56,7 @@ struct AttentionWork {
   uint64_t flops = 0, max_flops = 0;  // they differ where only bounds follow
   uint64_t written = 0;               // elements
   size_t query = 0;                   // the input that is the query
-  std::optional<size_t> mask = {};    // the input whose bytes do not follow from its shape
+  std::optional<size_t> mask;         // the input whose bytes do not follow from its shape
 };
 
 bool is_attention(std::string_view name);

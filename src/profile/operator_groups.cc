@@ -69,12 +69,7 @@ class Grouper {
       const Key key = key_of(events[i]);
       const uint32_t g = table.number_of(key);
       out_.group_of[i] = g;
-      if (g == out_.groups.size()) {
-        Group& fresh = out_.groups.emplace_back();
-        fresh.first = i;
-        fresh.overload = key.overload;
-        fresh.shape = key.shape;
-      }
+      if (g == out_.groups.size()) out_.groups.push_back({.first = i, .overload = key.overload, .shape = key.shape});
       add(out_.groups[g], i);
     }
     order_groups();

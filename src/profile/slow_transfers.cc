@@ -55,9 +55,7 @@ std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const st
 }
 
 TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double threshold, size_t max) {
-  TransferClass answer;
-  answer.name = name;
-  answer.threshold = threshold;
+  TransferClass answer{.name = name, .threshold = threshold};
   std::map<Like, std::vector<double>> costs;  // ns for each byte
   std::vector<double> gbps;
   for (const Transfer& t : list) {

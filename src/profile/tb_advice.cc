@@ -232,12 +232,11 @@ double tb_eligible_share(const TbRun& run, const FunctionNames& names, const Tor
 }
 
 TbOverview tb_overview(const TbRun& run, const FunctionNames& names, const TbRank& rank) {
-  TbOverview out;
-  out.rank = rank.rank.rank;
-  out.part = rank.rank.part;
-  out.steps = rank.steps;
-  out.dropped_steps = rank.dropped_steps;
-  out.costs = tb_costs(rank);
+  TbOverview out{.rank = rank.rank.rank,
+                 .part = rank.rank.part,
+                 .steps = rank.steps,
+                 .costs = tb_costs(rank),
+                 .dropped_steps = rank.dropped_steps};
   for (size_t i = 0; i < out.costs.size(); ++i) {
     out.total_ns += out.steps[i].length_ns();
     for (size_t role = 0; role < kTbRoleCount; ++role) out.sums[role] += out.costs[i][role];
@@ -285,9 +284,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
   const std::map<int64_t, std::string_view> texts = device_texts(part);
   std::vector<TbDevice> devices;
   for (const auto& [number, list] : kernels) {
-    TbDevice device;
-    device.number = number;
-    device.kernel_count = list.size();
+    TbDevice device{.number = number, .kernel_count = std::ssize(list)};
     if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
     // Lanes may number devices in another way than deviceProperties does. When all devices are alike, the name is known
     // nevertheless.

@@ -6,9 +6,7 @@
 namespace stageline {
 
 TbRankWork tb_work(const TbRun& run, const TbRank& rank) {
-  TbRankWork out;
-  out.rank = rank.rank.rank;
-  out.steps = rank.steps;
+  TbRankWork out{.rank = rank.rank.rank, .steps = rank.steps};
   const std::vector<Interval>& kernels = rank.covered(TbRole::kKernel);
   const std::vector<Interval>& compute = kernels.empty() ? rank.covered(TbRole::kCpuExec) : kernels;
   const std::vector<Interval>& talk = rank.covered(TbRole::kCommunication);

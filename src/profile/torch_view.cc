@@ -26,9 +26,7 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
   const Trace& trace = *run.trace;
   const Part& part = trace.parts[p];
   const Slices& s = part.slices;
-  TorchRank rank;
-  rank.part = &part;
-  rank.rank = part.rank;
+  TorchRank rank{.part = &part, .rank = part.rank};
   const int64_t last_step_start =
       run.drops_last_step && part.steps.size() >= 2 ? part.steps.back().start_ns : INT64_MAX;
   std::vector<int32_t> row_of(s.size(), -1);
@@ -43,17 +41,16 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
       size_t decides = device && partner != kNoSliceIndex ? partner : i;
       if (category == Category::kGpuAnnotation) decides = decider_of_range(trace, s, lane, i);
       if (s.start_ns[decides] >= last_step_start) continue;
-      TorchRow row;
-      row.start_ns = s.start_ns[i] - run.zero_ns;
-      row.dur_ns = s.dur_ns[i];
-      row.correlation = s.correlation[i] == kNoCorrelation ? -1 : static_cast<int64_t>(s.correlation[i]);
-      row.slice = static_cast<uint32_t>(i);
-      row.index = s.file_index[i];
-      row.name = s.name_id[i];
-      row.lane = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
-      row.category = category;
-      row.kernel = s.class_of(i);
-      row.on_device = device;
+      TorchRow row{.start_ns = s.start_ns[i] - run.zero_ns,
+                   .dur_ns = s.dur_ns[i],
+                   .correlation = s.correlation[i] == kNoCorrelation ? -1 : static_cast<int64_t>(s.correlation[i]),
+                   .slice = static_cast<uint32_t>(i),
+                   .index = s.file_index[i],
+                   .name = s.name_id[i],
+                   .lane = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX)),
+                   .category = category,
+                   .kernel = s.class_of(i),
+                   .on_device = device};
       if (device || category == Category::kDeviceSync) row.stream = stream_of(part, i, l);
       const uint16_t step = s.step[category == Category::kGpuAnnotation ? decides : i];
       row.iteration = step == 0 ? -1 : static_cast<int32_t>(part.steps[step - 1u].number);
@@ -88,9 +85,7 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
       kept->options = options;  // another question may have made it
       return std::move(*kept);
     }
-  TorchRun run;
-  run.trace = &trace;
-  run.options = options;
+  TorchRun run{.trace = &trace, .options = options};
   const bool any =
       std::ranges::any_of(trace.parts, [](const Part& p) { return p.slices.size() > 0 && p.slices.has_facts(); });
   if (!any)

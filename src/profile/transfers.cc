@@ -14,10 +14,7 @@ void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
     // A wait has no bytes. When a filter removed an operation, its transfers are left out too.
     if (fact.bytes <= 0 || (fact.op != kNoSliceIndex && row_of[fact.op] < 0)) continue;
     const CollectiveFact* op = fact.op == kNoSliceIndex ? nullptr : fact_of(part.collectives, fact.op);
-    Transfer t;
-    t.src = fact.src_rank;
-    t.dst = fact.dst_rank;
-    t.message = op && is_message_name(names.text(op->name));
+    Transfer t{.src = fact.src_rank, .dst = fact.dst_rank, .message = op && is_message_name(names.text(op->name))};
     // The copy of a message often names only its own rank, but its operation knows both ends.
     if (t.message && (t.src < 0 || t.dst < 0)) {
       t.src = static_cast<int32_t>(op->src_rank);
@@ -58,11 +55,8 @@ void add_summaries(const TorchRank& rank, RankTransfers& out) {
   for (const LinkSummary& sum : sums) {
     if (sum.src_rank < 0 || sum.dst_rank < 0 || !(sum.bytes > 0 && sum.bytes < 9e18)) continue;
     if (totals && !sum.op.ends_with(kTotal)) continue;
-    Transfer t;
-    t.src = sum.src_rank;
-    t.dst = sum.dst_rank;
-    t.bytes = static_cast<int64_t>(sum.bytes);
-    t.time_ns = sum.transit_ns;
+    Transfer t{
+        .src = sum.src_rank, .dst = sum.dst_rank, .bytes = static_cast<int64_t>(sum.bytes), .time_ns = sum.transit_ns};
     t.link = sum.transport;  // the summary says HCCS where the tasks say SDMA over HCCS
     t.group = sum.group;
     t.kind = kind_of(sum);
@@ -79,17 +73,15 @@ void add_messages(const TorchRun& run, const TorchRank& rank, RankTransfers& out
     if (!row.on_device || row.kernel != KernelClass::kCommunication) continue;
     const CollectiveFact* fact = fact_of(rank.part->collectives, row.slice);
     if (!fact || fact->src_rank < 0 || fact->dst_rank < 0 || fact->bytes <= 0 || fact->src_rank != rank.rank) continue;
-    Transfer t;
-    t.src = static_cast<int32_t>(fact->src_rank);
-    t.dst = static_cast<int32_t>(fact->dst_rank);
-    t.bytes = fact->bytes;
-    t.time_ns = row.dur_ns;
-    t.group = names.text(fact->group);
-    t.kind = names.text(fact->name);
-    t.step = row.iteration;
-    t.message = true;
-    t.op = row.slice;
-    out.list.push_back(t);
+    out.list.push_back({.src = static_cast<int32_t>(fact->src_rank),
+                        .dst = static_cast<int32_t>(fact->dst_rank),
+                        .bytes = fact->bytes,
+                        .time_ns = row.dur_ns,
+                        .group = names.text(fact->group),
+                        .kind = names.text(fact->name),
+                        .step = row.iteration,
+                        .message = true,
+                        .op = row.slice});
   }
 }
 

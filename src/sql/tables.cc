@@ -103,9 +103,7 @@ class AnalysisSource : public TableSource {
     std::string key = std::string(analysis_.name);
     for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
     const RunData::Made made = data_->made(key, [&]() -> RunData::Made {
-      AnalysisInput input;
-      input.trace = &data_->trace();
-      input.facts = data_->run();
+      AnalysisInput input{.trace = &data_->trace(), .facts = data_->run()};
       for (const auto& [name, value] : options) {
         if (name == "compat") {
           if (data_->is_mapped())

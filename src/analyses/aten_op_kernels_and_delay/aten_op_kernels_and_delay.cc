@@ -55,12 +55,11 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
   }
   std::vector<OpSequence> out;
   for (const NameSequences::Group& group : sequences.groups()) {
-    OpSequence row;
-    row.op = run.trace->names.text(*group.first);
-    row.sequence = joined(run, group.first + 1, group.last);
-    row.count = group.count();
-    row.kernels = group.last - group.first - 1;
-    row.op_delay_max_ns = INT64_MIN;
+    OpSequence row{.op = std::string(run.trace->names.text(*group.first)),
+                   .sequence = joined(run, group.first + 1, group.last),
+                   .count = static_cast<int64_t>(group.count()),
+                   .kernels = group.last - group.first - 1,
+                   .op_delay_max_ns = INT64_MIN};
     for (const uint32_t* call = group.items; call != group.items_end; ++call) {
       const Launch& launch = launches[first_of[*call]];
       row.op_delay_ns += launch.op_delay_ns;

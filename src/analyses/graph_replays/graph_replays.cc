@@ -50,11 +50,10 @@ bool launches_graph(std::string_view name) { return name.find("GraphLaunch") != 
 
 // `work` holds the rows of one launch, sorted by start.
 Replay replay_of(const TorchRank& rank, const TorchRow& launch, const std::vector<uint32_t>& work) {
-  Replay replay;
-  replay.call_start_ns = launch.start_ns;
-  replay.call_ns = launch.dur_ns;
-  replay.first_start_ns = rank.rows[work[0]].start_ns;
-  replay.first_name = rank.rows[work[0]].name;
+  Replay replay{.call_start_ns = launch.start_ns,
+                .call_ns = launch.dur_ns,
+                .first_start_ns = rank.rows[work[0]].start_ns,
+                .first_name = rank.rows[work[0]].name};
   RunningUnion busy;
   for (const uint32_t w : work) {
     const TorchRow& row = rank.rows[w];

@@ -201,9 +201,7 @@ void keep_first_events(OperatorGroups& groups) {
 
 RankAnswer answer_for(const Trace& trace, const TorchRun& run, size_t p, const FunctionNames& names,
                       const GroupOptions& grouping) {
-  RankAnswer answer;
-  answer.rank = run.ranks[p];
-  answer.groups = operators::group_events(trace, trace.parts[p], names, grouping);
+  RankAnswer answer{.rank = run.ranks[p], .groups = operators::group_events(trace, trace.parts[p], names, grouping)};
   answer.has_memory = !answer.groups.made.memory.empty();
   for (const FunctionEvent& e : answer.groups.made.events) {
     answer.host_ns += e.self_host_ns;

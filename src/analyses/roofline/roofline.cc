@@ -63,12 +63,11 @@ struct RankRoofline {
 
 RankRoofline read_rank(const Trace& trace, const Part& part, const FunctionNames& names) {
   OperatorWork done = operator_work(trace, part, names);
-  RankRoofline out;
-  out.rank = part.rank;
-  out.device = done.device;
-  out.published = done.published;
-  out.has_shapes = done.has_shapes;
-  out.without_work = done.without_work;
+  RankRoofline out{.rank = part.rank,
+                   .device = done.device,
+                   .published = done.published,
+                   .without_work = done.without_work,
+                   .has_shapes = done.has_shapes};
   Span span;
   for (const DeviceWork& work : done.work) {
     out.work_ns += work.end_ns - work.start_ns;

@@ -131,11 +131,10 @@ class Statistic {
       for (const uint32_t op : ops) append_item(sequence, name(op), "/");
       bool backward = false;
       for (int32_t at = call; at >= 0; at = events[at].around) backward |= events[at].backward;
-      Line line;
-      line.parent = path_above(events, call);
-      line.module = (backward ? "[Backward]" : "") + events[call].name;
-      line.backward = backward;
-      line.sequence = sequences.try_emplace(sequence, std::ssize(sequences)).first->second;
+      Line line{.parent = path_above(events, call),
+                .module = (backward ? "[Backward]" : "") + events[call].name,
+                .sequence = sequences.try_emplace(sequence, std::ssize(sequences)).first->second,
+                .backward = backward};
       for (const uint32_t op : ops) {
         line.op = name(op);
         line.kernels = work.at(op).kernels;

@@ -156,9 +156,7 @@ void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::ve
 void say_clocks(Trace& trace, Diagnostics& notes) {
   constexpr int64_t kMinNs = 1000;
   if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
-  AlignOptions align;
-  align.mode = AlignMode::kAuto;
-  align.trust_clocks = true;
+  AlignOptions align{.mode = AlignMode::kAuto, .trust_clocks = true};
   if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
   int64_t min = INT64_MAX, max = INT64_MIN;
   for (const Part& part : trace.parts) {

@@ -101,9 +101,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   const auto& [multi, folders] = *machines;
   TRY(chosen, chosen_devices(options, folders, diagnostics));
   const std::vector<int32_t>& devices = *chosen;
-  TimelineInputs inputs;
-  inputs.output_folder = options.log_dir;
-  inputs.machines = folders.size();
+  TimelineInputs inputs{.output_folder = options.log_dir, .machines = std::ssize(folders)};
   const int64_t n = devices.size();
   // V3 names rows by position and finds them by device number. This fails unless the numbers are 0 … n−1 in some order
   // (F7), and with --multi_machine for a single machine (F8).

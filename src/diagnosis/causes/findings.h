@@ -13,10 +13,10 @@ struct TheoryRun;
 
 struct Findings {
   Headline headline;
-  std::vector<Finding> list;         // one finding says so when nothing stands out; empty only without compute cells
-  std::vector<Finding> offers = {};  // NOLINT(readability-redundant-member-init): by explain only; shown after the list
+  std::vector<Finding> list;    // one finding says so when nothing stands out; empty only without compute cells
+  std::vector<Finding> offers;  // by explain only; shown after the list
   // Findings that only report that ranks wait; they are listed nowhere.
-  std::vector<Finding> others = {};  // NOLINT(readability-redundant-member-init)
+  std::vector<Finding> others;
 };
 
 // Sorts by weight, but puts findings of who is slow first: a stage that everyone waits for explains the bubble.

@@ -305,11 +305,8 @@ class Differ {
              std::tuple(y.cause == DiffCause::kMore, -std::abs(y.effect_ns));
     });
     diff_.sure = diff_.sure || groups_are_sure(diff_);
-    DiffGroup rest;
-    rest.effect_ns = diff_.change_ns - explained_ns_;
-    rest.error_ns = std::nan("");
-    rest.count = diff_.unmatched;
-    groups.push_back(std::move(rest));
+    groups.push_back(
+        {.count = diff_.unmatched, .effect_ns = diff_.change_ns - explained_ns_, .error_ns = std::nan("")});
   }
 
  private:

@@ -40,11 +40,10 @@ const char* sentence_of(OomReason reason) {
 }
 
 Finding oom_finding(const Trace& trace, const Part& part, const AllocatorOom& oom, int64_t times) {
-  Finding f;
-  f.id = "memory.oom";
-  f.evidence = {"allocator-snapshot", "allocator-ooms"};
-  f.rank = part.rank;
-  f.value = bytes(oom.wanted_bytes);
+  Finding f{.id = "memory.oom",
+            .value = bytes(oom.wanted_bytes),
+            .rank = part.rank,
+            .evidence = {"allocator-snapshot", "allocator-ooms"}};
   Args args;
   args.set("where", where(trace, part, oom.device)).set("wanted", bytes(oom.wanted_bytes));
   args.set("allocated", bytes(oom.allocated_bytes)).set("reserved", bytes(oom.reserved_bytes));
@@ -85,11 +84,10 @@ Findings allocator_findings(const Run& run) {
       unused = sum_or_limit(unused, sum.free_external_bytes - sum.awaiting_bytes - sum.pieces_bytes);
       const int64_t in_pieces = sum.pieces_bytes - sum.largest_piece_bytes;
       if (in_pieces < kWorthBytes || in_pieces < kWorthSaying * sum.reserved_bytes) continue;
-      Finding f;
-      f.id = "memory.fragmented";
-      f.evidence = {"allocator-snapshot", "allocator-sums"};
-      f.rank = part.rank;
-      f.value = bytes(in_pieces);
+      Finding f{.id = "memory.fragmented",
+                .value = bytes(in_pieces),
+                .rank = part.rank,
+                .evidence = {"allocator-snapshot", "allocator-sums"}};
       Args args;
       args.set("where", where(trace, part, sum.device)).set("reserved", bytes(sum.reserved_bytes));
       args.set("free", bytes(sum.pieces_bytes)).set("largest", bytes(sum.largest_piece_bytes));

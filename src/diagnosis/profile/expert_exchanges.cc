@@ -14,7 +14,7 @@ constexpr double kSlow = 1.05, kSlowLink = 1.5;
 struct Member {
   uint32_t rank_index = 0;
   double sent = 0, received = 0, expert_ns = 0, outside_ns = 0, transfer_ns = 0, moved = 0;
-  std::vector<double> rows = {};  // received, for each dispatch
+  std::vector<double> rows;  // received, for each dispatch
   double row_ns() const { return expert_ns / std::max(1.0, received); }
   double byte_ns() const { return transfer_ns / std::max(1.0, moved); }
 };

@@ -12,11 +12,11 @@ constexpr double kExplains = 0.5;  // minimum part of a rank's longer computing,
 struct RankExperts {
   const Part* part = nullptr;
   std::vector<int32_t> group;  // the ranks that share experts with it
-  std::vector<ExpertProduct> products = {};
+  std::vector<ExpertProduct> products;
   double tokens = 0, mean_tokens = 0;  // of forwards
   double longer_ns = 0;                // than the same products of the group's fastest rank
   // By slice: a kernel's time if all ranks of the group get equally many tokens.
-  std::map<uint32_t, int64_t> even_ns = {};
+  std::map<uint32_t, int64_t> even_ns;
   double ratio() const { return share_or_zero(tokens, mean_tokens); }
 };
 
@@ -95,9 +95,7 @@ void add_uneven_experts(const Trace& trace, const ProfileFacts& facts, JobOnce& 
   even_out(ranks);
   const auto fullest = std::ranges::max_element(ranks, {}, &RankExperts::ratio);
   if (fullest == ranks.end() || fullest->ratio() <= 1) return;
-  Finding x;
-  x.id = "experts.uneven";
-  x.weight = saved_share(job(), facts, ranks);
+  Finding x{.id = "experts.uneven", .weight = saved_share(job(), facts, ranks)};
   if (x.weight < kMinCost) return;
   x.value = fixed(fullest->ratio(), 2) + "×";
   x.price.saving_ns = x.weight * facts.step_ns;

@@ -110,11 +110,10 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
 }
 
 Finding cycle_finding(const FlightReport& report, const Trace& trace) {
-  Finding f;
-  f.id = "collective.cycle";
-  f.evidence = {"flight-recorder", "flight-waits"};
-  f.value = counted(report.cycle.size(), "rank", "ranks");
-  f.rank = report.cycle.front();
+  Finding f{.id = "collective.cycle",
+            .value = counted(report.cycle.size(), "rank", "ranks"),
+            .rank = report.cycle.front(),
+            .evidence = {"flight-recorder", "flight-waits"}};
   say(f, "flight.cycle", Args().set("ranks", starting(report.cycle)));
   for (size_t i = 0; i < report.cycle.size(); ++i) {
     const int32_t rank = report.cycle[i], next = report.cycle[(i + 1) % report.cycle.size()];

@@ -146,13 +146,12 @@ class IdleOwners {
 
   void add(const Candidate& candidate) {
     Held held = held_by(candidate);
-    RankLoss x;
-    x.kind = LossKind::kIdle;
-    x.owner = candidate.owner;
-    x.at = search_.culprits.of(candidate.named);
-    x.of_model = candidate.owner == IdleCause::kWork && is_of_model(candidate.named);
-    x.short_kernels = held.short_kernels;
-    x.longest_ns = held.longest.dur_ns;
+    RankLoss x{.kind = LossKind::kIdle,
+               .owner = candidate.owner,
+               .at = search_.culprits.of(candidate.named),
+               .of_model = candidate.owner == IdleCause::kWork && is_of_model(candidate.named),
+               .short_kernels = held.short_kernels,
+               .longest_ns = static_cast<double>(held.longest.dur_ns)};
     if (held.longest.dur_ns > 0) x.longest_step = step_at(held.longest.start_ns);
     x.first_call = candidate.owner == IdleCause::kBlocked && held.longest.start_ns < first_end_of(candidate.named);
     if (x.at.empty()) x.next = next_call(held.longest.start_ns + held.longest.dur_ns);

@@ -49,10 +49,7 @@ Text why_slow(const ProfileFacts& facts) {
 
 // rank.late of a rank: what it costs, and its place. Its evidence is the caller's.
 Finding late_finding(const ProfileFacts& facts, int32_t rank, double weight) {
-  Finding finding;
-  finding.id = "rank.late";
-  finding.weight = weight;
-  finding.value = percent(weight);
+  Finding finding{.id = "rank.late", .weight = weight, .value = percent(weight)};
   if (facts.lateness_priced) finding.price.saving_ns = weight * facts.step_ns;
   finding.rank = rank;
   finding.places = {{.kind = PlaceKind::kRanks, .ranks = {rank}}};
@@ -76,9 +73,7 @@ double weight_of_slow_rank(const ProfileFacts& facts, const RankFacts& slow, dou
 
 Finding slow_finding(const ProfileFacts& facts, const RankFacts& slow) {
   const double others_ns = others_computing(facts, slow);
-  Finding finding;
-  finding.id = "rank.slow";
-  finding.rank = slow.rank;
+  Finding finding{.id = "rank.slow", .rank = slow.rank};
   finding.places = {{.kind = PlaceKind::kRanks, .ranks = {slow.rank}}};
   if (is_slowness_replayed(facts)) finding.price.saving_ns = facts.slow.saved * facts.step_ns;
   finding.weight = weight_of_slow_rank(facts, slow, others_ns);

@@ -209,11 +209,7 @@ void set_places(const Culprit& at, Finding& finding) {
 Finding idle_finding(const ProfileFacts& facts, const JoinedLoss& j) {
   const RankLoss& loss = j.worst;
   const Reported reported = reported_by(loss);
-  Finding x;
-  x.id = reported.id;
-  x.weight = j.share;
-  x.value = percent(j.share);
-  x.value_note = words("profile.loss.note");
+  Finding x{.id = reported.id, .weight = j.share, .value = percent(j.share), .value_note = words("profile.loss.note")};
   set_places(loss.at, x);
   x.title = titled(reported.sentence, facts, j);
   Args args;
@@ -289,11 +285,8 @@ void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account,
   }
   const double waits = share_or_zero(stream_wait, window_of(account));
   if (waits >= kUsualShare) {
-    Finding x;
-    x.id = "device.idle";
-    x.weight = waits;
-    x.value = percent(waits);
-    x.value_note = words("profile.note.devices");
+    Finding x{
+        .id = "device.idle", .weight = waits, .value = percent(waits), .value_note = words("profile.note.devices")};
     say(x, "profile.waits");
     if (account.size() > 1 && longest->idle_ns[IdleCause::kStream] > stream_wait / 2) x.rank = longest->rank;
     out.push_back(std::move(x));

@@ -97,10 +97,7 @@ void find_misaligned(LossSearch& search) {
     }
   }
   if (!(kernels.possible_ns > 0) || kernels.recorded_ns < search.min_loss_ns()) return;
-  RankLoss x;
-  x.kind = LossKind::kMisaligned;
-  x.recorded_ns = kernels.recorded_ns;
-  x.longest_ns = kernels.max_saved_ns;
+  RankLoss x{.kind = LossKind::kMisaligned, .recorded_ns = kernels.recorded_ns, .longest_ns = kernels.max_saved_ns};
   if (x.longest_ns > 0) {
     const auto& worst = search.timeline.device[kernels.worst];
     x.what = search.name(fact_of(search.part.inputs, worst.slice)->dims);

@@ -37,13 +37,11 @@ class Differ {
 
  private:
   static DiffRun described(const ProfileParts& parts) {
-    DiffRun run;
-    run.profile = true;
-    run.ranks = static_cast<int32_t>(parts.ranks.size());
-    run.steps = parts.steps;
-    run.step_ns = parts.step_ns;
-    run.error_ns = standard_error(parts.lengths, std::ssize(parts.lengths));
-    return run;
+    return DiffRun{.ranks = static_cast<int32_t>(parts.ranks.size()),
+                   .profile = true,
+                   .steps = parts.steps,
+                   .step_ns = parts.step_ns,
+                   .error_ns = standard_error(parts.lengths, std::ssize(parts.lengths))};
   }
 
   void describe_differences() {
@@ -71,10 +69,7 @@ class Differ {
     }
     sort_stably(diff_.groups,
                 [](const DiffGroup& x, const DiffGroup& y) { return std::abs(x.effect_ns) > std::abs(y.effect_ns); });
-    DiffGroup rest;
-    rest.effect_ns = left_ns;
-    rest.error_ns = std::nan("");
-    diff_.groups.push_back(std::move(rest));
+    diff_.groups.push_back({.effect_ns = left_ns, .error_ns = std::nan("")});
     diff_.matched = matched_.size(), diff_.unmatched = only_b_.size(), diff_.unused = only_a_.size();
   }
 
@@ -93,10 +88,7 @@ class Differ {
   }
 
   DiffGroup group_of(const SpanPart& part) {
-    DiffGroup group;
-    group.cause = DiffCause::kPart;
-    group.type = part.id;
-    group.what = part.label;
+    DiffGroup group{.cause = DiffCause::kPart, .type = part.id, .what = part.label};
     group.a_ns = part_ns(a_, part.id), group.b_ns = part_ns(b_, part.id);
     group.effect_ns = group.b_ns - group.a_ns;
     const std::vector<double> a = steps_of(a_, part.id), b = steps_of(b_, part.id);

@@ -21,9 +21,7 @@ std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
 // Idle time of devices whose launches are not known, so it has no owner.
 void add_idle(const ProfileFacts& facts, std::vector<Finding>& out) {
-  Finding x;
-  x.id = "device.idle";
-  x.weight = share_or_zero(facts.whole.idle_ns, facts.whole.span_ns);
+  Finding x{.id = "device.idle", .weight = share_or_zero(facts.whole.idle_ns, facts.whole.span_ns)};
   if (x.weight < kIdleShare) return;
   x.value_note = words("profile.note.devices");
   x.value = percent(x.weight);
@@ -88,9 +86,7 @@ void add_exposed_communication(const ProfileFacts& facts, const ProfileSums& sum
 }
 
 void add_exposed_copies(const ProfileFacts& facts, std::vector<Finding>& out) {
-  Finding x;
-  x.id = "memory.exposed";
-  x.weight = share_or_zero(facts.whole.exposed_memory_ns, facts.whole.span_ns);
+  Finding x{.id = "memory.exposed", .weight = share_or_zero(facts.whole.exposed_memory_ns, facts.whole.span_ns)};
   if (x.weight < kExposedShare) return;
   x.value = percent(x.weight);
   x.value_note = words("profile.note.devices");
@@ -117,9 +113,7 @@ void add_pageable(const ProfileFacts& facts, std::vector<Finding>& out) {
 
 void add_slow_steps(const ProfileFacts& facts, std::vector<Finding>& out) {
   if (facts.step_count < kMinStepsForOutliers || facts.slow_steps == 0 || !(facts.median_step_ns > 0)) return;
-  Finding x;
-  x.id = "step.outlier";
-  x.value = times(facts.max_step_ns / facts.median_step_ns);
+  Finding x{.id = "step.outlier", .value = times(facts.max_step_ns / facts.median_step_ns)};
   const double all = facts.accounted ? facts.window_ns : facts.median_step_ns * facts.step_count;
   x.weight = std::min(1.0, share_or_zero(facts.max_step_ns - facts.median_step_ns, all));
   x.step = facts.max_step;
@@ -165,11 +159,7 @@ void add_rollout_tail(const Trace& trace, const Headline& headline, std::vector<
       if (phase.tail >= 0) waited[phase.tail] += phase.ns, step[phase.tail] = rank.steps[phase.step].number;
   const size_t worst = std::ranges::max_element(waited) - waited.begin();
   const RolloutTail& tail = tails[worst];
-  Finding x;
-  x.id = "rollout.tail";
-  x.weight = part->share;
-  x.value = percent(part->share);
-  x.step = step[worst];
+  Finding x{.id = "rollout.tail", .weight = part->share, .value = percent(part->share), .step = step[worst]};
   x.places = {{.kind = PlaceKind::kRanks, .ranks = {tail.rank}}};
   const std::vector<double> others(tail.others_ns.begin(), tail.others_ns.end());
   say(x, "profile.phase-tail",
@@ -188,10 +178,7 @@ void add_rollout_tail(const Trace& trace, const Headline& headline, std::vector<
 void add_waiting_phases(const Headline& headline, std::vector<Finding>& out) {
   for (const SpanPart& part : headline.parts) {
     if ((part.id != "phase-wait" && part.id != "phase-queue") || part.share < kIdleShare) continue;
-    Finding x;
-    x.id = "phase.wait";
-    x.weight = part.share;
-    x.value = percent(part.share);
+    Finding x{.id = "phase.wait", .weight = part.share, .value = percent(part.share)};
     say(x, "profile." + part.id);
     out.push_back(std::move(x));
   }

@@ -61,7 +61,7 @@ struct RankAccount {
   std::vector<RankLoss> losses;  // by price; exposed work, and others from kMinLoss of the window on
   // The source of the account, kept in runs of at most kMaxKeptSlices for a replay of all ranks; else null.
   static constexpr size_t kMaxKeptSlices = size_t{1} << 20;
-  std::shared_ptr<const DeviceTimeline> timeline = {};
+  std::shared_ptr<const DeviceTimeline> timeline;
 };
 inline constexpr double kMinLoss = 0.01;
 

@@ -35,10 +35,7 @@ void add_input_loading(const ProfileFacts& facts, const ProfileSums& sums, std::
   const StepShares steps = step_shares(sums);
   const double loading = steps.of(TbRole::kDataLoader);
   if (loading <= kLoadingShare) return;
-  Finding x;
-  x.id = "input.loading";
-  x.weight = loading;
-  x.value = percent(loading);
+  Finding x{.id = "input.loading", .weight = loading, .value = percent(loading)};
   Args args;
   args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
   args.flag("devices", !facts.ranks.empty()).flag("steps", facts.step_count > 0);

@@ -99,10 +99,7 @@ class TransferFindings {
 
   void add_slow_groups(std::vector<Finding>& out) {
     for (const SlowGroup& group : slow_groups(run_.torch, run_.ledger)) {
-      Finding x;
-      x.id = "comm.slow_link";
-      x.weight = saved(group.excess);
-      x.value = fixed(group.ratio, 2) + "×";
+      Finding x{.id = "comm.slow_link", .weight = saved(group.excess), .value = fixed(group.ratio, 2) + "×"};
       x.price.saving_ns = x.weight * f_.step_ns;
       x.places = {{.kind = PlaceKind::kCollective, .ranks = group.ranks}};
       Args args;

@@ -50,10 +50,7 @@ void find_weak_kernels(LossSearch& search) {
   for (const LossKind kind : {LossKind::kAiCpu, LossKind::kFewCores}) {
     const ShorterKernels kernels = kernels_on(kind, cores, search);
     if (kernels.recorded_ns < search.min_loss_ns()) continue;
-    RankLoss x;
-    x.kind = kind;
-    x.recorded_ns = kernels.recorded_ns;
-    x.longest_ns = kernels.max_saved_ns;
+    RankLoss x{.kind = kind, .recorded_ns = kernels.recorded_ns, .longest_ns = kernels.max_saved_ns};
     if (x.longest_ns > 0) x.what = search.kernel_name(search.timeline.device[kernels.worst].slice);
     x.ratio = kernels.possible_ns / kernels.recorded_ns;
     search.add(std::move(x), kernels.out);

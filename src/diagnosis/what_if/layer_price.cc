@@ -43,9 +43,7 @@ bool has_layers_to_move(const CauseList& causes) {
 }
 
 void price_in_layers(WhatIf& model, const Trace& trace, const StageBytes* bytes, CauseList& causes) {
-  FixOptions options;
-  options.only = FixOptions::Only::kLayers;
-  options.bytes = bytes;
+  FixOptions options{.only = FixOptions::Only::kLayers, .bytes = bytes};
   const FixList list = price_fixes(model, options);
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;
@@ -82,9 +80,7 @@ bool has_links_to_hide(const CauseList& causes) {
 
 void price_in_flight(WhatIf& model, const StageBytes* bytes, CauseList& causes) {
   if (!has_links_to_hide(causes)) return;
-  FixOptions options;
-  options.only = FixOptions::Only::kInFlight;
-  options.bytes = bytes;
+  FixOptions options{.only = FixOptions::Only::kInFlight, .bytes = bytes};
   const FixList list = price_fixes(model, options);
   if (list.fixes.empty()) return;
   const Fix& fix = list.fixes.front();

@@ -17,7 +17,7 @@ struct AskedModel {
   int64_t zero_ns = 0;             // time from which the page's axis counts cells' times
   std::vector<int32_t> dp, stage;  // for each part; kUnknown: none
   // The memory of the stages under changes, where the model is described; a report has none.
-  std::function<Text(const Changes& changes)> bytes = {};
+  std::function<Text(const Changes& changes)> bytes;
 };
 
 // O(operations).

@@ -18,9 +18,9 @@ struct StageBytes {
   bool full = false;            // whole layers are computed again
 
   // For each stage the peak that the run measured, −1 where it did not; empty: none.
-  std::vector<int64_t> measured = {};
+  std::vector<int64_t> measured;
   // For each stage what was measured beyond the model, which the peaks contain from then on; empty: nothing.
-  std::vector<int64_t> beyond = {};
+  std::vector<int64_t> beyond;
 
   // Sets `beyond` from the order and the layers that ran. Returns the stages that were measured; none where the order
   // has another number of them.

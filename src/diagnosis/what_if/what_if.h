@@ -17,31 +17,29 @@ namespace stageline {
 // Operations whose times are changed. kUnknown: any; without a kind: all F, B, I, W and F&B.
 struct CellScale {
   int32_t stage = kUnknown, rank = kUnknown, dp = kUnknown, chunk = kUnknown, micro_batch = kUnknown, step = kUnknown;
-  std::optional<CellKind> kind = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  double by = 1;                      // factor of their durations
-  std::optional<double> set_ns = {};  // NOLINT(readability-redundant-member-init): if set, their duration instead
+  std::optional<CellKind> kind;
+  double by = 1;                 // factor of their durations
+  std::optional<double> set_ns;  // if set, their duration instead
   bool operator==(const CellScale&) const = default;
 };
 
 // One scenario. Members with their default value stay as recorded.
 struct Changes {
-  // NOLINTBEGIN(readability-redundant-member-init): GCC wants it
-  std::vector<CellScale> scales = {};  // applied in order, each to what the earlier ones left
+  std::vector<CellScale> scales;  // applied in order, each to what the earlier ones left
   // Workers (dp, stage) whose cells take the mean of the same cells of other replicas.
-  std::vector<std::pair<int32_t, int32_t>> replaced = {};
-  std::vector<DirectionCost> stage_factor = {};  // for each virtual stage of the present schedule; empty: all 1
+  std::vector<std::pair<int32_t, int32_t>> replaced;
+  std::vector<DirectionCost> stage_factor;  // for each virtual stage of the present schedule; empty: all 1
   // Its operations take the fair time of their type, over all stages, replicas and steps.
   int32_t fair_stage = kUnknown;
-  bool fair_cells = false;                // every cell takes the mean of its rank, kind and chunk
-  bool fair_links = false;                // links slower than the median of their class take that median
-  bool no_delay = false;                  // no launch delays
-  std::optional<double> latency_ns = {};  // the time that every message takes
-  std::string schedule = {};              // "": the present one
-  // NOLINTEND(readability-redundant-member-init)
-  int32_t chunks = 0, group = 0;  // chunks and group of `schedule`; 0: its default
-  int32_t micro_batches = 0;      // 0: as many as in the run
+  bool fair_cells = false;           // every cell takes the mean of its rank, kind and chunk
+  bool fair_links = false;           // links slower than the median of their class take that median
+  bool no_delay = false;             // no launch delays
+  std::optional<double> latency_ns;  // the time that every message takes
+  std::string schedule;              // "": the present one
+  int32_t chunks = 0, group = 0;     // chunks and group of `schedule`; 0: its default
+  int32_t micro_batches = 0;         // 0: as many as in the run
   // The number of forwards that 1f1b has in addition before the first backward, by stage; never rising. Empty: none.
-  std::vector<int32_t> more_in_flight = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::vector<int32_t> more_in_flight;
   bool changes_order() const { return !schedule.empty() || micro_batches > 0 || !more_in_flight.empty(); }
   bool operator==(const Changes&) const = default;
 };

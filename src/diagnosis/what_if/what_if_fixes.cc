@@ -90,13 +90,11 @@ class Finder {
   }
 
   static Fix fix_of(const char* id, Changes changes, FixWords words) {
-    Fix fix;
-    fix.id = id;
-    fix.changes = std::move(changes);
-    fix.name = std::move(words.name);
-    fix.assumes = std::move(words.assumes);
-    fix.how = std::move(words.how);
-    return fix;
+    return Fix{.id = id,
+               .changes = std::move(changes),
+               .name = std::move(words.name),
+               .assumes = std::move(words.assumes),
+               .how = std::move(words.how)};
   }
   void add(const char* id, Changes changes, FixWords words, bool bound = false) {
     list_.fixes.push_back(fix_of(id, std::move(changes), std::move(words)));

@@ -11,7 +11,7 @@ struct Figure {
   std::string name;                                         // "step_period"; of a family: "part.compute"
   double value = std::numeric_limits<double>::quiet_NaN();  // NaN: unknown, and why_unknown gives the reason
   double error = std::numeric_limits<double>::quiet_NaN();  // standard error; NaN: not known
-  Text why_unknown = {};                                    // NOLINT(readability-redundant-member-init): GCC wants it
+  Text why_unknown;
   bool known() const { return !std::isnan(value); }
 };
 

@@ -60,9 +60,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
   const std::vector<BandKey> keys = place_keys(bands, fonts, right);
   const double top = kBandMargin + kBandTitle + 10 + (keys.empty() ? 1 : keys.back().line + 1) * kBandLine;
   const double bottom = top + bands.rows.size() * (kBandRow + kBandGap);
-  BandsPng png;
-  png.width = bands.width;
-  png.height = static_cast<int>(bottom + kBandLine + kBandMargin);
+  BandsPng png{.width = bands.width, .height = static_cast<int>(bottom + kBandLine + kBandMargin)};
   cairo_surface_t* image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, png.width, png.height);
   cairo_t* cr = cairo_create(image);
   ink(cr, theme.background);

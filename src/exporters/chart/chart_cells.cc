@@ -110,11 +110,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
       const int lines = cluster.size() > 1 ? assign_rows(starts, ends, line, max_lines) : 1;
       for (size_t k = 0; k < cluster.size(); ++k) {
         const uint32_t i = cluster[k];
-        ChartCell cell;
-        cell.kind = cells.kind[i];
-        cell.chunk = cells.chunk[i];
-        cell.row = place.row;
-        cell.zone = zone;
+        ChartCell cell{.kind = cells.kind[i], .chunk = cells.chunk[i], .row = place.row, .zone = zone};
         cell.label = cells.micro_batch[i];  // label_cells() replaces this
         const double line_h = h / lines;
         cell.box = {place.box.x + (cells.start_ns[i] - place.zero_ns) * place.px_per_ns,

@@ -91,7 +91,7 @@ struct Builder {
   std::vector<int32_t> order;
   RowSizes sizes = {};
   GhostPlace ghosts = {};
-  std::vector<RankPhases> phases = {};
+  std::vector<RankPhases> phases;
   bool headers = false, two_lines = false;
   ChartLayout out;
 

@@ -34,9 +34,7 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   if (width > kMaxPixels || height > kMaxPixels || width * height > kMaxArea)
     return make_error(ErrorCode::kLimit, "the picture would have more pixels than a PNG can hold here",
                       "choose fewer ranks or a smaller width, or write SVG or PDF", {path});
-  PngChart png;
-  png.width = static_cast<int>(width);
-  png.height = static_cast<int>(height);
+  PngChart png{.width = static_cast<int>(width), .height = static_cast<int>(height)};
   cairo_surface_t* image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, png.width, png.height);
   const Status painted = paint_chart(*chart, image, scale, [&](cairo_surface_t* surface) {
     png.bytes = png_bytes(surface);

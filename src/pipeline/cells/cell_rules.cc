@@ -294,10 +294,7 @@ std::optional<RuleMatch> CellRules::match(uint32_t set, RuleWhere where, std::st
     Reading reading;
     if (!fit(rule.pieces, name, reading)) continue;
     const auto number = [&](Piece::Slot slot, size_t half) { return static_cast<int32_t>(reading.number[slot][half]); };
-    RuleMatch match;
-    match.rule = r;
-    match.out_of_range = reading.out_of_range;
-    match.step = number(Piece::Slot::kStep, 0);
+    RuleMatch match{.rule = r, .step = number(Piece::Slot::kStep, 0), .out_of_range = reading.out_of_range};
     for (size_t h = 0; h < rule.half_count; ++h)
       match.halves[h] = {rule.kinds[h], number(Piece::Slot::kStage, h), number(Piece::Slot::kChunk, h),
                          number(Piece::Slot::kMicroBatch, h)};

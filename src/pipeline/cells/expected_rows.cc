@@ -81,10 +81,7 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     if (size > (planned ? kMaxPlanned : kMaxRows) || (planned && !facts.weights)) return;
     Result<Schedule> made = make_schedule(name, sizes);
     if (!made) return;
-    RowHypothesis one;
-    one.schedule = std::move(*made);
-    one.logits = logits;
-    one.apart = apart;
+    RowHypothesis one{.schedule = std::move(*made), .logits = logits, .apart = apart};
     one.offset = facts.largest != kUnknown && facts.largest >= one.schedule.sizes.micro_batches;
     for (int32_t stage = 0; stage < sizes.stages; ++stage) one.stages.push_back(expected_rows(one, stage));
     const Kinds kinds = kinds_of(one.stages);

@@ -68,12 +68,11 @@ std::vector<Node> nodes_of(const std::vector<HostWork>& work, const Ring* ring) 
     for (uint32_t i = 0; i < work[p].stretches.size(); ++i) {
       const Stretch& forward = work[p].stretches[i];
       if (forward.kind != CellKind::kForward) continue;
-      Node node;
-      node.part = p;
-      node.stretch = i;
-      node.step = forward.step;
-      node.start_ns = forward.start_ns;
-      node.has_backward = forward.backward != kNoStretch;
+      Node node{.part = p,
+                .stretch = i,
+                .step = forward.step,
+                .has_backward = forward.backward != kNoStretch,
+                .start_ns = forward.start_ns};
       const auto peer = [&](const Stretch& s, const std::vector<int32_t>* neighbour) {
         if (!s.sends) return kNoMessage;
         if (neighbour != nullptr) return (*neighbour)[p];
@@ -239,15 +238,15 @@ std::vector<CellMark> marks_of(const Trace& trace, const std::vector<HostWork>& 
   for (uint32_t p = 0; p < work.size(); ++p)
     for (const HostMessage& message : work[p].messages) {
       const Stretch& stretch = work[p].stretches[message.stretch];
-      CellMark mark;
-      mark.part = p;
-      mark.lane = message.lane;
-      mark.slice = message.slice;
-      mark.start_ns = trace.parts[p].slices.start_ns[message.slice];
-      mark.end_ns = trace.parts[p].slices.end_ns(message.slice);
-      mark.kind = stretch.kind == CellKind::kForward ? message.is_send ? CellKind::kSendForward : CellKind::kRecvForward
-                  : message.is_send                  ? CellKind::kSendBackward
-                                                     : CellKind::kRecvBackward;
+      CellMark mark{.part = p,
+                    .lane = message.lane,
+                    .slice = message.slice,
+                    .start_ns = trace.parts[p].slices.start_ns[message.slice],
+                    .end_ns = trace.parts[p].slices.end_ns(message.slice),
+                    .kind = stretch.kind == CellKind::kForward
+                                ? message.is_send ? CellKind::kSendForward : CellKind::kRecvForward
+                            : message.is_send ? CellKind::kSendBackward
+                                              : CellKind::kRecvBackward};
       if (stretch.forward != kNoStretch) {
         mark.stage = nodes[node_of[p][stretch.forward]].stage;
         mark.micro_batch = nodes[node_of[p][stretch.forward]].micro_batch;

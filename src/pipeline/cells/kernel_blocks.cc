@@ -179,15 +179,13 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
   const Proof proof = number_blocks(trace, parts, layout);
   for (uint32_t p = 0; p < parts.size(); ++p) {
     for (const KernelBlock& block : parts[p].blocks) {
-      Cell cell;
-      cell.step = block.step;
-      cell.part = p;
-      cell.kind = block.kind;
-      cell.micro_batch = block.micro_batch;
-      cell.start_ns = block.start_ns;
-      cell.end_ns = block.end_ns;
-      cell.slice = block.slice;
-      trace.cells.add(cell);
+      trace.cells.add({.step = block.step,
+                       .part = static_cast<int32_t>(p),
+                       .kind = block.kind,
+                       .micro_batch = block.micro_batch,
+                       .start_ns = block.start_ns,
+                       .end_ns = block.end_ns,
+                       .slice = block.slice});
     }
     add_messages(parts[p], p, layout.stage[p], layout.stages, trace.cells);
   }

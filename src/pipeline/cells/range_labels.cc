@@ -174,11 +174,7 @@ void Labeller::say_off(const RowHypothesis& hypothesis, const RowList& list, con
   const bool chunks = hypothesis.schedule.sizes.chunks > 1;
   size_t at = 0;
   while (at < n && way.early[at] == static_cast<int32_t>(at)) ++at;
-  OffSchedule off;
-  off.part = list.part;
-  off.step = list.step;
-  off.row = at;
-  off.edits = way.edits;
+  OffSchedule off{.part = list.part, .step = list.step, .row = at, .edits = way.edits};
   if (at < expected.size()) off.expected = row_text(expected[at], chunks);
   if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
   const bool headless = n > 0 && way.late[0] > 0 && n < expected.size();

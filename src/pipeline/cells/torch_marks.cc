@@ -370,9 +370,7 @@ std::vector<PartMarks> marks_of_parts(const Trace& trace, const CellRules& rules
 // Returns the marks of one set, and of the sets that are used with every set.
 FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lookup, const std::vector<uint8_t>& used,
                     SetMatches set) {
-  FoundMarks out;
-  out.interleaved = set.interleaved;
-  out.names = set.matches.size();
+  FoundMarks out{.names = std::ssize(set.matches), .interleaved = set.interleaved};
   std::vector<SetMatches> chosen;
   chosen.push_back(std::move(set));
   add_always(trace, rules, used, chosen);

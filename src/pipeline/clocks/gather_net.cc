@@ -116,13 +116,8 @@ class Gatherer {
         const int32_t node_a = net_.first_node[a] + points.segment_a, node_b = net_.first_node[b] + points.segment_b;
         const auto [it, fresh] = known.try_emplace({node_a, node_b, tie.kind, tie.name}, net_.edges.size());
         if (fresh) {
-          Edge edge;
-          edge.a = node_a;
-          edge.b = node_b;
-          edge.kind = tie.kind;
-          edge.name = tie.name;
-          edge.points = std::move(points);
-          net_.edges.push_back(std::move(edge));
+          net_.edges.push_back(
+              {.a = node_a, .b = node_b, .kind = tie.kind, .name = tie.name, .points = std::move(points)});
         } else {
           net_.edges[it->second].points.merge(points);
         }
@@ -289,12 +284,10 @@ class Gatherer {
 
   Frame frame_of(size_t tie) const {
     const auto [a, b] = domains_of(tie);
-    Frame frame;
-    frame.a = &net_.domains[a];
-    frame.b = &net_.domains[b];
-    frame.swapped = net_.domain_of_part[matches_.ties[tie].part_a] != a;
-    frame.middle_ns = net_.middle_ns;
-    return frame;
+    return Frame{.a = &net_.domains[a],
+                 .b = &net_.domains[b],
+                 .swapped = net_.domain_of_part[matches_.ties[tie].part_a] != a,
+                 .middle_ns = net_.middle_ns};
   }
 
   void number_nodes() {

@@ -148,9 +148,7 @@ int64_t detail::pair_by_micro_batch(const Cells& cells, const StepCells& senders
 }
 
 Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand, const PartPairs& silent) {
-  Matches matches;
-  matches.trace = &trace;
-  matches.steps_of_part = steps_of_parts(trace);
+  Matches matches{.trace = &trace, .steps_of_part = steps_of_parts(trace)};
   for (size_t i = 0; i < trace.cells.size() && !matches.messages_numbered; ++i)
     matches.messages_numbered = is_message(trace.cells.kind[i]) && trace.cells.micro_batch[i] != kUnknown;
   PartPairs joined;  // pairs with messages both ways

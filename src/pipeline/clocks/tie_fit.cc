@@ -165,11 +165,10 @@ TieFit fit_tie(const TiePoints& points, TieKind kind, double drift_limit, Bounds
   bounds = {};
   if (kind == TieKind::kOperator) return fit_operator(points, drift_limit, bounds);
   bounds = points.causal;
-  TieFit fit;
-  fit.match_count =
-      kind == TieKind::kCollectives ? points.from_a.count() : points.from_a.count() + points.from_b.count();
-  fit.two_way = two_way(points);
-  fit.middle_t = (mean_t(points.from_a.kept()) + mean_t(points.from_b.kept())) / 2;
+  TieFit fit{.two_way = two_way(points),
+             .middle_t = (mean_t(points.from_a.kept()) + mean_t(points.from_b.kept())) / 2,
+             .match_count =
+                 kind == TieKind::kCollectives ? points.from_a.count() : points.from_a.count() + points.from_b.count()};
   Slopes slopes = admissible_slopes(points.causal, drift_limit);
   fit.possible = slopes.possible;
   fit.slope_low = slopes.low;

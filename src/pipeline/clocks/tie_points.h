@@ -70,10 +70,10 @@ double highest_at(const Hull& upper, double t, double low, double high);
 // clock was set.
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;             // timestamps minus this value are roughly timestamps of the first domain
-  std::vector<int64_t> breaks = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  int64_t grain_ns =
-      1;  // timestamps are whole multiples of this (stamp_grain_of), so no timestamp is known more exactly
+  int64_t coarse_ns = 0;  // timestamps minus this value are roughly timestamps of the first domain
+  std::vector<int64_t> breaks;
+  // Timestamps are whole multiples of this (stamp_grain_of), so no timestamp is known more exactly.
+  int64_t grain_ns = 1;
   int32_t segment_of(int64_t stamp_ns) const;
 };
 

@@ -189,13 +189,12 @@ class Splitter {
 
 // Differences of the levels become the parts; kRest takes what is left, so that they add up.
 WaterfallStep step_of(const Pipeline& pipeline, const RankList& list, double pipeline_ns, double span_ns) {
-  WaterfallStep step;
-  step.step = list.step;
-  step.dp = list.dp;
-  step.order_ns = pipeline.order_ns;
-  step.held_ns = pipeline.level_ns[4] - pipeline.level_ns[3];
-  step.pipeline_ns = pipeline_ns;
-  step.span_ns = span_ns;
+  WaterfallStep step{.step = list.step,
+                     .dp = list.dp,
+                     .order_ns = pipeline.order_ns,
+                     .held_ns = pipeline.level_ns[4] - pipeline.level_ns[3],
+                     .span_ns = span_ns,
+                     .pipeline_ns = pipeline_ns};
   step.part_ns[WaterfallPart::kCompute] = pipeline.work_ns;
   step.part_ns[WaterfallPart::kSchedule] = pipeline.level_ns[0] - pipeline.work_ns;
   step.part_ns[WaterfallPart::kImbalance] = pipeline.level_ns[1] - pipeline.level_ns[0];

@@ -308,13 +308,12 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
 }
 
 WorkLists work_lists(const RankLists& lists) {
-  WorkLists all;
-  all.rule = lists.rule;
-  all.stages = lists.stages;
-  all.chunks = lists.chunks;
-  all.micro_batches = lists.micro_batches;
-  all.chunks_share_no_label = lists.chunks_share_no_label;
-  all.list_count = lists.lists.size();
+  WorkLists all{.rule = lists.rule,
+                .stages = lists.stages,
+                .chunks = lists.chunks,
+                .micro_batches = lists.micro_batches,
+                .chunks_share_no_label = lists.chunks_share_no_label,
+                .list_count = std::ssize(lists.lists)};
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
   for (const RankList& list : lists.lists) {
     const std::span tokens = std::span(lists.tokens).subspan(list.begin, list.end - list.begin);

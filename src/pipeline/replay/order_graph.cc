@@ -202,9 +202,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
 }
 
 OrderGraph OrderGraphs::graph(size_t first, size_t last) const {
-  OrderGraph graph;
-  graph.start_ns = INT64_MAX;
-  graph.end_ns = INT64_MIN;
+  OrderGraph graph{.start_ns = INT64_MAX, .end_ns = INT64_MIN};
   graph.units.reserve(lists_.lists[last - 1].end - lists_.lists[first].begin);
   for (size_t l = first; l < last; ++l) {
     graph.list_begin.push_back(static_cast<uint32_t>(graph.units.size()));

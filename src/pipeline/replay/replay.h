@@ -18,14 +18,12 @@ struct ReplayCosts {
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> cell_ns;
   // The time of a message between two different ranks, in nanoseconds.
   int64_t latency_ns = 0;
-  // NOLINTBEGIN(readability-redundant-member-init): GCC wants them
   // Returns the time that a given cell loses between the moment it could start and its start; called before cell_ns.
   // When empty, cells lose nothing.
-  std::function<int64_t(int32_t rank, const ScheduleCell& cell)> delay_ns = {};
+  std::function<int64_t(int32_t rank, const ScheduleCell& cell)> delay_ns;
   // Replaces latency_ns: returns when the result of an action that ends at sent_ns arrives at another rank. It is
   // called once per message; the messages of one rank come in the rank's order.
-  std::function<int64_t(int32_t from, int32_t to, const Action& sent, int64_t sent_ns)> arrival_ns = {};
-  // NOLINTEND(readability-redundant-member-init)
+  std::function<int64_t(int32_t from, int32_t to, const Action& sent, int64_t sent_ns)> arrival_ns;
 };
 
 // Returns start and end of every cell, [rank][index]; the rank that can start first starts at 0. Expects an order that

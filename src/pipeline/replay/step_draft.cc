@@ -434,10 +434,7 @@ std::vector<int32_t> peer_positions(const Trace& trace) {
 }
 
 StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource source, Diagnostics& notes) {
-  StepGraph graph;
-  graph.source = source;
-  graph.messages_recorded = drafts.messages_recorded;
-  graph.types = std::move(drafts.types);
+  StepGraph graph{.source = source, .messages_recorded = drafts.messages_recorded, .types = std::move(drafts.types)};
   const OrderFacts facts = describe_ranks(trace, graph);
   const size_t steps = drafts.op_count.size();
   std::vector<uint32_t> base(steps + 1, 0);

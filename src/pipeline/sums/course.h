@@ -17,12 +17,12 @@ enum class CourseKind : uint8_t { kConstant, kOnset, kTrend, kEvery, kSome };
 
 struct Course {
   CourseKind kind = CourseKind::kConstant;
-  size_t from = 0;                 // kOnset: the first value of the new level; kEvery: the first high value
-  size_t every = 0;                // kEvery only: the period, 2, 3, …
-  size_t high_count = 0;           // kOnset, kEvery and kSome: how many values are high
-  double low = 0, high = 0;        // the two levels; for kTrend the first and the last value of the line
-  double noise = 0;                // standard deviation of the values about the shape
-  std::vector<double> level = {};  // how the shape explains each value; it has as many entries as the values
+  size_t from = 0;            // kOnset: the first value of the new level; kEvery: the first high value
+  size_t every = 0;           // kEvery only: the period, 2, 3, …
+  size_t high_count = 0;      // kOnset, kEvery and kSome: how many values are high
+  double low = 0, high = 0;   // the two levels; for kTrend the first and the last value of the line
+  double noise = 0;           // standard deviation of the values about the shape
+  std::vector<double> level;  // how the shape explains each value; it has as many entries as the values
   bool varies() const { return kind != CourseKind::kConstant; }
 };
 

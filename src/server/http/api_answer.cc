@@ -20,10 +20,7 @@ int status_of(ErrorCode code) {
 ApiAnswer error_answer(int status, std::string_view what, std::string_view hint) {
   JsonWriter json;
   json.begin_object().field("error", what).field("hint", hint).end_object();
-  ApiAnswer answer;
-  answer.status = status;
-  answer.body = json.take();
-  return answer;
+  return ApiAnswer{.status = status, .body = json.take()};
 }
 
 ApiAnswer refused_answer(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }

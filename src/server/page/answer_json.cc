@@ -166,18 +166,13 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
                                   const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part,
                                   AnswerForm form) {
-  AnalysisInput input;
-  input.options = options;
-  input.trace = &run->trace();
-  input.facts = run;
+  AnalysisInput input{.trace = &run->trace(), .facts = run, .options = options};
   return made_json(analysis, std::move(input), run->trace(), limit, part, form);
 }
 
 Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
                                         NotesOfRun& reported) {
-  AnalysisInput input;
-  input.trace = &run->trace();
-  input.facts = run;
+  AnalysisInput input{.trace = &run->trace(), .facts = run};
   return made_json(analysis, std::move(input), run->trace(), limit, {}, AnswerForm::kJson, &reported);
 }
 
@@ -185,10 +180,7 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
                                   const Trace& test, RowLimit limit, const TablePart& part, AnswerForm form) {
   for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is not an error
     if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit, {}, form);
-  AnalysisInput input;
-  input.options = options;
-  input.control = &control;
-  input.test = &test;
+  AnalysisInput input{.control = &control, .test = &test, .options = options};
   return made_json(analysis, std::move(input), control, limit, part, form);
 }
 

@@ -15,7 +15,7 @@ using RowLimit = size_t (*)(const Table& table);
 // The part of an answer's tables to return: the first rows of all tables or, for one table by name, the rows from
 // `first_row` on.
 struct TablePart {
-  std::string table = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  std::string table;
   int64_t first_row = 0;
 };
 
@@ -90,11 +90,11 @@ struct RunState {
   bool is_whole = true;
   const PageLanes* page = nullptr;  // only in a report: the lanes that it carries
   bool shows_theory = true;
-  std::string other = {};    // NOLINT(readability-redundant-member-init): the second run's title; empty: none
-  bool replays = false;      // it answers what-if itself
-  std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
-  std::vector<std::string> places = {};  // NOLINT(readability-redundant-member-init): where its files lie; no report's
-  bool planned = false;                  // the report is a plan's
+  std::string other;                // the second run's title; empty: none
+  bool replays = false;             // it answers what-if itself
+  std::string command;              // what shows the rest
+  std::vector<std::string> places;  // where its files lie; no report's
+  bool planned = false;             // the report is a plan's
 };
 // The answer to /api/run. `title` and `paths` are what the user typed. O(lanes).
 std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,

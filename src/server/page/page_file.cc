@@ -379,12 +379,8 @@ Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, con
                   std::vector<std::string>* written) {
   const Result<const Exporter*> exporter = choose_exporter(to, path);
   if (!exporter || !(*exporter)->is_page) return export_trace(run, notes, path, to, options, written);
-  PageOptions page;
-  page.lang = options.lang;
-  page.dark = options.dark;
-  page.title = options.title;
-  page.ghosts = options.ghosts;
-  page.paths = inputs;
+  PageOptions page{
+      .lang = options.lang, .dark = options.dark, .title = options.title, .paths = inputs, .ghosts = options.ghosts};
   if (options.plan) page.plan = options.plan->json;
   page.command = "stageline view" + shell_words(inputs);
   TRY(made, write_page_file(run, notes, path, page));

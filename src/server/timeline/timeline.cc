@@ -124,15 +124,14 @@ void Timeline::add_slice_lanes() {
     const Slices& s = part.slices;
     for (const Lane& from : part.lanes) {
       if (from.begin >= from.end) continue;
-      ViewLane lane;
-      lane.part = p;
-      lane.type = from.kind == LaneKind::kDeviceStream ? ViewLaneType::kStream : ViewLaneType::kThread;
-      lane.name = from.name;
-      lane.first = from.begin;
-      lane.count = from.end - from.begin;
-      lane.starts = s.start_ns.data() + from.begin;
-      lane.durations = s.dur_ns.data() + from.begin;
-      lane.names = s.name_id.data() + from.begin;
+      ViewLane lane{.part = p,
+                    .type = from.kind == LaneKind::kDeviceStream ? ViewLaneType::kStream : ViewLaneType::kThread,
+                    .name = from.name,
+                    .first = from.begin,
+                    .count = from.end - from.begin,
+                    .starts = s.start_ns.data() + from.begin,
+                    .durations = s.dur_ns.data() + from.begin,
+                    .names = s.name_id.data() + from.begin};
       if (s.has_facts()) {
         lane.categories = s.category_id.data() + from.begin;
         lane.classes = s.kernel_class.data() + from.begin;
@@ -148,14 +147,12 @@ void Timeline::add_counter_lanes() {
   for (size_t p = 0; p < trace_.parts.size(); ++p)
     for (const CounterSeries& series : trace_.parts[p].counters) {
       if (series.time_ns.empty() || !std::ranges::is_sorted(series.time_ns)) continue;
-      ViewLane lane;
-      lane.part = static_cast<uint32_t>(p);
-      lane.type = ViewLaneType::kCounter;
-      lane.name = series.name;
-      lane.count = series.time_ns.size();
-      lane.starts = series.time_ns.data();
-      lane.counter = &series;
-      lanes_.push_back(std::move(lane));
+      lanes_.push_back({.part = static_cast<uint32_t>(p),
+                        .type = ViewLaneType::kCounter,
+                        .name = series.name,
+                        .count = series.time_ns.size(),
+                        .starts = series.time_ns.data(),
+                        .counter = &series});
     }
 }
 
