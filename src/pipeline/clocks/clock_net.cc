@@ -10,8 +10,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPpb = 1e9;  // drifts are solved in parts per billion, so that numbers are near one
 // In ppb: what quartz clocks differ by, which is all that is known without evidence.
 constexpr double kUsualDrift = 2e4;
-constexpr int kMaxRounds =
-    256;  // limit of rounds, each of which drops all contradictions found; a run that needs more cannot be aligned
+// Limit of rounds, each of which drops all contradictions found; a run that needs more cannot be aligned.
+constexpr int kMaxRounds = 256;
 
 bool counts(const Edge& edge) { return !edge.dropped && edge.fit.possible; }
 bool guesses(const Edge& edge) { return counts(edge) && edge.fit.two_way; }
@@ -67,6 +67,82 @@ void drop_wrong(std::vector<Edge>& edges, const std::vector<Limit>& limits,
   }
 }
 
+// The bounds of the drifts whatever the offsets, and of the offsets at t = 0 whatever the drifts.
+std::vector<Limit> drift_limits(const std::vector<Edge>& edges, const std::vector<int32_t>& component) {
+  return limits_of(edges, component,
+                   [](const Edge& e) { return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb); });
+}
+std::vector<Limit> offset_limits(const std::vector<Edge>& edges, const std::vector<int32_t>& component) {
+  return limits_of(edges, component, [](const Edge& e) {
+    return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
+                     highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
+  });
+}
+
+// What the bounds alone say of each node: facts, not guesses.
+struct Facts {
+  std::vector<int32_t> component;  // nodes that two-way traffic ties to each other
+  Intervals drifts, offsets;
+};
+
+// Drops edges until no cycle of bounds contradicts itself. The drifts come first, since bounds of offsets use them.
+Facts drop_contradictions(size_t node_count, std::vector<Edge>& edges, Solution& solution) {
+  std::vector<double> drift_residuals, offset_residuals;  // for each edge; filled when first needed
+  for (int round = 0;; ++round) {
+    std::vector<Guess> ties;
+    for (const Edge& e : edges)
+      if (guesses(e)) ties.push_back({e.a, e.b, 0, 1});
+    const std::vector<int32_t> component = components(node_count, ties);
+    const std::vector<Limit> drifts = drift_limits(edges, component), offsets = offset_limits(edges, component);
+    const auto wrong_drifts = negative_cycles(node_count, drifts);
+    const auto wrong_offsets =
+        wrong_drifts.empty() ? negative_cycles(node_count, offsets) : std::vector<std::vector<int32_t>>();
+    if (wrong_drifts.empty() && wrong_offsets.empty())
+      return {component, intervals(node_count, drifts, component), intervals(node_count, offsets, component)};
+    if (round >= kMaxRounds) {
+      for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
+      solution.hopeless = true;
+    } else if (!wrong_drifts.empty()) {
+      if (drift_residuals.empty()) drift_residuals = residual_errors(node_count, edges, true);
+      drop_wrong(edges, drifts, wrong_drifts, drift_residuals, solution);
+    } else {
+      if (offset_residuals.empty()) offset_residuals = residual_errors(node_count, edges, false);
+      drop_wrong(edges, offsets, wrong_offsets, offset_residuals, solution);
+    }
+  }
+}
+
+// Returns the drift of each node against the root of its component, in ppb.
+std::vector<double> solve_drifts(size_t node_count, const std::vector<Edge>& edges, const Facts& facts, double limit,
+                                 Solution& solution) {
+  if (!(limit > 0)) return std::vector<double>(node_count, 0);
+  std::vector<Guess> slopes;
+  for (const Edge& e : edges)
+    if (guesses(e)) slopes.push_back({e.a, e.b, e.fit.slope * kPpb, weight_of(e.fit.slope_sigma * kPpb)});
+  std::vector<double> drift = least_squares(node_count, slopes, weight_of(kUsualDrift));
+  // Components by slopes of weight 0 are those by any guess.
+  solution.consistent = move_inside(drift, drift_limits(edges, facts.component)) && solution.consistent;
+  to_root(drift, facts.component);
+  return drift;
+}
+
+// Returns the offset of each node at t = 0 against the root of its component.
+std::vector<double> solve_offsets(size_t node_count, const std::vector<Edge>& edges, const Facts& facts,
+                                  const std::vector<double>& drift, Solution& solution) {
+  std::vector<double> offset = least_squares(node_count, offset_guesses(edges, drift), 0);
+  const std::vector<Limit> exact = limits_of(edges, facts.component, [&](const Edge& e) {
+    const double b = (drift[e.b] - drift[e.a]) / kPpb;
+    return std::pair(e.bounds.upper.support(b), e.bounds.negated_lower.support(-b));
+  });
+  if (!move_inside(offset, exact)) {
+    // The drifts chosen keep every pair's bounds but not all around some cycle: by less than anyone can see.
+    solution.consistent = false;
+    move_inside(offset, offset_limits(edges, facts.component));
+  }
+  to_root(offset, facts.component);
+  return offset;
+}
+
 }  // namespace
 
 void fit_edges(std::vector<Edge>& edges, double drift_limit) {
@@ -77,79 +153,15 @@ void fit_edges(std::vector<Edge>& edges, double drift_limit) {
 
 Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) {
   Solution solution;
-  std::vector<int32_t> component;
-  Intervals drifts, offsets;
-  std::vector<double> drift_residuals, offset_residuals;  // for each edge; filled when first needed
-  // Bounds of the offsets at t = 0 whatever the drift, and of the drifts whatever the offset: facts, not guesses.
-  for (int round = 0;; ++round) {
-    std::vector<Guess> ties;
-    for (const Edge& e : edges)
-      if (guesses(e)) ties.push_back({e.a, e.b, 0, 1});
-    component = components(node_count, ties);
-    const std::vector<Limit> drift_limits = limits_of(
-        edges, component, [&](const Edge& e) { return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb); });
-    const std::vector<Limit> offset_limits = limits_of(edges, component, [](const Edge& e) {
-      return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
-                       highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
-    });
-    const auto wrong_drifts = negative_cycles(node_count, drift_limits);
-    const auto wrong_offsets =
-        wrong_drifts.empty() ? negative_cycles(node_count, offset_limits) : std::vector<std::vector<int32_t>>();
-    if (wrong_drifts.empty() && wrong_offsets.empty()) {
-      drifts = intervals(node_count, drift_limits, component);
-      offsets = intervals(node_count, offset_limits, component);
-      break;
-    }
-    if (round >= kMaxRounds) {
-      for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
-      solution.hopeless = true;
-    } else if (!wrong_drifts.empty()) {
-      if (drift_residuals.empty()) drift_residuals = residual_errors(node_count, edges, true);
-      drop_wrong(edges, drift_limits, wrong_drifts, drift_residuals, solution);
-    } else {
-      if (offset_residuals.empty()) offset_residuals = residual_errors(node_count, edges, false);
-      drop_wrong(edges, offset_limits, wrong_offsets, offset_residuals, solution);
-    }
-  }
-
-  std::vector<double> drift(node_count, 0);
-  if (drift_limit > 0) {
-    std::vector<Guess> slope_guesses;
-    for (const Edge& e : edges) {
-      if (!guesses(e)) continue;
-      const double weight = weight_of(e.fit.slope_sigma * kPpb);
-      slope_guesses.push_back({e.a, e.b, e.fit.slope * kPpb, weight});
-    }
-    drift = least_squares(node_count, slope_guesses, weight_of(kUsualDrift));
-    // Components by slopes of weight 0 are those by any guess.
-    solution.consistent =
-        move_inside(drift, limits_of(edges, component,
-                                     [&](const Edge& e) {
-                                       return std::pair(e.fit.slope_high * kPpb, -e.fit.slope_low * kPpb);
-                                     })) &&
-        solution.consistent;
-    to_root(drift, component);
-  }
-  std::vector<double> offset = least_squares(node_count, offset_guesses(edges, drift), 0);
-  std::vector<Limit> exact = limits_of(edges, component, [&](const Edge& e) {
-    const double b = (drift[e.b] - drift[e.a]) / kPpb;
-    return std::pair(e.bounds.upper.support(b), e.bounds.negated_lower.support(-b));
-  });
-  if (!move_inside(offset, exact)) {
-    // The drifts chosen keep every pair's bounds but not all around some cycle: by less than anyone can see.
-    solution.consistent = false;
-    const std::vector<Limit> loose = limits_of(edges, component, [](const Edge& e) {
-      return std::pair(highest_at(e.bounds.upper, 0, e.fit.slope_low, e.fit.slope_high),
-                       highest_at(e.bounds.negated_lower, 0, -e.fit.slope_high, -e.fit.slope_low));
-    });
-    move_inside(offset, loose);
-  }
-  to_root(offset, component);
+  const Facts facts = drop_contradictions(node_count, edges, solution);
+  const std::vector<double> drift = solve_drifts(node_count, edges, facts, drift_limit, solution);
+  const std::vector<double> offset = solve_offsets(node_count, edges, facts, drift, solution);
+  const Intervals &drifts = facts.drifts, &offsets = facts.offsets;
   for (size_t i = 0; i < node_count; ++i)
     solution.nodes.push_back({offset[i], offsets.low.empty() ? -kInfinity : offsets.low[i],
                               offsets.high.empty() ? kInfinity : offsets.high[i], 0, 0, drift[i] / kPpb,
                               drifts.low.empty() ? -kInfinity : drifts.low[i] / kPpb,
-                              drifts.high.empty() ? kInfinity : drifts.high[i] / kPpb, component[i]});
+                              drifts.high.empty() ? kInfinity : drifts.high[i] / kPpb, facts.component[i]});
   set_likely_errors(edges, solution);
   return solution;
 }
