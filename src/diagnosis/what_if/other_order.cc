@@ -6,6 +6,7 @@
 namespace stageline {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Most of one cell's cost that embedding or head may take: however fast the cell becomes, its layers keep something.
 constexpr double kMaxConstant = 0.95;
 // Returns true when a chunk of a micro-batch runs on a rank: with two directions, it takes one of the two chunks.
@@ -56,6 +57,7 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   return model;
 }
 
+// Steps with a pipeline that is not whole are left out: their time in another order would be that of fewer cells.
 void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t cells) {
   std::vector<uint32_t> op_of(cells, kNoCell);
   OpBlocks(graph.size(), 0).each([&](size_t, uint32_t op) {
@@ -63,70 +65,73 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
   });
   std::map<int32_t, uint32_t> step_index;
   for (uint32_t s = 0; s < graph.steps.size(); ++s) step_index[graph.steps[s].step] = s;
-  const size_t p = sizes_.stages, v = sizes_.chunks;
-  const size_t m = sizes_.micro_batches;
-  const size_t per = p * v * m;
   std::vector<uint8_t> broken(graph.steps.size(), 0);  // some replica of the step is not whole
-  std::vector<int32_t> peer(p);
   for (size_t first = 0; first < lists.lists.size();) {
-    const size_t last = lists.group_end(first);
-    const size_t begin = first;
-    first = last;
+    const size_t begin = std::exchange(first, lists.group_end(first));
     const auto step = step_index.find(lists.lists[begin].step);
     if (step == step_index.end()) continue;
-    // Where a stage has several tensor-parallel ranks, the k-th ranks of all stages make a pipeline.
-    std::fill(peer.begin(), peer.end(), 0);
-    std::map<int32_t, size_t> pipelines;  // key: peer; value: first slot
-    const size_t tokens = lists.lists[last - 1].end - lists.lists[begin].begin;
-    bool whole = true;
-    const size_t slots_before = slots_.size();
-    for (size_t l = begin; l < last && whole; ++l) {
-      const RankList& list = lists.lists[l];
-      if (list.stage < 0 || list.stage >= sizes_.stages || list.micro_batches != sizes_.micro_batches) {
-        whole = false;
-        break;
-      }
-      const auto [pipeline, fresh] = pipelines.try_emplace(peer[list.stage]++, slots_.size());
-      if (fresh) {
-        // A step of few cells must not make a table for many.
-        whole = slots_.size() - slots_before + per <= tokens * 4 + 64;
-        if (!whole) break;
-        slots_.resize(slots_.size() + per);
-      }
-      for (size_t t = list.begin; t < list.end; ++t) {
-        const WorkToken& token = lists.tokens[t];
-        const uint32_t op = op_of[lists.cell[t]];
-        if (op == kNoCell || token.micro_batch < 0 || token.micro_batch >= sizes_.micro_batches || token.chunk < 0 ||
-            token.chunk >= sizes_.chunks)
-          continue;
-        Slot& slot =
-            slots_[pipeline->second + (list.stage * v + token.chunk) * m + static_cast<size_t>(token.micro_batch)];
-        slot.op[direction_of(token.kind)] = op;
-        if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
-      }
-    }
-    for (const auto& [index, slots] : pipelines) {
-      if (!whole) break;
-      Pipeline pipeline{step->second, lists.lists[begin].dp, slots, 0};
-      double head = std::numeric_limits<double>::infinity();
-      for (size_t s = 0; s < per && whole; ++s) {
-        const Slot& slot = slots_[slots + s];
-        const auto chunk = static_cast<int32_t>(s / m % v), mb = static_cast<int32_t>(s % m);
-        if (!runs_here(present_.schedule, chunk, mb)) continue;
-        whole = slot.op[0] != kNoCell && slot.op[1] != kNoCell;
-        for (const uint32_t op : slot.op)
-          if (op != kNoCell) head = std::min<double>(head, graph.start_ns[op]);
-      }
-      pipeline.head_ns = head;
-      if (whole) pipelines_.push_back(pipeline);
-    }
-    if (!whole) broken[step->second] = 1;
+    const std::optional<std::vector<size_t>> slots = fill_slots(lists, begin, first, op_of);
+    const auto is_whole = [&](size_t of) {
+      return add_pipeline({step->second, lists.lists[begin].dp, of, kInfinity}, graph);
+    };
+    if (!slots || !std::ranges::all_of(*slots, is_whole)) broken[step->second] = 1;
   }
   std::erase_if(pipelines_, [&](const Pipeline& one) { return broken[one.step] != 0; });
+  measure_tails(graph);
+}
+
+// Puts the operations of one step of one replica, lists first … last − 1, into slots, and returns the first slot of
+// each pipeline: where a stage has several tensor-parallel ranks, the k-th ranks of all stages make one. Nothing is
+// returned where a list has another size than the schedule.
+std::optional<std::vector<size_t>> OrderModel::fill_slots(const RankLists& lists, size_t first, size_t last,
+                                                          const std::vector<uint32_t>& op_of) {
+  const size_t v = sizes_.chunks, m = sizes_.micro_batches, per = slots_of_pipeline();
+  const size_t tokens = lists.lists[last - 1].end - lists.lists[first].begin, slots_before = slots_.size();
+  std::vector<size_t> peer(sizes_.stages), pipelines;
+  for (size_t l = first; l < last; ++l) {
+    const RankList& list = lists.lists[l];
+    if (list.stage < 0 || list.stage >= sizes_.stages || list.micro_batches != sizes_.micro_batches) return {};
+    const size_t pipeline = peer[list.stage]++;
+    if (pipeline == pipelines.size()) {
+      // A step of few cells must not make a table for many.
+      if (slots_.size() - slots_before + per > tokens * 4 + 64) return {};
+      pipelines.push_back(slots_.size());
+      slots_.resize(slots_.size() + per);
+    }
+    for (size_t t = list.begin; t < list.end; ++t) {
+      const WorkToken& token = lists.tokens[t];
+      const uint32_t op = op_of[lists.cell[t]];
+      if (op == kNoCell || token.micro_batch < 0 || token.micro_batch >= sizes_.micro_batches || token.chunk < 0 ||
+          token.chunk >= sizes_.chunks)
+        continue;
+      Slot& slot = slots_[pipelines[pipeline] + (list.stage * v + token.chunk) * m + token.micro_batch];
+      slot.op[direction_of(token.kind)] = op;
+      if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
+    }
+  }
+  return pipelines;
+}
+
+// Returns false where the pipeline lacks a forward or a backward of any slot.
+bool OrderModel::add_pipeline(Pipeline pipeline, const StepGraph& graph) {
+  const size_t v = sizes_.chunks, m = sizes_.micro_batches;
+  for (size_t s = 0; s < slots_of_pipeline(); ++s) {
+    const Slot& slot = slots_[pipeline.slots + s];
+    if (!runs_here(present_.schedule, static_cast<int32_t>(s / m % v), static_cast<int32_t>(s % m))) continue;
+    if (slot.op[0] == kNoCell || slot.op[1] == kNoCell) return false;
+    for (const uint32_t op : slot.op)
+      if (op != kNoCell) pipeline.head_ns = std::min<double>(pipeline.head_ns, graph.start_ns[op]);
+  }
+  pipelines_.push_back(pipeline);
+  return true;
+}
+
+// Finds how long each step lasts after its last cell.
+void OrderModel::measure_tails(const StepGraph& graph) {
   tail_ns_.assign(graph.steps.size(), kNaN);
   for (const Pipeline& pipeline : pipelines_) {
     double& tail = tail_ns_[pipeline.step];
-    for (size_t s = pipeline.slots; s < pipeline.slots + per; ++s)
+    for (size_t s = pipeline.slots; s < pipeline.slots + slots_of_pipeline(); ++s)
       for (const uint32_t op : slots_[s].op) {
         if (op == kNoCell) continue;
         const double left = graph.steps[pipeline.step].span_ns - graph.ended_ns(op);
@@ -229,7 +234,6 @@ std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, cons
                                                     const LayerCosts& layers, std::span<const OrderPlan* const> plans,
                                                     uint32_t only_step, std::vector<OrderCell>* cells) const {
   const size_t p = sizes_.stages;
-  const size_t per = p * sizes_.chunks * sizes_.micro_batches;
   const std::vector<double> latency = latencies(graph, times);
   std::vector<PlanCosts> costs;
   for (const OrderPlan* plan : plans) costs.emplace_back(*this, layers, *plan);
@@ -238,7 +242,7 @@ std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, cons
   const size_t stretch = 16, stretches = (pipelines_.size() + stretch - 1) / stretch;
   parallel_for(stretches, [&](size_t block) {
     PlanCosts::Costs cost;
-    OwnTimes own(per);
+    OwnTimes own(slots_of_pipeline());
     std::vector<double> end, begin;
     for (size_t i = block * stretch; i < std::min(pipelines_.size(), (block + 1) * stretch); ++i) {
       const Pipeline& pipeline = pipelines_[i];

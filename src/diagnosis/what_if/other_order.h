@@ -102,6 +102,11 @@ class OrderModel {
   // Costs of a plan's slots, from those of the run's slots.
   class PlanCosts;
   void collect(const RankLists& lists, const StepGraph& graph, size_t cells);
+  std::optional<std::vector<size_t>> fill_slots(const RankLists& lists, size_t first, size_t last,
+                                                const std::vector<uint32_t>& op_of);
+  bool add_pipeline(Pipeline pipeline, const StepGraph& graph);
+  void measure_tails(const StepGraph& graph);
+  size_t slots_of_pipeline() const { return static_cast<size_t>(sizes_.stages) * sizes_.chunks * sizes_.micro_batches; }
   void measure(const StepGraph& graph);
   // Sums of one step or, with kNoCell, of all: replica by replica, for each virtual stage.
   struct CostSum {
