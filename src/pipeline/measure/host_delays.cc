@@ -26,78 +26,129 @@ size_t sort_of(const StepGraph& graph, uint32_t op) {
   return is_of_forward(graph.kind[last]) ? 1 : 2;
 }
 
+// Values in groups, one group after the other in one list: lists that grow one by one take twice the memory, half a
+// gigabyte for ten thousand ranks. All are counted before the first is put; the list may serve other groups later.
+class Groups {
+ public:
+  Groups(size_t count, std::vector<double>& values) : begin_(count + 1, 0), values_(values) {}
+  void count(size_t group) { ++begin_[group]; }
+  // Afterwards begin_ has the groups' ends, until they are filled from behind.
+  void make_room() {
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    values_.resize(std::max(values_.size(), begin_.back()));
+  }
+  void put(size_t group, double value) { values_[--begin_[group]] = value; }
+  std::span<double> of(size_t first, size_t count) const {
+    return std::span(values_).subspan(begin_[first], begin_[first + count] - begin_[first]);
+  }
+
+ private:
+  std::vector<size_t> begin_;
+  std::vector<double>& values_;
+};
+
+class DelayFinder {
+ public:
+  DelayFinder(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage)
+      : graph_(graph), coverage_(coverage), sort_(graph.size(), UINT8_MAX), cells_(trace.parts.size(), values_),
+        delays_(trace.parts.size() * kSorts, values_), usual_cell_(trace.parts.size()) {
+    out_.ranks.resize(trace.parts.size());
+  }
+
+  HostDelays find() {
+    sort_cells();
+    measure_cells();
+    if (!measure_late()) return std::move(out_);
+    find_pauses();
+    return std::move(out_);
+  }
+
+ private:
+  bool tells(uint32_t op) const {
+    return graph_.cell[op] == kNoCell || (coverage_.fed(graph_.cell[op]) && !coverage_.repeated(graph_.cell[op]));
+  }
+  size_t group_of(uint32_t op) const { return graph_.part[op] * kSorts + sort_[op]; }
+
+  // A rank's first cell of a step waits for the step, not for its host.
+  void sort_cells() {
+    std::vector<uint32_t> first(out_.ranks.size());
+    for (const GraphStep& step : graph_.steps) {
+      if (!step.counts) continue;
+      std::ranges::fill(first, UINT32_MAX);
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        if (!is_compute(graph_.kind[i])) continue;
+        uint32_t& own = first[graph_.part[i]];
+        if (own == UINT32_MAX || graph_.start_ns[i] < graph_.start_ns[own]) own = i;
+      }
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        if (!is_compute(graph_.kind[i])) continue;
+        cells_.count(graph_.part[i]);
+        if (first[graph_.part[i]] == i || !tells(i)) continue;
+        sort_[i] = static_cast<uint8_t>(sort_of(graph_, i));
+        delays_.count(group_of(i));
+      }
+    }
+  }
+
+  void measure_cells() {
+    cells_.make_room();
+    for (const GraphStep& step : graph_.steps)
+      for (uint32_t i = step.begin; step.counts && i < step.end; ++i)
+        if (is_compute(graph_.kind[i])) cells_.put(graph_.part[i], graph_.dur_ns[i]);
+    for (size_t p = 0; p < usual_cell_.size(); ++p) usual_cell_[p] = nearest_quantile(cells_.of(p, 1), 0.5);
+  }
+
+  // Returns false where no rank has a delay that tells.
+  bool measure_late() {
+    delays_.make_room();
+    for (uint32_t i = 0; i < sort_.size(); ++i)
+      if (sort_[i] != UINT8_MAX) delays_.put(group_of(i), graph_.delay_ns[i]);
+    std::vector<double> usual;
+    for (size_t p = 0; p < usual_cell_.size(); ++p) {
+      for (size_t s = p * kSorts; s < (p + 1) * kSorts; ++s)
+        min_.push_back(std::max(kPauseShare * usual_cell_[p], kTimesUsual * nearest_quantile(delays_.of(s, 1), 0.75)));
+      const std::span<double> all = delays_.of(p * kSorts, kSorts);
+      out_.ranks[p].cells = all.size();
+      if (all.empty()) continue;
+      out_.ranks[p].late_ns = std::max(0.0, nearest_quantile(all, 0.25));
+      usual.push_back(out_.ranks[p].late_ns);
+    }
+    if (usual.empty()) return false;
+    out_.usual_late_ns = median_of(std::move(usual));
+    for (size_t p = 0; p < usual_cell_.size(); ++p) {
+      const double late = out_.ranks[p].late_ns;
+      out_.ranks[p].late =
+          late >= kMinLateNs && late >= kLateShare * usual_cell_[p] && late >= kLateTimesUsual * out_.usual_late_ns;
+    }
+    return true;
+  }
+
+  void find_pauses() {
+    for (const GraphStep& step : graph_.steps)
+      for (uint32_t i = step.begin; i < step.end; ++i) {
+        const double delay = graph_.delay_ns[i];
+        if (sort_[i] == UINT8_MAX || !(delay > 0) || delay < min_[group_of(i)]) continue;
+        RankDelays& rank = out_.ranks[graph_.part[i]];
+        rank.pause_ns += delay - rank.late_ns;
+        rank.pause_at_ns.push_back(step.start_ns + graph_.start_ns[i]);
+      }
+    for (RankDelays& rank : out_.ranks) std::ranges::sort(rank.pause_at_ns);
+  }
+
+  const StepGraph& graph_;
+  const RunCoverage& coverage_;
+  HostDelays out_;
+  std::vector<uint8_t> sort_;  // of each operation whose delay tells, else UINT8_MAX
+  std::vector<double> values_;
+  Groups cells_, delays_;           // durations by part; delays by part and sort
+  std::vector<double> usual_cell_;  // for each part
+  std::vector<double> min_;         // for each part and sort: the delay that makes a pause
+};
+
 }  // namespace
 
 HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage) {
-  const auto tells = [&](uint32_t op) {
-    return graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op]));
-  };
-  HostDelays out;
-  out.ranks.resize(trace.parts.size());
-  std::vector<uint8_t> sort(graph.size(), UINT8_MAX);
-  // All values are in one list, part by part, sort by sort: lists that grow one by one take twice the memory, half a
-  // gigabyte for ten thousand ranks. `begin` has their ends until they are filled from behind.
-  std::vector<size_t> begin(trace.parts.size() * kSorts + 1, 0), cell_begin(trace.parts.size() + 1, 0);
-  std::vector<uint32_t> first(trace.parts.size());
-  for (const GraphStep& step : graph.steps) {
-    if (!step.counts) continue;
-    std::ranges::fill(first, UINT32_MAX);
-    for (uint32_t i = step.begin; i < step.end; ++i) {
-      if (!is_compute(graph.kind[i])) continue;
-      uint32_t& own = first[graph.part[i]];
-      if (own == UINT32_MAX || graph.start_ns[i] < graph.start_ns[own]) own = i;
-    }
-    for (uint32_t i = step.begin; i < step.end; ++i) {
-      const size_t part = graph.part[i];
-      if (!is_compute(graph.kind[i])) continue;
-      ++cell_begin[part];
-      if (first[part] == i || !tells(i)) continue;
-      sort[i] = static_cast<uint8_t>(sort_of(graph, i));
-      ++begin[part * kSorts + sort[i]];
-    }
-  }
-  std::partial_sum(cell_begin.begin(), cell_begin.end(), cell_begin.begin());
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<double> values(cell_begin.back());
-  for (const GraphStep& step : graph.steps)
-    for (uint32_t i = step.begin; step.counts && i < step.end; ++i)
-      if (is_compute(graph.kind[i])) values[--cell_begin[graph.part[i]]] = graph.dur_ns[i];
-  std::vector<std::array<double, kSorts>> min(trace.parts.size());
-  std::vector<double> usual_cell(trace.parts.size()), usual_late;
-  for (size_t p = 0; p < usual_cell.size(); ++p)
-    usual_cell[p] = nearest_quantile(std::span(values).subspan(cell_begin[p], cell_begin[p + 1] - cell_begin[p]), 0.5);
-  for (const GraphStep& step : graph.steps)
-    for (uint32_t i = step.begin; i < step.end; ++i)
-      if (sort[i] != UINT8_MAX) values[--begin[graph.part[i] * kSorts + sort[i]]] = graph.delay_ns[i];
-  const auto of = [&](size_t from, size_t to) {
-    return std::span(values).subspan(begin[from], begin[to] - begin[from]);
-  };
-  for (size_t p = 0; p < usual_cell.size(); ++p) {
-    for (size_t s = p * kSorts; s < (p + 1) * kSorts; ++s)
-      min[p][s - p * kSorts] =
-          std::max(kPauseShare * usual_cell[p], kTimesUsual * nearest_quantile(of(s, s + 1), 0.75));
-    const std::span<double> all = of(p * kSorts, (p + 1) * kSorts);
-    out.ranks[p].cells = all.size();
-    if (all.empty()) continue;
-    out.ranks[p].late_ns = std::max(0.0, nearest_quantile(all, 0.25));
-    usual_late.push_back(out.ranks[p].late_ns);
-  }
-  if (usual_late.empty()) return out;
-  out.usual_late_ns = median_of(std::move(usual_late));
-  for (size_t p = 0; p < usual_cell.size(); ++p) {
-    const double late = out.ranks[p].late_ns;
-    out.ranks[p].late =
-        late >= kMinLateNs && late >= kLateShare * usual_cell[p] && late >= kLateTimesUsual * out.usual_late_ns;
-  }
-  for (const GraphStep& step : graph.steps)
-    for (uint32_t i = step.begin; i < step.end; ++i) {
-      const size_t part = graph.part[i];
-      if (sort[i] == UINT8_MAX || !(graph.delay_ns[i] > 0) || graph.delay_ns[i] < min[part][sort[i]]) continue;
-      out.ranks[part].pause_ns += graph.delay_ns[i] - out.ranks[part].late_ns;
-      out.ranks[part].pause_at_ns.push_back(step.start_ns + graph.start_ns[i]);
-    }
-  for (RankDelays& rank : out.ranks) std::ranges::sort(rank.pause_at_ns);
-  return out;
+  return DelayFinder(trace, graph, coverage).find();
 }
 
 }  // namespace stageline
