@@ -64,74 +64,82 @@ class PartReader {
   }
 
  private:
-  // Collects the items of all threads in order of start. An operator makes a node when it is the last one with a
-  // sequence number that the engine runs later. Work inside a node (recomputation) is part of that node.
-  void collect() {
-    const Slices& slices = part_.slices;
-    if (slices.category_id.empty()) return;
-    std::vector<Item> made;  // operators with sequence numbers
-    std::vector<int64_t> run;
+  struct Found {
+    std::vector<Item> made;    // operators with sequence numbers
+    std::vector<int64_t> run;  // the sequence numbers of the nodes that ran
     std::vector<int64_t> optimizer_ends;
-    size_t fact = 0;
+  };
+
+  // Collects the items of all threads in order of start.
+  void collect() {
+    if (part_.slices.category_id.empty()) return;
     // Kind of each category id, since comparing the text of every row would go through the cache.
     std::array<Category, 256> kinds;
     kinds.fill(Category::kOther);
     for (size_t c = 0; c < trace_.categories.size() && c < kinds.size(); ++c) kinds[c] = trace_.categories[c].kind;
-    for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
-      if (part_.lanes[l].kind == LaneKind::kDeviceStream) continue;
-      int64_t top_end = INT64_MIN, node_end = INT64_MIN;
-      uint32_t top = 0;
-      for (auto i = static_cast<uint32_t>(part_.lanes[l].begin); i < part_.lanes[l].end; ++i) {
-        const Category category = kinds[slices.category_id[i]];
-        if (category != Category::kCpuOp && category != Category::kUserAnnotation) continue;
-        const NameKind name = names_[slices.name_id[i]];
-        if (name == NameKind::kOptimizer && category == Category::kUserAnnotation)
-          optimizer_ends.push_back(slices.end_ns(i));
-        if (category != Category::kCpuOp || slices.start_ns[i] < node_end) continue;
-        while (fact < part_.operators.size() && part_.operators[fact].slice < i) ++fact;
-        const bool has_fact = fact < part_.operators.size() && part_.operators[fact].slice == i;
-        if (slices.start_ns[i] >= top_end) {
-          top = i;
-          top_end = slices.end_ns(i);
-          if (name != NameKind::kDetach) tops_.push_back({slices.start_ns[i], top_end, l});
-        }
-        Item item{
-            slices.start_ns[i], slices.end_ns(i), has_fact ? part_.operators[fact].sequence_number : -1, i, l, {}};
-        if (name == NameKind::kEngine) {
-          item.kind = ItemKind::kNode;
-          node_end = item.end_ns;
-          ++out_.nodes;
-          if (item.sequence >= 0) run.push_back(item.sequence);
-          items_.push_back(item);
-        } else if (name == NameKind::kSend || name == NameKind::kReceive) {
-          item.kind = name == NameKind::kSend ? ItemKind::kSend : ItemKind::kReceive;
-          ++(name == NameKind::kSend ? out_.sends : out_.receives);
-          items_.push_back(item);
-        } else if (has_fact && part_.operators[fact].forward_thread <= 0) {
-          item.slice = top;
-          made.push_back(item);
-        }
+    Found found;
+    size_t fact = 0;
+    for (uint32_t l = 0; l < part_.lanes.size(); ++l)
+      if (part_.lanes[l].kind != LaneKind::kDeviceStream) read_lane(l, kinds, fact, found);
+    if (out_.sends + out_.receives == 0 || out_.nodes == 0) return;
+    keep_makers(found);
+    sort_unless_sorted(items_, [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
+    std::ranges::sort(found.optimizer_ends);
+    borders_ =
+        part_.steps.empty() ? std::move(found.optimizer_ends) : mapped<int64_t>(part_.steps, &ProfilerStep::start_ns);
+  }
+
+  // Work inside a node (recomputation) is part of that node. `fact`: index of the next fact on operators.
+  void read_lane(uint32_t l, const std::array<Category, 256>& kinds, size_t& fact, Found& found) {
+    const Slices& slices = part_.slices;
+    int64_t top_end = INT64_MIN, node_end = INT64_MIN;
+    uint32_t top = 0;
+    for (auto i = static_cast<uint32_t>(part_.lanes[l].begin); i < part_.lanes[l].end; ++i) {
+      const Category category = kinds[slices.category_id[i]];
+      if (category != Category::kCpuOp && category != Category::kUserAnnotation) continue;
+      const NameKind name = names_[slices.name_id[i]];
+      if (name == NameKind::kOptimizer && category == Category::kUserAnnotation)
+        found.optimizer_ends.push_back(slices.end_ns(i));
+      if (category != Category::kCpuOp || slices.start_ns[i] < node_end) continue;
+      while (fact < part_.operators.size() && part_.operators[fact].slice < i) ++fact;
+      const bool has_fact = fact < part_.operators.size() && part_.operators[fact].slice == i;
+      if (slices.start_ns[i] >= top_end) {
+        top = i;
+        top_end = slices.end_ns(i);
+        if (name != NameKind::kDetach) tops_.push_back({slices.start_ns[i], top_end, l});
+      }
+      Item item{slices.start_ns[i], slices.end_ns(i), has_fact ? part_.operators[fact].sequence_number : -1, i, l, {}};
+      if (name == NameKind::kEngine) {
+        item.kind = ItemKind::kNode;
+        node_end = item.end_ns;
+        ++out_.nodes;
+        if (item.sequence >= 0) found.run.push_back(item.sequence);
+        items_.push_back(item);
+      } else if (name == NameKind::kSend || name == NameKind::kReceive) {
+        item.kind = name == NameKind::kSend ? ItemKind::kSend : ItemKind::kReceive;
+        ++(name == NameKind::kSend ? out_.sends : out_.receives);
+        items_.push_back(item);
+      } else if (has_fact && part_.operators[fact].forward_thread <= 0) {
+        item.slice = top;
+        found.made.push_back(item);
       }
     }
-    if (out_.sends + out_.receives == 0 || out_.nodes == 0) return;
-    std::ranges::sort(run);
+  }
+
+  // An operator makes a node when it is the last one with a sequence number that the engine runs later.
+  void keep_makers(Found& found) {
+    std::vector<Item>& made = found.made;
+    std::ranges::sort(found.run);
     sort_unless_sorted(made, [](const Item& a, const Item& b) {
       return std::tuple(a.sequence, a.start_ns) < std::tuple(b.sequence, b.start_ns);
     });
     items_.reserve(items_.size() + made.size());
-    auto runs = run.begin();  // both lists ascend
+    auto run = found.run.begin();  // both lists ascend
     for (size_t i = 0; i < made.size(); ++i) {
-      while (runs != run.end() && *runs < made[i].sequence) ++runs;
-      if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) && runs != run.end() &&
-          *runs == made[i].sequence)
+      while (run != found.run.end() && *run < made[i].sequence) ++run;
+      if ((i + 1 == made.size() || made[i + 1].sequence != made[i].sequence) && run != found.run.end() &&
+          *run == made[i].sequence)
         items_.push_back(made[i]);
-    }
-    sort_unless_sorted(items_, [](const Item& a, const Item& b) { return a.start_ns < b.start_ns; });
-    if (part_.steps.empty()) {
-      std::ranges::sort(optimizer_ends);
-      borders_ = std::move(optimizer_ends);
-    } else {
-      for (const ProfilerStep& step : part_.steps) borders_.push_back(step.start_ns);
     }
   }
 
