@@ -287,25 +287,47 @@ class LinkFinder {
     std::vector<bool> is_slow(out_.edges.size(), false);
     for (const size_t e : slow) is_slow[e] = true;
     find_boundaries(is_slow);
-    // Scenarios are: as recorded, with all slow links repaired, with each of them repaired (both ways if the direction
-    // is unknown), and with each boundary repaired. `worlds_of` lists for each edge the scenarios in which it is
-    // repaired.
-    std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
-    uint32_t worlds = 2;
-    for (const size_t e : slow) worlds_of[e].push_back(1);
+    uint32_t worlds = 0;
+    const std::vector<std::vector<uint32_t>> worlds_of = repaired_worlds(slow, worlds);
+    const WorldTimes times = replay_repaired(worlds_of, worlds);
+    const auto mean_ns = [&](size_t w) { return mean_over(times, w); };
+    out_.step_ns = mean_ns(0);
+    const auto share = [&](double ns) { return out_.step_ns > 0 ? ns / out_.step_ns : 0; };
+    out_.saving_ns = slow.empty() ? 0 : out_.step_ns - mean_ns(1);
+    out_.saving_share = share(out_.saving_ns);
+    size_t world = 2;
     for (const size_t e : priced_) {
-      worlds_of[e].push_back(worlds);
+      out_.edges[e].saving_ns = out_.step_ns - mean_ns(world++);
+      out_.edges[e].saving_share = share(out_.edges[e].saving_ns);
+    }
+    for (LinkBoundary& boundary : out_.boundaries) {
+      boundary.saving_ns = out_.step_ns - mean_ns(world++);
+      boundary.saving_share = share(boundary.saving_ns);
+    }
+  }
+
+  // Scenarios are: as recorded, with all slow links repaired, with each of them repaired (both ways if the direction is
+  // unknown), and with each boundary repaired. Returns for each edge the scenarios in which it is repaired.
+  std::vector<std::vector<uint32_t>> repaired_worlds(const std::vector<size_t>& slow, uint32_t& worlds) const {
+    std::vector<std::vector<uint32_t>> out(out_.edges.size());
+    worlds = 2;
+    for (const size_t e : slow) out[e].push_back(1);
+    for (const size_t e : priced_) {
+      out[e].push_back(worlds);
       if (const size_t back = way_back(out_.edges[e]); !out_.edges[e].direction_known && back != SIZE_MAX)
-        worlds_of[back].push_back(worlds);
+        out[back].push_back(worlds);
       ++worlds;
     }
     for (const LinkBoundary& boundary : out_.boundaries) {
       for (const size_t e : slow)
-        if (boundary_of(out_.edges[e]) == std::pair(boundary.stage, boundary.other_stage))
-          worlds_of[e].push_back(worlds);
+        if (boundary_of(out_.edges[e]) == std::pair(boundary.stage, boundary.other_stage)) out[e].push_back(worlds);
       ++worlds;
     }
-    const WorldTimes times = replay_worlds(
+    return out;
+  }
+
+  WorldTimes replay_repaired(const std::vector<std::vector<uint32_t>>& worlds_of, uint32_t worlds) const {
+    return replay_worlds(
         graph_, worlds, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
           std::fill(dur_ns.begin(), dur_ns.end(), graph_.dur_ns[op]);
           std::fill(delay_ns.begin(), delay_ns.end(), graph_.delay_ns[op]);
@@ -326,20 +348,6 @@ class LinkFinder {
             delay_ns[world - first] -= less_delay;
           }
         });
-    const auto mean_ns = [&](size_t w) { return mean_over(times, w); };
-    out_.step_ns = mean_ns(0);
-    const auto share = [&](double ns) { return out_.step_ns > 0 ? ns / out_.step_ns : 0; };
-    out_.saving_ns = slow.empty() ? 0 : out_.step_ns - mean_ns(1);
-    out_.saving_share = share(out_.saving_ns);
-    size_t world = 2;
-    for (const size_t e : priced_) {
-      out_.edges[e].saving_ns = out_.step_ns - mean_ns(world++);
-      out_.edges[e].saving_share = share(out_.edges[e].saving_ns);
-    }
-    for (LinkBoundary& boundary : out_.boundaries) {
-      boundary.saving_ns = out_.step_ns - mean_ns(world++);
-      boundary.saving_share = share(boundary.saving_ns);
-    }
   }
 
   std::pair<int32_t, int32_t> boundary_of(const LinkEdge& edge) const {
