@@ -137,74 +137,94 @@ class SliceTable : public TableSource {
   }
 
   void plan(Plan& plan) const override {
-    const double count = std::max<size_t>(1, data_->trace().slice_count());
-    double left = kernels_ ? count / 4 : count;  // rows that come out
-    double looked_at = left;                     // rows that are looked at
-    bool one = false, all_taken = true, skips = false;
+    const Estimate rows = take_conditions(plan);
+    plan.one_row = rows.one;
+    plan.rows = rows.one ? 1 : static_cast<int64_t>(rows.left) + 1;
+    plan.cost = rows.one ? 2 : rows.looked_at * 0.1 + rows.left + 10;
+    if (!plan.order.empty() && !rows.one) take_order(plan, rows);
+  }
+
+  std::unique_ptr<Cursor> open() const override { return std::make_unique<SliceCursor>(data_, specs_, kernels_); }
+
+ private:
+  struct Estimate {
+    double left = 0;       // rows that come out
+    double looked_at = 0;  // rows that are looked at
+    bool one = false;
+    bool all_taken = true;  // no condition is left to SQLite
+    bool skips = false;
     Wanted* limit = nullptr;
+  };
+
+  // Takes the conditions that the table can apply itself.
+  Estimate take_conditions(Plan& plan) const {
+    const double count = std::max<size_t>(1, data_->trace().slice_count());
+    Estimate rows{.left = kernels_ ? count / 4 : count};
+    rows.looked_at = rows.left;
     for (Wanted& w : plan.wanted) {
       if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT || w.op == SQLITE_INDEX_CONSTRAINT_OFFSET) {
-        if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT && w.usable) limit = &w;
-        else skips = true;
+        if (w.op == SQLITE_INDEX_CONSTRAINT_LIMIT && w.usable) rows.limit = &w;
+        else rows.skips = true;
         continue;
       }
-      all_taken = all_taken && w.usable && w.column >= 0;
+      rows.all_taken = rows.all_taken && w.usable && w.column >= 0;
       if (!w.usable || w.column < 0) continue;
       const Field field = specs_[w.column].field;
       const Push push = push_of(field, w.op, w.binary);
       w.taken = push.taken;
       w.exact = push.taken && push.exact;
-      all_taken = all_taken && w.taken && (w.exact || is_exact_of_integers(field));
-      if (!w.taken) continue;
-      const double ranks = std::max<size_t>(1, data_->trace().parts.size());
-      if (field == Field::kId) {
-        one = true;
-      } else if (field == Field::kRank) {
-        left /= ranks;
-        looked_at /= ranks;
-      } else if (field == Field::kParent || field == Field::kLaunch || field == Field::kCall || field == Field::kOp) {
-        left = std::min(left, 10.0);
-        looked_at /= ranks;
-      } else if (field == Field::kStart || field == Field::kEnd) {
-        left /= 8;
-        if (!data_->is_mapped()) looked_at /= 8;
-      } else {
-        left /= field == Field::kName || field == Field::kNameId ? 100 : 4;
-      }
+      rows.all_taken = rows.all_taken && w.taken && (w.exact || is_exact_of_integers(field));
+      if (w.taken) narrow(rows, field);
     }
-    plan.one_row = one;
-    plan.rows = one ? 1 : static_cast<int64_t>(left) + 1;
-    plan.cost = one ? 2 : looked_at * 0.1 + left + 10;
-    if (plan.order.empty() || one) return;
+    return rows;
+  }
+
+  void narrow(Estimate& rows, Field field) const {
+    const double ranks = std::max<size_t>(1, data_->trace().parts.size());
+    if (field == Field::kId) {
+      rows.one = true;
+    } else if (field == Field::kRank) {
+      rows.left /= ranks;
+      rows.looked_at /= ranks;
+    } else if (field == Field::kParent || field == Field::kLaunch || field == Field::kCall || field == Field::kOp) {
+      rows.left = std::min(rows.left, 10.0);
+      rows.looked_at /= ranks;
+    } else if (field == Field::kStart || field == Field::kEnd) {
+      rows.left /= 8;
+      if (!data_->is_mapped()) rows.looked_at /= 8;
+    } else {
+      rows.left /= field == Field::kName || field == Field::kNameId ? 100 : 4;
+    }
+  }
+
+  // Says in which order the rows come, where that is the one wanted.
+  void take_order(Plan& plan, const Estimate& rows) const {
     const auto& [column, backwards] = plan.order[0];
     if (column < 0) return;
     const Field field = specs_[column].field;
     const auto is_id = [&](const std::pair<int, bool>& by) {
       return by.first >= 0 && specs_[by.first].field == Field::kId && !by.second;
     };
-    if ((field == Field::kDur || field == Field::kStart) && limit && !skips && all_taken && !data_->is_mapped() &&
-        (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {
+    if ((field == Field::kDur || field == Field::kStart) && rows.limit && !rows.skips && rows.all_taken &&
+        !data_->is_mapped() && (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {
       // SQLite applies the limit itself as well; this only announces the number of rows that it takes.
-      limit->taken = true;
+      rows.limit->taken = true;
       plan.ordered = true;
       plan.mode = kFirst | (backwards ? kBackwards : 0) | column << kColumnShift;
-      plan.cost = looked_at * 0.05 + 10;
+      plan.cost = rows.looked_at * 0.05 + 10;
       return;
     }
     if (plan.order.size() > 1) return;
     if (field == Field::kName) {
       plan.ordered = true;
       plan.mode = kByName | (backwards ? kBackwards : 0);
-      plan.cost = looked_at * 0.3 + left + 10;
+      plan.cost = rows.looked_at * 0.3 + rows.left + 10;
     } else if (field == Field::kRank || (field == Field::kId && !backwards)) {
       plan.ordered = field == Field::kId ? true : ranks_ascend();
       plan.mode = backwards ? kBackwards : 0;
     }
   }
 
-  std::unique_ptr<Cursor> open() const override { return std::make_unique<SliceCursor>(data_, specs_, kernels_); }
-
- private:
   bool ranks_ascend() const {
     const std::vector<Part>& parts = data_->trace().parts;
     return std::ranges::is_sorted(parts, {}, &Part::rank);
