@@ -194,60 +194,11 @@ class Finder {
         row.ratio = row.busy_ns / it->second;
   }
 
+  // Whether forwards and backwards of the same micro-batches are long together, as with sequences of different lengths.
   void find_correlations() {
-    struct Sums {
-      double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
-    };
-    struct Job {
-      int32_t part, chunk, micro_batch;
-      bool backward;
-      double dur_ns;
-      auto key() const { return std::tie(part, chunk, micro_batch); }
-    };
-    std::map<int32_t, Sums> by_stage;
-    std::vector<Job> jobs;
-    std::vector<std::pair<double, double>> pairs;
-    for (const GraphStep& step : graph_.steps) {
-      if (!step.counts) continue;
-      jobs.clear();
-      for (uint32_t i = step.begin; i < step.end; ++i) {
-        const CellKind kind = graph_.kind[i];
-        const bool backward = is_backward(kind);
-        if (graph_.types[graph_.type[i]].overlapped) continue;  // it also contains the time of another micro-batch
-        if ((kind == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
-            graph_.stage(i) != kUnknown)
-          jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
-      }
-      std::ranges::sort(jobs, {}, [](const Job& a) { return std::tuple(a.key(), a.backward, a.dur_ns); });
-      for (size_t i = 0; i < jobs.size();) {
-        const int32_t p = jobs[i].part, chunk = jobs[i].chunk;
-        pairs.clear();
-        double f = 0, b = 0;
-        while (i < jobs.size() && jobs[i].part == p && jobs[i].chunk == chunk) {
-          size_t j = i;
-          while (j < jobs.size() && jobs[j].key() == jobs[i].key()) ++j;
-          if (j - i == 2 && !jobs[i].backward && jobs[i + 1].backward) {
-            pairs.emplace_back(jobs[i].dur_ns, jobs[i + 1].dur_ns);
-            f += jobs[i].dur_ns;
-            b += jobs[i + 1].dur_ns;
-          }
-          i = j;
-        }
-        const double n = pairs.size();
-        // Two values are always one above and one below their mean.
-        if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;
-        Sums& s = by_stage[part(p).stage];
-        for (const auto& [forward, backward] : pairs) {
-          const double x = forward * n / f - 1, y = backward * n / b - 1;
-          s.n += 1;
-          s.x += x;
-          s.y += y;
-          s.xx += x * x;
-          s.yy += y * y;
-          s.xy += x * y;
-        }
-      }
-    }
+    std::map<int32_t, PairSums> by_stage;
+    for (const GraphStep& step : graph_.steps)
+      if (step.counts) add_pairs(step, by_stage);
     for (const auto& [stage, s] : by_stage) {
       FbCorrelation c{.stage = stage, .pairs = static_cast<int64_t>(s.n)};
       const double vx = s.xx - s.x * s.x / s.n, vy = s.yy - s.y * s.y / s.n;
@@ -257,6 +208,65 @@ class Finder {
                                                                          : kNaN;
       c.data_dependent = c.r >= kCorrelated && c.spread >= kMinSpread;
       out_.correlations.push_back(c);
+    }
+  }
+
+  // Sums over pairs of a forward (x) and a backward (y), each as a share of its mean, less 1.
+  struct PairSums {
+    double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+    void add(double forward, double backward) {
+      n += 1;
+      x += forward;
+      y += backward;
+      xx += forward * forward;
+      yy += backward * backward;
+      xy += forward * backward;
+    }
+  };
+  struct Job {
+    int32_t part, chunk, micro_batch;
+    bool backward;
+    double dur_ns;
+    auto key() const { return std::tie(part, chunk, micro_batch); }
+  };
+
+  // Returns the step's forwards and backwards, those of a micro-batch next to each other.
+  std::vector<Job> jobs_of(const GraphStep& step) const {
+    std::vector<Job> jobs;
+    for (uint32_t i = step.begin; i < step.end; ++i) {
+      const bool backward = is_backward(graph_.kind[i]);
+      if (graph_.types[graph_.type[i]].overlapped) continue;  // it also contains the time of another micro-batch
+      if ((graph_.kind[i] == CellKind::kForward || backward) && graph_.micro_batch[i] != kUnknown &&
+          graph_.stage(i) != kUnknown)
+        jobs.push_back({graph_.part[i], graph_.chunk[i], graph_.micro_batch[i], backward, graph_.dur_ns[i]});
+    }
+    std::ranges::sort(jobs, {}, [](const Job& a) { return std::tuple(a.key(), a.backward, a.dur_ns); });
+    return jobs;
+  }
+
+  // Adds the pairs of each part and chunk, against their own means.
+  void add_pairs(const GraphStep& step, std::map<int32_t, PairSums>& by_stage) const {
+    const std::vector<Job> jobs = jobs_of(step);
+    std::vector<std::pair<double, double>> pairs;
+    for (size_t i = 0; i < jobs.size();) {
+      const int32_t p = jobs[i].part, chunk = jobs[i].chunk;
+      pairs.clear();
+      double f = 0, b = 0;
+      while (i < jobs.size() && jobs[i].part == p && jobs[i].chunk == chunk) {
+        size_t j = i;
+        while (j < jobs.size() && jobs[j].key() == jobs[i].key()) ++j;
+        if (j - i == 2 && !jobs[i].backward && jobs[i + 1].backward) {
+          pairs.emplace_back(jobs[i].dur_ns, jobs[i + 1].dur_ns);
+          f += jobs[i].dur_ns;
+          b += jobs[i + 1].dur_ns;
+        }
+        i = j;
+      }
+      const double n = pairs.size();
+      // Two values are always one above and one below their mean.
+      if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;
+      for (const auto& [forward, backward] : pairs)
+        by_stage[part(p).stage].add(forward * n / f - 1, backward * n / b - 1);
     }
   }
 
