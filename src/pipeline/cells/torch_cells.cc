@@ -225,52 +225,60 @@ class CellMaker {
     out.on_device = spans.on_device;
     const std::vector<bool> sent = messages_sent(order, marks, spans, stage, stages, out.interleaved);
     if (out.interleaved > 1) number_interleaved_messages(order, sent, stage, stages, out.interleaved, marks);
-    for (size_t m = 0; m < marks.size(); ++m) {
-      const CellMark& mark = marks[m];
-      if (!sent[m]) continue;
-      Cell cell{mark.step,        static_cast<int32_t>(p), mark.kind,   chunk_of(mark, unsure),
-                mark.micro_batch, mark.start_ns,           mark.end_ns, mark.slice};
-      if (spans.spans[m].found) {
-        cell.start_ns = spans.spans[m].start_ns;
-        cell.end_ns = spans.spans[m].end_ns;
-      } else if (spans.on_device && mark.kind != CellKind::kOther) {
-        ++out.without_work;  // its times on the host would say nothing about the device
+    for (size_t m = 0; m < marks.size(); ++m)
+      if (sent[m]) add_marked(p, marks[m], spans, spans.spans[m], unsure, out);
+    out.clipped = clip_overlaps(out.cells);
+    for (const LooseCommunication& loose : spans.loose)
+      add_loose(p, loose.slice, loose.mark == UINT32_MAX ? nullptr : &marks[loose.mark], unsure, out);
+    return out;
+  }
+
+  // Adds the cell of a mark, with the times of its work where that was recorded.
+  void add_marked(size_t p, const CellMark& mark, const WorkSpans& spans, const WorkSpan& span, bool unsure,
+                  PartCells& out) const {
+    Cell cell{mark.step,        static_cast<int32_t>(p), mark.kind,   chunk_of(mark, unsure),
+              mark.micro_batch, mark.start_ns,           mark.end_ns, mark.slice};
+    if (span.found) {
+      cell.start_ns = span.start_ns;
+      cell.end_ns = span.end_ns;
+    } else if (spans.on_device && mark.kind != CellKind::kOther) {
+      ++out.without_work;  // its times on the host would say nothing about the device
+      return;
+    } else if (spans.has_messages && mark.kind == CellKind::kCollective) {
+      return;  // nothing was exchanged in it: UNSHARD of a model that is not sharded
+    } else if (spans.has_operators && is_compute(mark.kind)) {
+      ++out.empty;
+      cell.start_ns = cell.end_ns;
+    }
+    out.calls |= !spans.on_device && is_message(mark.kind) && !span.is_whole;
+    out.cells.push_back(cell);
+  }
+
+  // Adds the cells of communication that no mark stands for. `around`: the mark whose work it is in; null where it is
+  // in none.
+  void add_loose(size_t p, uint32_t slice, const CellMark* around, bool unsure, PartCells& out) const {
+    const Part& part = trace_.parts[p];
+    const uint16_t step = part.slices.step[slice];
+    if (around == nullptr && step == 0) return;
+    for (const MessageKind& what : message_kinds(trace_, p, slice, around, map_.chunks)) {
+      if (!what.known) {
+        ++out.unknown_messages;
         continue;
-      } else if (spans.has_messages && mark.kind == CellKind::kCollective) {
-        continue;  // nothing was exchanged in it: UNSHARD of a model that is not sharded
-      } else if (spans.has_operators && is_compute(mark.kind)) {
-        ++out.empty;
-        cell.start_ns = cell.end_ns;
       }
-      out.calls |= !spans.on_device && is_message(mark.kind) && !spans.spans[m].is_whole;
+      Cell cell{.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number),
+                .part = static_cast<int32_t>(p),
+                .kind = what.kind,
+                .start_ns = part.slices.start_ns[slice],
+                .end_ns = part.slices.end_ns(slice),
+                .slice = slice};
+      if (around != nullptr) {
+        cell.chunk = chunk_of(*around, unsure);
+        const bool forward = is_of_forward(what.kind);
+        if (is_message(what.kind) && forward == (around->kind == CellKind::kForward))
+          cell.micro_batch = around->micro_batch;
+      }
       out.cells.push_back(cell);
     }
-    out.clipped = clip_overlaps(out.cells);
-    for (const LooseCommunication& loose : spans.loose) {
-      const CellMark* around = loose.mark == UINT32_MAX ? nullptr : &marks[loose.mark];
-      const uint16_t step = part.slices.step[loose.slice];
-      if (around == nullptr && step == 0) continue;
-      for (const MessageKind& what : message_kinds(trace_, p, loose.slice, around, map_.chunks)) {
-        if (!what.known) {
-          ++out.unknown_messages;
-          continue;
-        }
-        Cell cell{.step = around != nullptr ? around->step : static_cast<int32_t>(part.steps[step - 1u].number),
-                  .part = static_cast<int32_t>(p),
-                  .kind = what.kind};
-        if (around != nullptr) {
-          cell.chunk = chunk_of(*around, unsure);
-          const bool forward = is_of_forward(what.kind);
-          if (is_message(what.kind) && forward == (around->kind == CellKind::kForward))
-            cell.micro_batch = around->micro_batch;
-        }
-        cell.start_ns = part.slices.start_ns[loose.slice];
-        cell.end_ns = part.slices.end_ns(loose.slice);
-        cell.slice = loose.slice;
-        out.cells.push_back(cell);
-      }
-    }
-    return out;
   }
 
   void say(const std::vector<PartCells>& parts, bool unsure) {
