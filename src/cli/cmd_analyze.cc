@@ -127,6 +127,17 @@ void write_text(const Table& table, const TextStyle& style, const Terminal& term
                                       style.max_rows, style.whole_names, style.origin_ns, terminal.chinese()));
 }
 
+// Writes tables with blank lines between them, and one before them unless they are the first.
+void write_tables(const std::vector<Table>& tables, bool csv, const TextStyle& style, const Terminal& terminal,
+                  bool first, OutputFile& out) {
+  for (const Table& table : tables) {
+    if (!first) out.write("\n");
+    first = false;
+    if (csv) write_table_csv(table, [&](const std::string& text) { out.write(text); });
+    else write_text(table, style, terminal, out);
+  }
+}
+
 }  // namespace
 
 Result<int> run_analyze(const Arguments& given) {
@@ -168,21 +179,16 @@ Result<int> run_analyze(const Arguments& given) {
       out->write(terminal_text(result->foreign, true));
       continue;
     }
+    style.titled = chosen->size() > 1 || result->tables.size() > 1;
     if (format == "json") {
       // Several answers are the elements of one array.
       if (chosen->size() > 1) out->write(first ? "[\n" : ",\n");
-      first = false;
       write_json(*analysis, *result, *out);
       if (chosen->size() == 1) out->write("\n");
-      continue;
+    } else {
+      write_tables(result->tables, format == "csv", style, *terminal, first, *out);
     }
-    style.titled = chosen->size() > 1 || result->tables.size() > 1;
-    for (const Table& table : result->tables) {
-      if (!first) out->write("\n");
-      first = false;
-      if (format == "csv") write_table_csv(table, [&](const std::string& text) { out->write(text); });
-      else write_text(table, style, *terminal, *out);
-    }
+    first = first && format != "json" && result->tables.empty();
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");
   TRY_OK(out->commit());
