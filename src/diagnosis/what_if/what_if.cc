@@ -148,24 +148,14 @@ bool WhatIf::has_stage(int32_t stage, int32_t dp) const {
 
 WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagnostics& notes, WhatIfUse use) {
   const Trace& trace = run.trace();
-  const std::vector<int32_t>& outliers = sums_of(run).outliers;
   WhatIf w;
   w.gap_ns_ = step_means_of(run).usual.gap_ns;
   w.graph_ = std::move(graph);
   w.hosts_alone_ = of_hosts_alone(trace);
   w.one_host_ = trace.machine_count() == 1 && trace.parts.front().machine != kUnknown;
-  for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
-  for (const GraphStep& step : w.graph_->steps)
-    w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
-  if (!outliers.empty()) notes.add(problem::what_if_outliers, {}, outliers.size());
-  if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1) notes.add(problem::what_if_one_step);
-  const int32_t stages = std::max(trace.pipeline_stages, w.graph_->stage_count);
-  std::vector<uint8_t> seen(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1));
-  for (size_t op = 0; op < w.graph_->size(); ++op)
-    if (const int32_t stage = w.graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
-      seen[stage] = 1;
-  w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
-  if (!w.whole_) notes.add(problem::what_if_stages_missing);
+  w.ranks_ = mapped<int32_t>(trace.parts, &Part::rank);
+  w.take_steps(sums_of(run).outliers, notes);
+  w.look_for_stages(trace.pipeline_stages, notes);
   // The theoretical times of cells are not needed here, and for a large run they take 28 B per cell. So only the
   // schedule is recognised unless the theory has been made before.
   if (const TheoryRun* theory = made_theory_of(run)) {
@@ -184,32 +174,53 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     w.measure_usual();
     w.measure_links(trace);
   }
+  w.measure_error();
+  return w;
+}
+
+// Outliers do not count.
+void WhatIf::take_steps(const std::vector<int32_t>& outliers, Diagnostics& notes) {
+  for (const GraphStep& step : graph_->steps)
+    counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
+  if (!outliers.empty()) notes.add(problem::what_if_outliers, {}, outliers.size());
+  if (std::count(counts_.begin(), counts_.end(), 1) == 1) notes.add(problem::what_if_one_step);
+}
+
+void WhatIf::look_for_stages(int32_t pipeline_stages, Diagnostics& notes) {
+  const int32_t stages = std::max(pipeline_stages, graph_->stage_count);
+  std::vector<uint8_t> seen(std::min<int64_t>(stages, static_cast<int64_t>(graph_->size()) + 1));
+  for (size_t op = 0; op < graph_->size(); ++op)
+    if (const int32_t stage = graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
+      seen[stage] = 1;
+  whole_ = std::ranges::find(seen, 0) == seen.end();
+  if (!whole_) notes.add(problem::what_if_stages_missing);
+}
+
+// Replays the run as it was, in both ways: the differences from the recorded steps are the errors of other answers.
+void WhatIf::measure_error() {
   const Changes nothing;
-  const World present = w.world_of(nothing);
-  w.graph_step_ns_ = replay_world(*w.graph_, [&](const WorldStretch& s) { w.apply(present, s); });
-  double count = 0;
-  w.order_step_ns_.assign(w.graph_->steps.size(), kNaN);
-  if (w.order_.known())
-    w.order_step_ns_ = w.order_.step_ns(*w.graph_, w.present_times(), w.layers_, w.order_.present());
-  double whole = 0, whole_recorded = 0;
-  for (size_t s = 0; s < w.graph_->steps.size(); ++s) {
-    if (!w.counts_[s]) continue;
-    const double span = w.graph_->steps[s].span_ns;
-    w.error_.recorded_ns += span;
-    w.error_.graph_ns += w.graph_step_ns_[s];
+  const World present = world_of(nothing);
+  graph_step_ns_ = replay_world(*graph_, [&](const WorldStretch& s) { apply(present, s); });
+  order_step_ns_.assign(graph_->steps.size(), kNaN);
+  if (order_.known()) order_step_ns_ = order_.step_ns(*graph_, present_times(), layers_, order_.present());
+  double count = 0, whole = 0, whole_recorded = 0;
+  for (size_t s = 0; s < graph_->steps.size(); ++s) {
+    if (!counts_[s]) continue;
+    const double span = graph_->steps[s].span_ns;
+    error_.recorded_ns += span;
+    error_.graph_ns += graph_step_ns_[s];
     ++count;
-    if (std::isnan(w.order_step_ns_[s])) continue;
-    w.error_.order_ns += w.order_step_ns_[s];
+    if (std::isnan(order_step_ns_[s])) continue;
+    error_.order_ns += order_step_ns_[s];
     whole_recorded += span;
     ++whole;
   }
   if (count > 0) {
-    w.error_.recorded_ns = w.error_.recorded_ns / count + w.gap_ns_;
-    w.error_.graph_ns = w.error_.graph_ns / count + w.gap_ns_;
+    error_.recorded_ns = error_.recorded_ns / count + gap_ns_;
+    error_.graph_ns = error_.graph_ns / count + gap_ns_;
   }
   // Steps that are not whole have no order replay, so this error is that of the whole ones.
-  w.error_.order_ns = whole > 0 ? w.error_.recorded_ns + (w.error_.order_ns - whole_recorded) / whole : kNaN;
-  return w;
+  error_.order_ns = whole > 0 ? error_.recorded_ns + (error_.order_ns - whole_recorded) / whole : kNaN;
 }
 
 Price WhatIf::price_of(const std::vector<double>& before, const std::vector<double>& after, double held) const {

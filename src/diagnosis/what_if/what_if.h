@@ -152,6 +152,9 @@ class WhatIf {
   void apply(const World& world, const WorldStretch& stretch) const;
   OpTimesView::Rule rule_of(const World& world) const;                   // `world` must outlive it
   OpTimesView present_times() const { return OpTimesView(launch_ns_); }  // of the scenario without changes
+  void take_steps(const std::vector<int32_t>& outliers, Diagnostics& notes);
+  void look_for_stages(int32_t pipeline_stages, Diagnostics& notes);
+  void measure_error();
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);
