@@ -304,6 +304,23 @@ void LiveRun::tell_problems(const std::function<void(const Text&)>& say) {
   }
 }
 
+// A slow rank makes steps long. These are not reported next to it, neither at its onset nor when only they are left.
+// Where it is the only rank of its stage, either may be named.
+bool LiveRun::is_part_of(const Seen& one, const std::vector<Seen>& others) {
+  const auto places = [](const Finding& f) {
+    std::vector<Place> all = f.places;
+    all.insert(all.end(), f.or_else.begin(), f.or_else.end());
+    return all;
+  };
+  return one.finding.step && !key_of(one.finding).empty() && std::ranges::any_of(others, [&](const Seen& all) {
+           const bool in_time = all.last_step == 0 || (*one.finding.step <= all.last_step &&
+                                                       *one.finding.step > all.begin_step - int64_t{kFewSteps});
+           return !all.finding.step && in_time &&
+                  (key_of(all.finding) == key_of(one.finding) ||
+                   !shared_places(places(all.finding), places(one.finding)).empty());
+         });
+}
+
 // Is called with the lock held.
 void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Seen& seen) {
@@ -311,22 +328,6 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     const Text text = words(name, Args().set("step", step).set("title", Text{title.en, title.in(true)}));
     say(text);
     tell(seen.is_gone ? "finding.ends" : "finding.begins", text, seen, step);
-  };
-  // A slow rank makes steps long. These are not reported next to it, neither at its onset nor when only they are left.
-  // Where it is the only rank of its stage, either may be named.
-  const auto places = [](const Finding& f) {
-    std::vector<Place> all = f.places;
-    all.insert(all.end(), f.or_else.begin(), f.or_else.end());
-    return all;
-  };
-  const auto is_part_of = [&](const Seen& one, const std::vector<Seen>& others) {
-    return one.finding.step && !key_of(one.finding).empty() && std::ranges::any_of(others, [&](const Seen& all) {
-             const bool in_time = all.last_step == 0 || (*one.finding.step <= all.last_step &&
-                                                         *one.finding.step > all.begin_step - int64_t{kFewSteps});
-             return !all.finding.step && in_time &&
-                    (key_of(all.finding) == key_of(one.finding) ||
-                     !shared_places(places(all.finding), places(one.finding)).empty());
-           });
   };
   const std::vector<Seen> all_found = found;
   std::erase_if(found, [&](const Seen& s) { return is_part_of(s, all_found) || is_part_of(s, findings_); });

@@ -144,6 +144,7 @@ class LiveRun {
   void look_at_many(const std::vector<RunningStep>& steps);
   void take_many(const std::function<void(const Text&)>& say);
   void take(Look look, double seconds, const std::function<void(const Text&)>& say);
+  static bool is_part_of(const Seen& one, const std::vector<Seen>& others);
   void take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say);
   void tell(const char* event, const Text& line, const Seen& seen, int64_t step);
   Metrics measured() const;
