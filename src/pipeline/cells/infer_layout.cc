@@ -82,7 +82,7 @@ size_t falling_period(const std::vector<int32_t>& list) {
 
 struct Layout {
   int32_t stages = 0, peers = 1;
-  std::string_view how = {};  // the words that say how it was found
+  std::string_view how;  // the words that say how it was found
 };
 
 Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
@@ -228,6 +228,19 @@ Layout from_time(const std::vector<LayoutFacts>& facts) {
   return layout;
 }
 
+void say_layout(Trace& trace, const Layout& layout, int32_t replicas, bool stated) {
+  const auto times_of = [](const std::string& what, int32_t times) {
+    return times > 1 ? words("layout.inferred." + what, Args().set(what, int64_t{times})) : Text();
+  };
+  trace.diagnostics.add(problem::layout_inferred, Args()
+                                                      .count("stages", layout.stages)
+                                                      .set("replicas", times_of("replicas", replicas))
+                                                      .set("peers", times_of("peers", layout.peers))
+                                                      .flag("one", layout.stages == 1 && replicas == 1)
+                                                      .set("how", words(layout.how))
+                                                      .flag("guessed", !stated));
+}
+
 bool fill_layout(Trace& trace, int32_t stages) {
   const auto count = static_cast<int32_t>(trace.parts.size());
   const bool known = std::ranges::none_of(trace.parts, [](const Part& part) { return part.stage == kUnknown; });
@@ -276,18 +289,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
     part.stage = (seat % per_replica) / layout.peers;
     last = std::max(last, seat);
   }
-  const int32_t replicas = last / per_replica + 1;
-  const auto times_of = [](const std::string& what, int32_t times) {
-    return times > 1 ? words("layout.inferred." + what, Args().set(what, int64_t{times})) : Text();
-  };
-  if (count > 1)
-    trace.diagnostics.add(problem::layout_inferred, Args()
-                                                        .count("stages", layout.stages)
-                                                        .set("replicas", times_of("replicas", replicas))
-                                                        .set("peers", times_of("peers", layout.peers))
-                                                        .flag("one", layout.stages == 1 && replicas == 1)
-                                                        .set("how", words(layout.how))
-                                                        .flag("guessed", !(stages > 0)));
+  if (count > 1) say_layout(trace, layout, last / per_replica + 1, stages > 0);
   return reported;
 }
 
