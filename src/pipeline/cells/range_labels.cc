@@ -131,6 +131,8 @@ class Labeller {
     const int32_t chunks = chunks_of_a_micro_batch(usual.schedule);
     return forwards <= 0 || forwards % chunks != 0 ? usual.schedule.sizes.micro_batches : forwards / chunks;
   }
+  std::vector<RowAlignment> align_all(RangeLabels& out) const;
+  RowOrder order_of_labels(const RowHypothesis& hypothesis, const RangeLabels& labels) const;
   void count_lost(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way,
                   OffSchedule& off) const;
   void say_off(const RowHypothesis& hypothesis, const RowList& list, const RowAlignment& way, RangeLabels& out) const;
@@ -174,7 +176,7 @@ void Labeller::say_off(const RowHypothesis& hypothesis, const RowList& list, con
   const bool chunks = hypothesis.schedule.sizes.chunks > 1;
   size_t at = 0;
   while (at < n && way.early[at] == static_cast<int32_t>(at)) ++at;
-  OffSchedule off{.part = list.part, .step = list.step, .row = at, .edits = way.edits};
+  OffSchedule off{.part = list.part, .step = list.step, .row = static_cast<int64_t>(at), .edits = way.edits};
   if (at < expected.size()) off.expected = row_text(expected[at], chunks);
   if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
   const bool headless = n > 0 && way.late[0] > 0 && n < expected.size();
@@ -224,14 +226,9 @@ void Labeller::decide(const RowHypothesis& hypothesis, const RowOrder& order, co
   }
 }
 
-RangeLabels Labeller::label(const RowHypothesis& hypothesis) const {
-  RangeLabels out;
-  out.made = {hypothesis};
-  out.rows.resize(rows_.parts.size());
-  for (size_t p = 0; p < out.rows.size(); ++p) out.rows[p].assign(rows_.parts[p].size(), kNoLabel);
-  out.list_proven.assign(lists_.lists.size(), 0);
-  for (const RowList& list : lists_.lists) prepare(list, out.made);
-  std::vector<std::pair<size_t, RowAlignment>> open;  // lists with rows that the two alignments place differently
+// Labels the rows of lists that are a step of the schedule, and returns how each list lies along it. A row gets a label
+// here where the earliest and the latest alignment agree.
+std::vector<RowAlignment> Labeller::align_all(RangeLabels& out) const {
   std::vector<RowAlignment> ways(lists_.lists.size());
   parallel_for(lists_.lists.size(), [&](size_t l) {
     const RowList& list = lists_.lists[l];
@@ -251,33 +248,47 @@ RangeLabels Labeller::label(const RowHypothesis& hypothesis) const {
     if (lists_.lists[l].guessed && !ways[l].close) doubtful.insert(lists_.lists[l].step);
   for (size_t l = 0; l < ways.size(); ++l) {
     const RowList& list = lists_.lists[l];
-    if (list.guessed && doubtful.count(list.step) > 0) {
-      ways[l] = {};
-      std::fill(out.rows[list.part].begin() + list.begin, out.rows[list.part].begin() + list.end, kNoLabel);
-    }
+    if (!list.guessed || !doubtful.contains(list.step)) continue;
+    ways[l] = {};
+    std::fill(out.rows[list.part].begin() + list.begin, out.rows[list.part].begin() + list.end, kNoLabel);
+  }
+  return ways;
+}
+
+RowOrder Labeller::order_of_labels(const RowHypothesis& hypothesis, const RangeLabels& labels) const {
+  RowOrder order(trace_, rows_, hypothesis.schedule);
+  for (size_t l = 0; l < lists_.lists.size(); ++l) {
+    const RowList& list = lists_.lists[l];
+    for (size_t i = list.begin; labels.list_proven[l] && i < list.end; ++i)
+      if (const ExpectedRow& label = labels.rows[list.part][i]; label.action_count > 0)
+        order.add(list, static_cast<uint32_t>(i), label);
+  }
+  order.finish();
+  return order;
+}
+
+RangeLabels Labeller::label(const RowHypothesis& hypothesis) const {
+  RangeLabels out;
+  out.made = {hypothesis};
+  out.rows.resize(rows_.parts.size());
+  for (size_t p = 0; p < out.rows.size(); ++p) out.rows[p].assign(rows_.parts[p].size(), kNoLabel);
+  out.list_proven.assign(lists_.lists.size(), 0);
+  for (const RowList& list : lists_.lists) prepare(list, out.made);
+  const std::vector<RowAlignment> ways = align_all(out);
+  std::vector<size_t> open;  // lists with rows that the two alignments place differently
+  for (size_t l = 0; l < ways.size(); ++l) {
     out.list_proven[l] = ways[l].close ? 1 : 0;
     if (ways[l].close && ways[l].edits > 0) say_off(known(lists_.lists[l], out.made), lists_.lists[l], ways[l], out);
-    if (ways[l].close && ways[l].early != ways[l].late) open.emplace_back(l, std::move(ways[l]));
+    if (ways[l].close && ways[l].early != ways[l].late) open.push_back(l);
   }
-  const auto order_of_labels = [&] {
-    RowOrder order(trace_, rows_, hypothesis.schedule);
-    for (size_t l = 0; l < lists_.lists.size(); ++l) {
-      const RowList& list = lists_.lists[l];
-      for (size_t i = list.begin; out.list_proven[l] && i < list.end; ++i)
-        if (const ExpectedRow& label = out.rows[list.part][i]; label.action_count > 0)
-          order.add(list, static_cast<uint32_t>(i), label);
-    }
-    order.finish();
-    return order;
-  };
   if (!open.empty()) {
-    const RowOrder order = order_of_labels();
-    for (const auto& [l, way] : open) {
+    const RowOrder order = order_of_labels(hypothesis, out);
+    for (const size_t l : open) {
       const RowList& list = lists_.lists[l];
-      decide(known(list, out.made), order, list, way, out.rows[list.part]);
+      decide(known(list, out.made), order, list, ways[l], out.rows[list.part]);
     }
   }
-  const RowOrder::Verdict verdict = order_of_labels().check();
+  const RowOrder::Verdict verdict = order_of_labels(hypothesis, out).check();
   out.checked = verdict.checked;
   out.wrong = verdict.wrong;
   for (const auto& [part, row] : verdict.rows) out.rows[part][row] = kNoLabel;
