@@ -1,5 +1,6 @@
+#include "mcp/tool_table.h"
+
 #include "base/word_files.h"
-#include "mcp/tools.h"
 
 namespace stageline::mcp {
 namespace {
