@@ -1,7 +1,6 @@
 #include "base/csv.h"
 
 namespace stageline {
-
 namespace {
 
 // Returns true for text that a spreadsheet would execute instead of showing it: the name of an operator may look like a
@@ -46,14 +45,7 @@ bool next_csv_record(std::string_view& rest, std::vector<std::string_view>& fiel
     if (i < rest.size() && rest[i] == '"' && storage.size() < storage.capacity()) {
       std::string text;
       for (++i; i < rest.size(); ++i) {
-        if (rest[i] == '"') {
-          if (i + 1 < rest.size() && rest[i + 1] == '"') {
-            ++i;
-          } else {
-            ++i;
-            break;
-          }
-        }
+        if (rest[i] == '"' && (++i == rest.size() || rest[i] != '"')) break;  // a doubled quote is one of the text
         if (rest[i] == '\n') ++*lines;
         text += rest[i];
       }

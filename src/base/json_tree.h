@@ -8,8 +8,8 @@ namespace stageline {
 
 struct JsonTree {
   ValueTree tree;
-  int64_t broken_at =
-      -1;  // position from which the text is damaged; elements before it are in the tree; −1: not damaged
+  // Position from which the text is damaged; elements before it are in the tree; −1: not damaged.
+  int64_t broken_at = -1;
 };
 
 // Parses the text; at most 64 levels. O(bytes). Errors: kBadInput when nothing could be read (the message names `path`

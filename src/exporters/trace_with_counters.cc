@@ -67,8 +67,8 @@ void add_exact(const TorchRun& run, const TorchRank& rank, std::vector<std::stri
 }  // namespace
 
 Status write_trace_with_counters(const ExportInput& input, const std::string& path) {
-  Result<TorchRun> run =
-      make_torch_run(input.trace, {input.options.hta, !input.options.hta});  // HTA's counters end before the last step
+  // HTA's counters end before the last step.
+  Result<TorchRun> run = make_torch_run(input.trace, {input.options.hta, !input.options.hta});
   if (!run) return std::move(run).error();
   const auto held = torch_rank(*run, input.options.part);
   const TorchRank& rank = *held;

@@ -78,8 +78,8 @@ struct MergedCalls {
   // Index: [column][node]; a node's own, without what is below it.
   std::vector<std::vector<int64_t>> host_ns, device_ns, calls;
   size_t left_out = 0;  // paths that have no node of their own and count in a rest
-  double max_left_out =
-      0;  // the largest share that one of them has of its column's host or device time, with all below it
+  // The largest share that one of them has of its column's host or device time, with all below it.
+  double max_left_out = 0;
 };
 
 // Keeps at most `max_nodes` paths (nodes for the rests come on top). It keeps those with the largest share of the host

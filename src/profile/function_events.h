@@ -56,9 +56,9 @@ class FunctionNames {
 
 struct FunctionEvent {
   int64_t start_ns = 0, end_ns = 0;
-  int64_t self_host_ns =
-      0;                  // own time without direct children; below 0 where these overlap; 0 of async and device events
-  int64_t device_ns = 0;  // for a host call, work of the calls inside it too; for a device event, its duration
+  // Own time without direct children; below 0 where these overlap; 0 of async and device events.
+  int64_t self_host_ns = 0;
+  int64_t device_ns = 0;           // for a host call, work of the calls inside it too; for a device event, its duration
   int64_t self_device_ns = 0;      // for a host call, the work that it owns itself
   uint32_t slice = kNoSliceIndex;  // slice of the part; memory records have none
   int32_t parent = kNone;          // index of the enclosing event, which is always smaller than the event's own index
