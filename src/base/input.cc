@@ -382,9 +382,7 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
   size_t filled = 0;
   for (;;) {
     if (filled == out.size()) {
-      if (filled > limit)
-        return make_error(ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", "",
-                          {path});
+      if (filled > limit) break;
       out.resize(std::min(std::max<size_t>(out.size() * 2, 1 << 16), limit + 1));
     }
     TRY(n, input->read(out.data() + filled, out.size() - filled));
