@@ -147,6 +147,17 @@ int64_t slices_beside_cells(const Trace& trace) {
   return static_cast<int64_t>(trace.slice_count()) - distinct;
 }
 
+void say_left_out(const Source& source, Diagnostics& diagnostics) {
+  for (const std::string& path : source.unreadable) {
+    // The reader's note on such a file follows from this.
+    std::erase_if(diagnostics.items(),
+                  [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
+    diagnostics.add(problem::source_unreadable, {path});
+  }
+  for (const std::string& path : source.copies) diagnostics.add(problem::source_copies, {path});
+  for (const std::string& path : source.repeated) diagnostics.add(problem::source_repeated, {path});
+}
+
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
@@ -173,14 +184,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   trace->diagnostics.merge(choice);
   if (!options.devices.empty() && !(*reader)->takes_devices)
     trace->diagnostics.add(problem::filter_no_devices, Args().set("reader", (*reader)->name));
-  for (const std::string& path : source->unreadable) {
-    // The reader's note on such a file follows from this.
-    std::erase_if(trace->diagnostics.items(),
-                  [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
-    trace->diagnostics.add(problem::source_unreadable, {path});
-  }
-  for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
-  for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
+  say_left_out(*source, trace->diagnostics);
   apply_clock_manifest(*source, *trace);
   if (has_only_communication(*trace)) trace->diagnostics.add(problem::source_only_communication);
   account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
