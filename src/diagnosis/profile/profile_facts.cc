@@ -225,8 +225,8 @@ void see_changing_shapes(const Trace& trace, ProfileFacts& facts) {
   facts.changing_most = trace.names.text(most->first);
 }
 
-// Returns the time in which a host was recorded: its steps or, where there are none, all its rows. The time between
-// two recordings of a rank does not count. Time that several ranks recorded counts once.
+// Returns the time in which a host was recorded: its steps, without the time between them, or, where there are none,
+// all its rows. The time between two recordings of a rank does not count. Time that several ranks recorded counts once.
 double host_time_ns(const Trace& trace, const ProfileSums& sums) {
   std::set<int64_t> steps;
   for (const DeviceSums& rank : sums.ranks)
@@ -241,7 +241,7 @@ double host_time_ns(const Trace& trace, const ProfileSums& sums) {
       spans[std::ranges::upper_bound(later, start_ns) - later.begin()].add(start_ns, end_ns);
     };
     for (const ProfilerStep& step : part.steps)
-      if (steps.contains(step.number)) add(step.start_ns, step.end_ns);
+      if (steps.contains(step.number)) recorded.push_back({step.start_ns, step.end_ns});
     for (size_t i = 0; i < part.slices.size() && steps.empty(); ++i)
       add(part.slices.start_ns[i], part.slices.end_ns(i));
     for (const Span& span : spans)

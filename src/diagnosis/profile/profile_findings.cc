@@ -301,7 +301,10 @@ Headline account_for(const Trace& trace, const ProfileFacts& facts, const Profil
 
 // The share of a loss, with the digits of the bar where it is a part of it.
 std::string share_text(const Headline& headline, const Finding& finding) {
-  const std::string_view part = finding.id == "comm.exposed" ? "comm" : finding.id == "memory.exposed" ? "memory" : "";
+  const std::string_view part = finding.id == "comm.exposed"     ? "comm"
+                                : finding.id == "memory.exposed" ? "memory"
+                                : finding.id == "input.loading"  ? "idle-input"
+                                                                 : "";
   const auto at = std::ranges::find(headline.parts, part, &SpanPart::id);
   if (at == headline.parts.end() || percent(at->share) != percent(finding.weight)) return percent(finding.weight);
   return printed_shares(headline)[at - headline.parts.begin()];
@@ -310,7 +313,10 @@ std::string share_text(const Headline& headline, const Finding& finding) {
 // Says what every loss costs as time of a step, and how the bar adds up.
 void tell(const ProfileFacts& facts, Findings& out) {
   for (Finding& x : out.list) {
-    if (!facts.accounted) continue;
+    if (!facts.accounted) {
+      if (x.id == "input.loading") x.value = share_text(out.headline, x);
+      continue;
+    }
     x.lost_ns_per_step = x.weight * facts.step_ns;
     if (!(x.weight > 0)) continue;
     x.value = human_duration(x.lost_ns_per_step) + " (" + share_text(out.headline, x) + ")";
