@@ -11,6 +11,9 @@ namespace stageline {
 void add_step_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
                        std::vector<Finding>& out);
 
+// Adds host.compile: how much of the recording a compiler works, the union of its ranges on all threads of a rank.
+void add_compilation(const Trace& trace, const ProfileFacts& facts, std::vector<Finding>& out);
+
 // For a run without device work: the host's steps as parts that add up, with its longest operator in the lead.
 void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& headline);
 

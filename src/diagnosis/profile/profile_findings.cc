@@ -270,6 +270,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
   add_waiting(facts, list);
   if (facts.accounted) add_uneven_experts(trace, facts, job, list);
   add_step_findings(trace, facts, sums, list);
+  add_compilation(trace, facts, list);
   add_link_findings(trace, facts, sums, list);
   if (facts.accounted) name_largest(facts, account, list);
   if (ledger) explain_by_experts(*ledger, list);
