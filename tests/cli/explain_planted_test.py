@@ -251,6 +251,20 @@ class ExplainPlanted(Case):
                     lines = sum(part['ns'] for part in found['account'])
                     self.assertAlmostEqual(lines, found['step_ns'], delta=0.02 * found['step_ns'])
 
+    def test_long_micro_batches_are_long_on_a_rank_that_was_not_read(self):
+        lengths = lambda st, d, s, k, mb: max(0.5, 1 + 0.4 * noise('length', st, d, mb))  # noqa: E731
+        last = lambda st, d, s, k, mb: 3 if mb == 7 else 1  # noqa: E731
+        for cost, id_, unread in ((lengths, 'sequence.long', (0, 1)), (last, 'micro_batch.slow', (1, 2))):
+            whole = Planted(**WELL, cost=cost)
+            lost_ns = self.reported('all-read', whole)[1]['findings'][0]['lost_ns']
+            for gone in unread:
+                with self.subTest(id_, gone=gone):
+                    ill = Planted(**WELL, cost=cost)
+                    ill.rows = [row for row in ill.rows if row[1] != gone]
+                    first = self.reported('long-unread', ill)[1]['findings'][0]
+                    self.assertEqual(first['id'], id_)
+                    self.assertAlmostEqual(first['lost_ns'], lost_ns, delta=SHARE * lost_ns)
+
     def test_a_missing_rank_is_no_reason_for_a_cause(self):
         for how in (dict(dp=1), dict(dp=3), dict(dp=3, messages=True)):
             for gone in range(4):

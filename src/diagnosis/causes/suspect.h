@@ -87,6 +87,14 @@ struct CauseScene {
     return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() && !carried.held.contains(op) &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
   }
+  // Returns whether work that was not read takes a part of this time: of a message past missing ranks, or of the delay
+  // of a cell of which the input, or what its rank did before, was not read. O(log steps).
+  bool holds_unread(uint32_t op) const {
+    if (coverage.whole()) return false;
+    if (is_compute(graph.kind[op])) return graph.cell[op] != kNoCell && !coverage.fed(graph.cell[op]);
+    return graph.cell[op] == kNoCell && is_message(graph.kind[op]) && times.chunks() == 1 && !graph.waits(op).empty() &&
+           std::abs(graph.stage(graph.waits(op).front()) - graph.stage(op)) > 1;
+  }
   template <class Body>
   // Calls body(op, step of the graph) for operations of the steps that count.
   void each_op(const Body& body) const {

@@ -31,8 +31,14 @@ void suspect_long_place(CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.own = LongPlaceOwn{position.within, position.every_stage, position.own_ns};
     suspect.cause.certain = true;
     suspect.cause.price.excess_error = position.excess_error;
-    suspect.without = [&positions, number = static_cast<uint8_t>(i + 1)](uint32_t op, double& dur, double&) {
-      if (positions.of[op] == number) dur /= positions.factor[op];
+    // A micro-batch that is long on most stages is so where it was not read.
+    suspect.without = [&positions, &scene, number = static_cast<uint8_t>(i + 1),
+                       everywhere = position.stage == kUnknown](uint32_t op, double& dur, double& delay) {
+      const bool unread = everywhere && scene.holds_unread(op), work = is_compute(scene.graph.kind[op]);
+      const uint32_t of = unread && !work ? scene.graph.waits(op).front() : op;
+      if (positions.of[of] != number) return;
+      if (unread && work) delay /= positions.factor[of];
+      dur /= positions.factor[of];
     };
     out.push_back(std::move(suspect));
   }

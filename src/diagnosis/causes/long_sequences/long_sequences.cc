@@ -20,6 +20,16 @@ int32_t same_in_few_steps(const CauseScene& scene) {
   return same && std::cmp_equal(steps.size(), std::ranges::count(scene.counts, true)) ? number : kUnknown;
 }
 
+// The scenario in which each micro-batch's work takes factor(op) times as long, also where it was not read.
+template <class Factor> CauseWorld with_lengths(const CauseScene& scene, const Factor& factor) {
+  return [&scene, factor](uint32_t op, double& dur, double& delay) {
+    dur *= factor(op);
+    if (!scene.holds_unread(op)) return;
+    if (is_compute(scene.graph.kind[op])) delay *= factor(op);
+    else dur *= factor(scene.graph.waits(op).front());
+  };
+}
+
 }  // namespace
 
 void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
@@ -30,8 +40,8 @@ void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
   suspect.cause.figures = {.ratio = all.long_factor, .count = all.long_ones, .of = all.all};
   if (const int32_t number = same_in_few_steps(scene); number != kUnknown)
     suspect.cause.or_else = {{.kind = PlaceKind::kMicroBatches, .first = number, .last = number}};
-  suspect.without = [&scene](uint32_t op, double& dur, double&) { dur /= scene.times.long_factor(op); };
-  suspect.evened = [&scene](uint32_t op, double& dur, double&) { dur *= scene.times.even_factor(op); };
+  suspect.without = with_lengths(scene, [&scene](uint32_t op) { return 1 / scene.times.long_factor(op); });
+  suspect.evened = with_lengths(scene, [&scene](uint32_t op) { return scene.times.even_factor(op); });
   out.push_back(std::move(suspect));
 }
 
