@@ -1,4 +1,4 @@
-// What tools agents can call, and with which arguments, as words.json declares them.
+// The tools that agents can call, with their arguments, as words.json declares them.
 #pragma once
 
 #include "mcp/answer_parts.h"

@@ -33,7 +33,7 @@ class HostProfileTest(Case):
         said = self.said(path)
         self.assertIn('Code is compiled during the recording', said)
         flat = ' '.join(said.split())
-        self.assertIn('Compiling takes 40.0 ms, for example in _compile.compile_inner (dynamo_timed); the last of it ends 50.0 ms after the recording begins', flat)
+        self.assertIn('Compiling takes 40.0 ms, for example in _compile.compile_inner (dynamo_timed); the last of it ends 50.0 ms after the recording starts', flat)
         self.assertIn('The operators of the bar include it.', flat)
 
     def test_running_compiled_code_is_no_compilation(self):
@@ -52,7 +52,7 @@ class HostProfileTest(Case):
         self.assertNotIn('TORCH_LOGS', self.said(path))
 
     def test_devices_have_the_account_and_compiling_a_note(self):
-        """The idle time of a device has owners, so what a compiler takes is not added to them. The one stream waits for no other."""
+        """The idle time of a device has owners, so the time of a compiler is not added to them. The one stream waits for no other."""
         events = []
         for k in range(3):
             at = 1_000 + 30_000 * k

@@ -37,7 +37,7 @@ void check_bubbles(const Trace& trace) {
             1e-5 * w.stages[s].pipeline_ns);
 }
 
-// Of step 1 alone there is the same as of all steps, for every step adds to what a message takes.
+// The bubbles of step 1 alone are those of the whole run: the latency of messages comes from all steps.
 void check_one_step(const Trace& trace) {
   const TheoryRun theory = theory_of(trace);
   const auto bubbles_of = [&](const IsStep& of_step, Waterfall& whole) {

@@ -79,7 +79,7 @@ std::vector<Limit> offset_limits(const std::vector<Edge>& edges, const std::vect
   });
 }
 
-// What the bounds alone say of each node: facts, not guesses.
+// The bounds of each node's drift and offset: facts, not guesses.
 struct Facts {
   std::vector<int32_t> component;  // nodes that two-way traffic ties to each other
   Intervals drifts, offsets;

@@ -98,7 +98,7 @@ class DelayFinder {
     for (size_t p = 0; p < usual_cell_.size(); ++p) usual_cell_[p] = nearest_quantile(cells_.of(p, 1), 0.5);
   }
 
-  // Returns false where no rank has a delay that tells.
+  // Returns false where no rank has a known delay.
   bool measure_late() {
     delays_.make_room();
     for (uint32_t i = 0; i < sort_.size(); ++i)
@@ -138,7 +138,7 @@ class DelayFinder {
   const StepGraph& graph_;
   const RunCoverage& coverage_;
   HostDelays out_;
-  std::vector<uint8_t> sort_;  // of each operation whose delay tells, else UINT8_MAX
+  std::vector<uint8_t> sort_;  // of each operation whose delay is known, else UINT8_MAX
   std::vector<double> values_;
   Groups cells_, delays_;           // durations by part; delays by part and sort
   std::vector<double> usual_cell_;  // for each part
