@@ -8,10 +8,14 @@ const first = async (open, run) => {
   await page.waitForFunction(() => window.stageline?.overviewReady?.() || window.stageline?.compared?.());
   return page;
 };
-// A click on the bar of a step.
+// A click on the bar of a step, which is drawn anew when a later answer arrives.
 async function clickStep(page, number) {
-  const box = await page.locator(`.steps rect[data-step="${number}"]`).boundingBox();
-  await page.mouse.click(box.x + box.width / 2, box.y + box.height - 2);
+  const drawn = await page.waitForFunction(step => {
+    const box = document.querySelector(`.steps rect[data-step="${step}"]`)?.getBoundingClientRect();
+    return box?.height && {x: box.x + box.width / 2, y: box.bottom - 2};
+  }, number);
+  const {x, y} = await drawn.jsonValue();
+  await page.mouse.click(x, y);
 }
 
 export const cases = [
