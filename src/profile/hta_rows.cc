@@ -14,7 +14,7 @@ bool is_step_symbol(std::string_view name) {
   return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
 }
 
-// HTA's tests of all rows, in their order.
+// The side of each row, and the place of its correlation.
 struct RowSides {
   std::vector<uint8_t> gpu;    // hta_gpu_side()
   std::vector<uint32_t> slot;  // the place of its correlation, below `slots`; kNone without one
@@ -24,13 +24,12 @@ struct RowSides {
 
 RowSides sides_of(const TorchRun& run, const std::vector<TorchRow>& rows) {
   const IdSlots places(mapped<int64_t>(rows, &TorchRow::correlation));
-  RowSides sides{mapped<uint8_t>(rows, [&](const TorchRow& row) { return hta_gpu_side(run, row); }),
-                 mapped<uint32_t>(rows,
-                                  [&](const TorchRow& row) {
-                                    return row.correlation < 0 ? RowSides::kNone : places.slot(row.correlation);
-                                  }),
-                 places.size()};
-  return sides;
+  return {mapped<uint8_t>(rows, [&](const TorchRow& row) { return hta_gpu_side(run, row); }),
+          mapped<uint32_t>(rows,
+                           [&](const TorchRow& row) {
+                             return row.correlation < 0 ? RowSides::kNone : places.slot(row.correlation);
+                           }),
+          places.size()};
 }
 
 // Links the rows of every correlation that has both sides: each host row gets the last device row of the file, and each

@@ -8,7 +8,7 @@ const first = async (open, run) => {
   await page.waitForFunction(() => window.stageline?.overviewReady?.() || window.stageline?.compared?.());
   return page;
 };
-// A click on the bar of a step, which is drawn anew when a later answer arrives.
+// A click on the bar of a step, as soon as the bar has a place on the page.
 async function clickStep(page, number) {
   const drawn = await page.waitForFunction(step => {
     const box = document.querySelector(`.steps rect[data-step="${step}"]`)?.getBoundingClientRect();

@@ -87,8 +87,8 @@ struct CauseScene {
     return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() && !carried.held.contains(op) &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
   }
-  // Returns whether work that was not read takes a part of this time: of a message past missing ranks, or of the delay
-  // of a cell of which the input, or what its rank did before, was not read. O(log steps).
+  // Returns whether work that was not read is a part of a message's time or of a cell's delay. The message goes past
+  // missing ranks; the cell's input, or its rank's work before it, was not read. O(log steps).
   bool holds_unread(uint32_t op) const {
     if (coverage.whole()) return false;
     if (is_compute(graph.kind[op])) return graph.cell[op] != kNoCell && !coverage.fed(graph.cell[op]);

@@ -80,9 +80,9 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
   measure_tails(graph);
 }
 
-// Puts the operations of one step of one replica, lists first … last − 1, into slots, and returns the first slot of
-// each pipeline: where a stage has several tensor-parallel ranks, the k-th ranks of all stages make one. Nothing is
-// returned where a list has another size than the schedule.
+// Puts the operations of one step of one replica, lists first … last − 1, into slots. Returns the first slot of each
+// pipeline, or nothing where a list has another size than the schedule. Where a stage has several tensor-parallel
+// ranks, the k-th ranks of all stages make a pipeline.
 std::optional<std::vector<size_t>> OrderModel::fill_slots(const RankLists& lists, size_t first, size_t last,
                                                           const std::vector<uint32_t>& op_of) {
   const size_t v = sizes_.chunks, m = sizes_.micro_batches, per = slots_of_pipeline();

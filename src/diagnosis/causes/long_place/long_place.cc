@@ -31,7 +31,7 @@ void suspect_long_place(CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.own = LongPlaceOwn{position.within, position.every_stage, position.own_ns};
     suspect.cause.certain = true;
     suspect.cause.price.excess_error = position.excess_error;
-    // A micro-batch that is long on most stages is so where it was not read.
+    // A micro-batch that is long on most stages is assumed to be long where it was not read.
     suspect.without = [&positions, &scene, number = static_cast<uint8_t>(i + 1),
                        everywhere = position.stage == kUnknown](uint32_t op, double& dur, double& delay) {
       const bool unread = everywhere && scene.holds_unread(op), work = is_compute(scene.graph.kind[op]);
